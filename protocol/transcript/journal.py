@@ -1,0 +1,269 @@
+"""Writing a transcript: the one module of the protocol that touches a disk for it.
+
+A machine's driver appends one record per step and commits once per drain of its inbox, *before* any
+effect leaves. `append` only encodes; `commit` is one write, and in durability "fsync" one fsync.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Literal, Protocol, TypeAlias
+
+from protocol.errors import ConfigError, LocalProtocolError, TranscriptUnwritable
+from protocol.transcript.item import Item
+from protocol.transcript.record import DIGEST_BYTES, Header, encode_header, encode_record
+
+__all__ = ["Durability", "Journal", "JournalLike", "MemoryJournal", "NullJournal"]
+
+Durability: TypeAlias = Literal["fsync", "flush"]
+"""What a commit waits for: "fsync" the disk; "flush" only the operating system, so that the crash of the
+process loses nothing but that of the machine may. "flush" is for simulated noise only."""
+
+_MODE: Final = 0o600
+
+
+class JournalLike(Protocol):
+    """What a driver needs of a journal."""
+
+    @property
+    def head(self) -> bytes:
+        """Digest of the chain, appended records included: 32 bytes."""
+
+    @property
+    def count(self) -> int:
+        """Records appended so far."""
+
+    def append(self, now: float, event: Item, effects: Sequence[Item]) -> None:
+        """Take in one step: what the machine was given at `now`, and what it answered with."""
+
+    def commit(self) -> None:
+        """Make every appended record durable; only then may its effects leave."""
+
+    def close(self) -> None:
+        """Commit and end. Closing twice is allowed."""
+
+
+class _Chain:
+    """Encodes records one after the other and holds them until they are committed."""
+
+    def __init__(self, head: bytes, salts: Callable[[int], bytes]) -> None:
+        self._head = head
+        self._count = 0
+        self._salts = salts
+        self._pending: list[bytes] = []
+
+    @property
+    def head(self) -> bytes:
+        """Digest of the chain, appended records included: 32 bytes."""
+        return self._head
+
+    @property
+    def count(self) -> int:
+        """Records appended so far."""
+        return self._count
+
+    def append(self, now: float, event: Item, effects: Sequence[Item]) -> None:
+        """Encode one record and hold it until the next commit.
+
+        Raises:
+            LocalProtocolError: Something in it cannot be recorded; the journal is as it was.
+        """
+        encoded, head = encode_record(
+            self._count, now, event, effects, previous=self._head, salts=self._salts
+        )
+        self._pending.append(encoded)
+        self._head = head
+        self._count += 1
+
+
+class Journal(_Chain):
+    """A transcript file that is being written. Make one with `Journal.create`."""
+
+    def __init__(
+        self,
+        path: Path,
+        descriptor: int,
+        *,
+        size: int,
+        head: bytes,
+        durability: Durability,
+        salts: Callable[[int], bytes],
+    ) -> None:
+        super().__init__(head, salts)
+        self.path = path
+        self._descriptor = descriptor
+        self._size = size
+        self._sync = durability == "fsync"
+        self._closed = False
+        self._dirty = False
+        """Whether the file may hold bytes beyond `_size`, left by a write that failed."""
+
+    @classmethod
+    def create(
+        cls, path: Path, header: Header, *, durability: Durability, salts: Callable[[int], bytes] = os.urandom
+    ) -> Journal:
+        """Begin a new transcript, readable and writable by its owner only.
+
+        Args:
+            path: A file that does not exist yet, in a directory that does.
+            header: What the transcript says about itself.
+            durability: What a commit waits for. With "fsync" the file's header and its name in the
+                directory are durable when this returns.
+            salts: Gives as many random bytes as it is asked for.
+
+        Raises:
+            ConfigError: The file exists, or cannot be created.
+            TranscriptUnwritable: The disk has no room for the header; no file is left.
+        """
+        lead, head = encode_header(header)
+        try:
+            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_WRONLY, _MODE)
+        except FileExistsError:
+            raise ConfigError(
+                f"{path}: a transcript is there already.",
+                advice="Move it away, or give this session a state directory of its own.",
+            ) from None
+        except OSError as error:
+            raise ConfigError(
+                f"{path}: cannot create the transcript: {error.strerror}.",
+                advice="Name a directory that exists and that this user can write to.",
+            ) from error
+        journal = cls(path, descriptor, size=0, head=head, durability=durability, salts=salts)
+        try:
+            os.fchmod(descriptor, _MODE)
+            journal._write(lead)
+            if journal._sync:
+                _sync_directory(path.parent)
+        except (OSError, TranscriptUnwritable) as error:
+            os.close(descriptor)
+            path.unlink()
+            raise _unwritable(path, error) from error
+        return journal
+
+    def commit(self) -> None:
+        """Write every appended record in one write and, with durability "fsync", wait for the disk.
+
+        Raises:
+            TranscriptUnwritable: The disk is full or fails. The file ends with the last commit's
+                record, the records that could not be written are kept, and a later commit tries again.
+        """
+        if not self._pending:
+            return
+        if self._closed:
+            raise LocalProtocolError(f"{self.path}: a record was appended after the transcript was closed.")
+        self._write(self._pending[0] if len(self._pending) == 1 else b"".join(self._pending))
+        self._pending.clear()
+
+    def close(self) -> None:
+        """Commit, wait for the disk whatever the durability, and close the file.
+
+        Raises:
+            TranscriptUnwritable: The records could not be written. The file stays open: closing can be
+                tried again.
+        """
+        if self._closed:
+            return
+        self.commit()
+        try:
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise _unwritable(self.path, error) from error
+        self._closed = True
+        os.close(self._descriptor)
+
+    def _write(self, data: bytes) -> None:
+        """Append `data` wholly, or leave the file as it was."""
+        try:
+            if self._dirty:
+                self._cut()
+            # Set before the write and cleared after it, so that not even an interrupt between the two
+            # leaves half a record in front of the next.
+            self._dirty = True
+            written = os.write(self._descriptor, data)
+            while written < len(data):
+                written += os.write(self._descriptor, memoryview(data)[written:])
+            if self._sync:
+                os.fsync(self._descriptor)
+        except OSError as error:
+            # After a failed fsync too: the kernel may have dropped the pages and marked them clean, so
+            # only writing them again, not another fsync, can make them durable. Should cutting fail as
+            # well, a reader sees a torn tail and the next commit cuts.
+            with suppress(OSError):
+                self._cut()
+            raise _unwritable(self.path, error) from error
+        self._size += len(data)
+        self._dirty = False
+
+    def _cut(self) -> None:
+        os.ftruncate(self._descriptor, self._size)
+        self._dirty = False
+
+
+class MemoryJournal(_Chain):
+    """A transcript in memory: `image` is, byte for byte, the file that a `Journal` would have written."""
+
+    def __init__(self, header: Header, *, salts: Callable[[int], bytes] = os.urandom) -> None:
+        lead, head = encode_header(header)
+        super().__init__(head, salts)
+        self._image = bytearray(lead)
+
+    @property
+    def image(self) -> bytes:
+        """The transcript as committed: what would survive a crash now."""
+        return bytes(self._image)
+
+    def commit(self) -> None:
+        """Move every appended record into the image."""
+        for encoded in self._pending:
+            self._image += encoded
+        self._pending.clear()
+
+    def close(self) -> None:
+        """Commit. A journal in memory holds nothing that must be given back."""
+        self.commit()
+
+
+class NullJournal:
+    """Counts steps and keeps nothing: for simulations of thousands of owners."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    @property
+    def head(self) -> bytes:
+        """32 zero bytes: there is no chain."""
+        return bytes(DIGEST_BYTES)
+
+    @property
+    def count(self) -> int:
+        """Records appended so far."""
+        return self._count
+
+    def append(self, now: float, event: Item, effects: Sequence[Item]) -> None:
+        """Count one step."""
+        self._count += 1
+
+    def commit(self) -> None:
+        """Nothing to do."""
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _unwritable(path: Path, error: Exception) -> TranscriptUnwritable:
+    reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    return TranscriptUnwritable(
+        f"{path}: cannot write the transcript: {reason}.",
+        advice="Nothing unrecorded was sent. Make room on the disk, then start this party again.",
+    )
