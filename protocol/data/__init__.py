@@ -1,0 +1,88 @@
+"""Reading the parties' private data: one file format per module, all behind `load_dataset`.
+
+To add a format, write a function ``(path, columns) -> Dataset`` in a module of its own and name it in
+`LOADERS`; ``tests/conformance/test_loaders.py`` then tests it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from protocol.data.arrays import load_npy, load_npz
+from protocol.data.attributes import Attributes, unpack_attributes
+from protocol.data.dataset import DataColumns, Dataset, check_dataset
+from protocol.data.feature_file import feature_table
+from protocol.data.tables import load_csv, load_parquet
+from protocol.errors import DataError
+
+__all__ = [
+    "LOADERS",
+    "Attributes",
+    "DataColumns",
+    "Dataset",
+    "Loader",
+    "check_dataset",
+    "feature_table",
+    "load_dataset",
+    "unpack_attributes",
+]
+
+Loader: TypeAlias = Callable[[Path, DataColumns], Dataset]
+"""Reads one file. Raises DataError, and nothing else, when the file cannot be used."""
+
+LOADERS: Final[Mapping[str, Loader]] = {
+    ".npy": load_npy,
+    ".npz": load_npz,
+    ".csv": load_csv,
+    ".csv.gz": load_csv,
+    ".parquet": load_parquet,
+}
+"""How a file's name ends (in lower case), and what reads it."""
+
+
+def load_dataset(path: Path, columns: DataColumns) -> Dataset:
+    """Read a data file by the loader that its name's ending selects.
+
+    Args:
+        path: A regular file.
+        columns: Which arrays (of an ``.npz``) or columns (of a table) to take.
+
+    Returns:
+        The dataset, unchecked against the session's public bounds: see `check_dataset`.
+
+    Raises:
+        DataError: The file is missing, unreadable, of unknown format, cannot be parsed, or has not got
+            what `columns` asks for. The message never holds a value of the file.
+    """
+    name = path.name.lower()
+    suffix = max((known for known in LOADERS if name.endswith(known)), key=len, default=None)
+    if suffix is None:
+        raise DataError(
+            f"The data file {path} is of no known format.",
+            advice=f"Give it as one of {', '.join(LOADERS)}.",
+        )
+    if not path.exists():
+        raise DataError(f"The data file {path} does not exist.", advice="Correct the path of the data.")
+    if not path.is_file():
+        raise DataError(f"The data path {path} is not a file.", advice="Give the path of one data file.")
+    if not os.access(path, os.R_OK):
+        raise DataError(
+            f"The data file {path} cannot be read by this user.", advice="Correct the file's permissions."
+        )
+    try:
+        return LOADERS[suffix](path, columns)
+    except OSError as error:
+        # Parsers put excerpts of the file into their messages: only the system's own words go on.
+        reason = os.strerror(error.errno) if error.errno else "its content is damaged or of another format"
+        raise DataError(
+            f"The data file {path} cannot be read: {reason}.",
+            advice="Check the disk, and save the file again.",
+        ) from None
+    except MemoryError:
+        raise DataError(
+            f"The data file {path} does not fit in memory.",
+            advice="Save the features as .npy, which is memory-mapped.",
+        ) from None

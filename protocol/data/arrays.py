@@ -1,0 +1,104 @@
+"""NumPy's own formats: ``.npy`` (features only, memory-mapped) and ``.npz`` (features and labels)."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from protocol.data.dataset import DataColumns, Dataset
+from protocol.errors import DataError
+
+__all__ = ["load_npy", "load_npz"]
+
+_UNREADABLE: Final = (
+    ValueError, EOFError, SyntaxError, KeyError, NotImplementedError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+"""What NumPy, zipfile and zlib raise for a damaged file, or one that holds Python objects."""
+
+
+def load_npy(path: Path, columns: DataColumns) -> Dataset:
+    """Map the one array of a ``.npy`` file into memory, as features.
+
+    Raises:
+        DataError: The file cannot be parsed, holds Python objects or is no array of real numbers with
+            two axes, or `columns` names anything.
+    """
+    if columns != DataColumns():
+        raise DataError(
+            f"{path.name}: a .npy file holds features only, so no columns of it can be named.",
+            advice="Save features and labels as arrays of one .npz file.",
+        )
+    try:
+        features = np.load(path, mmap_mode="r", allow_pickle=False)
+    except _UNREADABLE:
+        raise _damaged(path) from None
+    if not isinstance(features, np.ndarray):
+        raise _damaged(path)
+    return Dataset.from_arrays(path.name, features)
+
+
+def load_npz(path: Path, columns: DataColumns) -> Dataset:
+    """Read arrays of an ``.npz`` file.
+
+    Raises:
+        DataError: The file cannot be parsed, an array that `columns` names is missing or holds Python
+            objects, or the arrays do not belong together.
+    """
+    names = columns.features or ("features",)
+    if len(names) != 1:
+        raise DataError(
+            f"{path.name}: {len(names)} feature arrays are named, but an .npz file gives one.",
+            advice="Stack the columns into one array of shape (rows, columns).",
+        )
+    # Opened here, because NumPy leaves a file that is no archive open.
+    with path.open("rb") as file:
+        try:
+            archive = np.load(file, allow_pickle=False)
+        except _UNREADABLE:
+            raise _damaged(path) from None
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise _damaged(path)
+        with archive:
+            features = _member(path, archive, names[0])
+            labels = _optional(path, archive, columns.label, "labels")
+            identifiers = _optional(path, archive, columns.identifier, "identifiers")
+    return Dataset.from_arrays(path.name, features, labels, identifiers)
+
+
+def _member(path: Path, archive: np.lib.npyio.NpzFile, name: str) -> npt.NDArray[Any]:
+    if name not in archive:
+        raise DataError(
+            f"{path.name} has no array {name!r}.",
+            advice="Name the array in the party's file, or save the file with that array.",
+        )
+    try:
+        member = archive[name]
+    except _UNREADABLE:
+        raise DataError(
+            f"{path.name}: the array {name!r} is damaged, or holds Python objects, which are never loaded.",
+            advice="Save it as an array of numbers (or of text, for labels).",
+        ) from None
+    if not isinstance(member, np.ndarray):  # a member that is not an .npy file comes as bytes
+        raise DataError(f"{path.name}: {name!r} is not an array.", advice="Save the file with numpy.savez.")
+    return member
+
+
+def _optional(
+    path: Path, archive: np.lib.npyio.NpzFile, name: str | None, default: str
+) -> npt.NDArray[Any] | None:
+    if name is None:
+        return _member(path, archive, default) if default in archive else None
+    return _member(path, archive, name)
+
+
+def _damaged(path: Path) -> DataError:
+    return DataError(
+        f"{path.name} cannot be read as a NumPy file: it is damaged, not of the format that its name says,"
+        " or holds Python objects, which are never loaded.",
+        advice="Save it again with numpy.save or numpy.savez.",
+    )

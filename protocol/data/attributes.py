@@ -1,0 +1,87 @@
+"""What travels with a bought point: its label and its identifier, packed to one length per dataset."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import msgpack
+
+from protocol import limits
+from protocol.errors import DataError
+
+__all__ = ["Attributes", "pack_attributes", "packed_length", "unpack_attributes"]
+
+
+@dataclass(frozen=True)
+class Attributes:
+    """A point's label and identifier; None where its owner has none."""
+
+    label: int | float | str | None
+    identifier: int | str | None
+
+
+def packed_length(value: int | float | str | None) -> int:
+    """Bytes that a label or an identifier takes when packed."""
+    return len(msgpack.packb(value, use_bin_type=True))
+
+
+def pack_attributes(attributes: Attributes, length: int) -> bytes:
+    """Pack a label and an identifier as msgpack, padded with zeros.
+
+    Args:
+        attributes: The pair.
+        length: Bytes of the result: the same for every row of a dataset, so that the size of a frame
+            does not tell which row it holds.
+
+    Raises:
+        ValueError: The packed pair is longer than `length`.
+    """
+    packed: bytes = msgpack.packb((attributes.label, attributes.identifier), use_bin_type=True)
+    if len(packed) > length:
+        raise ValueError(f"packed attributes take {len(packed)} bytes, more than {length}")
+    return packed.ljust(length, b"\0")
+
+
+def unpack_attributes(data: bytes) -> Attributes:
+    """The inverse of `pack_attributes`, for bytes that another party wrote.
+
+    Raises:
+        DataError: The bytes are too long, not msgpack, not a label and an identifier, or followed by
+            anything but zeros.
+    """
+    if len(data) > limits.MAX_ATTRIBUTES:
+        raise _refused(f"take {len(data)} bytes, more than {limits.MAX_ATTRIBUTES}")
+    unpacker = msgpack.Unpacker(
+        raw=False,
+        max_buffer_size=limits.MAX_ATTRIBUTES,
+        max_array_len=2,
+        max_map_len=0,
+        max_ext_len=0,
+        max_bin_len=0,
+    )
+    try:
+        unpacker.feed(data)
+        value = unpacker.unpack()
+        end = unpacker.tell()
+    except (msgpack.UnpackException, ValueError, OverflowError):
+        # The exception may quote the bytes, which are private.
+        raise _refused("are not msgpack") from None
+    if not isinstance(value, list) or len(value) != 2:
+        raise _refused("are not a pair of label and identifier")
+    if any(data[end:]):
+        raise _refused("are followed by other bytes than padding")
+    label, identifier = value
+    if label is not None and type(label) not in (int, float, str):
+        raise _refused("hold a label that is neither a number nor text")
+    if isinstance(label, float) and not math.isfinite(label):
+        raise _refused("hold a label that is not finite")
+    if identifier is not None and type(identifier) not in (int, str):
+        raise _refused("hold an identifier that is neither a whole number nor text")
+    return Attributes(label, identifier)
+
+
+def _refused(what: str) -> DataError:
+    return DataError(
+        f"The attributes of a point {what}.", advice="The owner of the point should check its software."
+    )

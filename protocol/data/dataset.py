@@ -1,0 +1,256 @@
+"""A party's dataset in memory (or memory-mapped), and the checks that it must pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from protocol import limits
+from protocol.data.attributes import Attributes, pack_attributes, packed_length
+from protocol.errors import DataError
+
+__all__ = ["FEATURE_DTYPES", "DataColumns", "Dataset", "check_dataset", "row_chunks"]
+
+Array: TypeAlias = npt.NDArray[Any]
+
+FEATURE_DTYPES: Final = tuple(
+    np.dtype(name) for name in ("uint8", "int16", "int32", "int64", "float32", "float64")
+)
+"""What features may be held and sent as. Others are widened to the next of these that holds them."""
+
+_WIDENED: Final = {
+    np.dtype(narrow): np.dtype(wide)
+    for narrow, wide in (
+        ("bool", "uint8"),
+        ("int8", "int16"),
+        ("uint16", "int32"),
+        ("uint32", "int64"),
+        ("float16", "float32"),
+    )
+}
+
+_CHUNK_BYTES: Final = 8 * 2**20
+
+
+@dataclass(frozen=True)
+class DataColumns:
+    """Which parts of a file are features, label and identifier.
+
+    For ``.npz`` the names of arrays: None stands for "features", for "labels" if there is one, and for
+    "identifiers" if there is one. For tables the names of columns: None stands for all numeric columns
+    but the label and the identifier, for no label, and for no identifier. A ``.npy`` file holds
+    features only.
+    """
+
+    features: tuple[str, ...] | None = None
+    label: str | None = None
+    identifier: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Rows of raw features with their labels and identifiers; `from_arrays` makes one.
+
+    Attributes:
+        name: The file's name without its directories, for messages.
+        features: Read-only, shape (n, c), of a dtype in `FEATURE_DTYPES`; may be memory-mapped.
+        labels: Read-only, shape (n,), integers, finite floats or text; or None.
+        identifiers: Read-only, shape (n,), integers or text; or None.
+    """
+
+    name: str
+    features: Array
+    labels: Array | None = None
+    identifiers: Array | None = None
+
+    @classmethod
+    def from_arrays(
+        cls, name: str, features: Array, labels: Array | None = None, identifiers: Array | None = None
+    ) -> Dataset:
+        """Bring arrays to the form that a dataset has.
+
+        Args:
+            name: The file's name without its directories.
+            features: Shape (n, c), of any real dtype that `FEATURE_DTYPES` can hold.
+            labels: Shape (n,), booleans, integers, finite floats or text.
+            identifiers: Shape (n,), integers or text.
+
+        Raises:
+            DataError: An array has the wrong number of axes or rows, or a type that is not listed.
+        """
+        held = _as_features(name, features)
+        rows = len(held)
+        return cls(
+            name,
+            held,
+            None if labels is None else _as_attribute(name, "labels", labels, rows, "iufU"),
+            None if identifiers is None else _as_attribute(name, "identifiers", identifiers, rows, "iuU"),
+        )
+
+    def __len__(self) -> int:
+        return int(self.features.shape[0])
+
+    @cached_property
+    def attribute_length(self) -> int:
+        """Bytes of every row's packed label and identifier: those of the longest of each.
+
+        Raises:
+            DataError: It is over `limits.MAX_ATTRIBUTES`.
+        """
+        # A msgpack array of two has one byte of head.
+        length = 1 + _longest_packed(self.labels) + _longest_packed(self.identifiers)
+        if length > limits.MAX_ATTRIBUTES:
+            raise DataError(
+                f"{self.name}: a label and an identifier take up to {length} bytes, more than the"
+                f" {limits.MAX_ATTRIBUTES} that may travel with a point.",
+                advice="Shorten the labels or identifiers.",
+            )
+        return length
+
+    def attributes(self, row: int) -> bytes:
+        """The row's label and identifier, packed to `attribute_length` bytes.
+
+        Raises:
+            DataError: As `attribute_length`.
+        """
+        label = None if self.labels is None else self.labels[row].item()
+        identifier = None if self.identifiers is None else self.identifiers[row].item()
+        return pack_attributes(Attributes(label, identifier), self.attribute_length)
+
+
+def _as_features(name: str, features: Array) -> Array:
+    if features.ndim != 2:
+        raise DataError(
+            f"{name}: the features have {features.ndim} axes where rows and columns are expected.",
+            advice="Save them with shape (rows, columns).",
+        )
+    native = features.dtype.newbyteorder("=")
+    dtype = _WIDENED.get(native, native)
+    if native == np.uint64:
+        # Only the largest values of this type are out of reach; the first row with one is named.
+        for start, stop in row_chunks(features):
+            bad = (features[start:stop] > np.iinfo(np.int64).max).any(axis=1)
+            if bad.any():
+                raise DataError(
+                    f"{name}: row {start + int(bad.argmax())} holds an integer of more than 63 bits.",
+                    advice="Rescale the column, or save it as float64.",
+                )
+        dtype = np.dtype(np.int64)
+    if dtype not in FEATURE_DTYPES:
+        raise DataError(
+            f"{name}: the features are of type {_type_name(features.dtype)}, which is not a real number"
+            " that can be sent.",
+            advice=f"Save them as one of {', '.join(d.name for d in FEATURE_DTYPES)}.",
+        )
+    return _read_only(features if dtype == features.dtype else features.astype(dtype))
+
+
+def _as_attribute(name: str, what: str, values: Array, rows: int, kinds: str) -> Array:
+    if values.shape != (rows,):
+        raise DataError(
+            f"{name}: the {what} have shape {values.shape} where the features have {rows} rows.",
+            advice=f"Save one entry of {what} for each row.",
+        )
+    if values.dtype.kind == "b":
+        values = values.astype(np.int8)
+    if values.dtype.kind not in kinds or values.dtype == np.longdouble:
+        raise DataError(
+            f"{name}: the {what} are of type {_type_name(values.dtype)}, which cannot travel with a point.",
+            advice="Save them as integers or text" + (", or as float64." if "f" in kinds else "."),
+        )
+    if values.dtype.kind == "f" and not (finite := np.isfinite(values)).all():
+        raise DataError(
+            f"{name}: row {int(finite.argmin())} of the {what} is missing or not finite.",
+            advice="Remove the row, or leave the labels out.",
+        )
+    return _read_only(values)
+
+
+def _type_name(dtype: np.dtype[Any]) -> str:
+    # A structured type's full name lists its fields, which for a file without a header may be data.
+    return "a structure" if dtype.names else str(dtype.name)
+
+
+def _read_only(array: Array) -> Array:
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
+def _longest_packed(values: Array | None) -> int:
+    if values is None or len(values) == 0:
+        return packed_length(None)
+    if values.dtype.kind == "U":
+        # A head's size only grows with the text's, so the longest text packs longest.
+        longest = int(np.strings.str_len(np.strings.encode(values, "utf-8")).max())
+        return packed_length("x" * longest)
+    if values.dtype.kind == "f":
+        return packed_length(0.0)
+    # An integer's size grows with its distance from zero, on either side.
+    return max(packed_length(int(values.min())), packed_length(int(values.max())))
+
+
+def row_chunks(features: Array) -> list[tuple[int, int]]:
+    """Row ranges of about 8 MiB each in float64, so that memory-mapped data is never held whole."""
+    rows, columns = features.shape
+    step = max(1, _CHUNK_BYTES // (8 * max(1, columns)))
+    return [(start, min(start + step, rows)) for start in range(0, rows, step)]
+
+
+def check_dataset(
+    dataset: Dataset,
+    *,
+    columns: int,
+    lower: float | npt.ArrayLike,
+    upper: float | npt.ArrayLike,
+) -> None:
+    """Check a dataset against the session's public description of a point.
+
+    Args:
+        dataset: Read chunk by chunk.
+        columns: Feature columns of a point.
+        lower: Smallest allowed value: one number, or one per column.
+        upper: Largest allowed value, likewise.
+
+    Raises:
+        DataError: The dataset is empty, has another number of columns, or holds a value that is
+            missing (NaN), infinite or out of bounds. Names the file and the first such row and column,
+            counted from 0, and never the value. A float32 column is compared with the bound rounded to
+            float32, so that a value that was saved as the bound itself is within it.
+    """
+    features, name = dataset.features, dataset.name
+    if len(dataset) == 0:
+        raise DataError(f"{name} holds no rows.", advice="Give a file with at least one row.")
+    if features.shape[1] != columns:
+        raise DataError(
+            f"{name} has {features.shape[1]} feature columns where the session has {columns}.",
+            advice="Choose the feature columns in the party's file, or correct the session file.",
+        )
+    floating = features.dtype.kind == "f"
+    dtype = features.dtype if floating else np.dtype(np.float64)
+    low = np.broadcast_to(np.asarray(lower, dtype=dtype), (columns,))
+    high = np.broadcast_to(np.asarray(upper, dtype=dtype), (columns,))
+    for start, stop in row_chunks(features):
+        chunk = features[start:stop]
+        within = ((chunk >= low) & (chunk <= high)).all()  # NaN is not within
+        if not (within and (not floating or np.isfinite(chunk).all())):
+            raise _bad_value(name, start, chunk, low, high)
+
+
+def _bad_value(name: str, start: int, chunk: Array, low: Array, high: Array) -> DataError:
+    bad = ~((chunk >= low) & (chunk <= high) & np.isfinite(chunk))
+    row, column = (int(index) for index in np.argwhere(bad)[0])
+    where = f"{name}: row {start + row}, column {column} (both counted from 0)"
+    value = chunk[row, column]
+    if np.isnan(value):
+        return DataError(f"{where} is missing (NaN).", advice="Fill it in or remove the row.")
+    if np.isinf(value):
+        return DataError(f"{where} is infinite.", advice="Correct it or remove the row.")
+    return DataError(
+        f"{where} is out of the session's public bounds.",
+        advice="Correct the row, clip the column, or agree on wider bounds in the session file.",
+    )

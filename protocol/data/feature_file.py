@@ -1,0 +1,78 @@
+"""Hashing a dataset chunk by chunk, into memory or into a memory-mapped file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from protocol.data.dataset import Dataset, row_chunks
+from protocol.errors import DataError
+from protocol.grid import Features
+
+__all__ = ["feature_table"]
+
+
+def feature_table(
+    dataset: Dataset,
+    hash: Callable[[npt.NDArray[Any]], Features],
+    dimension: int,
+    *,
+    scratch: Path | None,
+    memory_limit: int,
+) -> Features:
+    """φ of every row.
+
+    Args:
+        dataset: Read chunk by chunk, so that it may be memory-mapped.
+        hash: The feature map: raw points, shape (k, c), to features, shape (k, d).
+        dimension: d.
+        scratch: Directory for the features if they do not fit in memory. Its file can be read by this
+            user only and has no name once it is open: it is gone when the process ends, however it ends.
+        memory_limit: Most bytes of features to hold in memory.
+
+    Returns:
+        Read-only int16 of shape (n, d).
+
+    Raises:
+        DataError: The features do not fit in memory and there is no scratch directory, or it cannot
+            hold them.
+    """
+    shape = (len(dataset), dimension)
+    size = shape[0] * shape[1] * np.dtype(np.int16).itemsize
+    if size <= memory_limit:
+        table = np.empty(shape, dtype=np.int16)
+    elif scratch is None:
+        raise DataError(
+            f"{dataset.name}: the features take {size} bytes, more than the {memory_limit} allowed in"
+            " memory.",
+            advice="Name a scratch directory in the party's file, or allow more memory.",
+        )
+    else:
+        table = _unnamed_file(dataset.name, scratch, shape, size)
+    for start, stop in row_chunks(dataset.features):
+        table[start:stop] = hash(dataset.features[start:stop])
+    table.setflags(write=False)
+    return table
+
+
+def _unnamed_file(name: str, scratch: Path, shape: tuple[int, int], size: int) -> Features:
+    path = scratch / f".features-{os.getpid()}"
+    try:
+        path.unlink(missing_ok=True)  # of a process that was killed between the next two lines
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode=0o600)
+        path.unlink(missing_ok=True)
+        with os.fdopen(descriptor, "r+b") as file:
+            # Reserved at once: a disk that fills up later would kill the process with SIGBUS.
+            os.posix_fallocate(descriptor, 0, size)
+            return np.memmap(file, dtype=np.int16, mode="r+", shape=shape)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else "input/output error"
+        raise DataError(
+            f"{name}: the features ({size} bytes) do not go into the scratch directory {scratch}: {reason}.",
+            advice="Name another scratch directory in the party's file.",
+        ) from None

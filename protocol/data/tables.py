@@ -1,0 +1,241 @@
+"""Tables by pyarrow: ``.csv`` and ``.csv.gz`` with a header, and ``.parquet``.
+
+pyarrow's messages quote cells and whole lines, so none is passed on: where a parse fails, the place is
+found again here. Columns are named in messages only as the party's own configuration names them: in a
+file without a header, pyarrow takes the first row's values for names.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from protocol import limits
+from protocol.data.dataset import DataColumns, Dataset
+from protocol.errors import DataError
+
+__all__ = ["load_csv", "load_parquet"]
+
+_UNPARSABLE: Final = (pa.ArrowException, ValueError, EOFError)  # a UnicodeDecodeError is a ValueError
+
+Column: TypeAlias = Any
+"""A pyarrow.ChunkedArray: pyarrow has no types of its own to name."""
+
+
+def load_csv(path: Path, columns: DataColumns) -> Dataset:
+    """Read a CSV file whose first line names its columns; ``.gz`` is unpacked.
+
+    Raises:
+        DataError: The file is empty, has no header, a line has another number of cells than the header,
+            a named column is missing, or a feature is missing or not a number.
+    """
+    try:
+        table = pacsv.read_csv(path)
+        names = table.column_names
+    except _UNPARSABLE:
+        # A column's type is guessed from the file's first block, and a later cell may not fit the guess.
+        # Read as text then, and find each column's type from all of it.
+        table = _read_as_text(path)
+        names = table.column_names
+    if all(_is_number(name) for name in names):
+        raise DataError(
+            f"{path.name} has numbers for column names, so its header is missing.",
+            advice="Put the columns' names into the first line.",
+        )
+    return _from_table(path, table, columns)
+
+
+def _read_as_text(path: Path) -> Any:
+    try:
+        with pacsv.open_csv(path) as reader:
+            names = reader.schema.names
+        convert = pacsv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True
+        )
+        table = pacsv.read_csv(path, convert_options=convert)
+    except _UNPARSABLE:
+        raise _ragged(path) or _damaged(path, "CSV with a header, in UTF-8") from None
+    for index, name in enumerate(names):
+        for kind in (pa.int64(), pa.float64()):
+            try:
+                table = table.set_column(index, name, pc.cast(table.column(index), kind))
+                break
+            except pa.ArrowException:
+                continue  # the column stays text
+    return table
+
+
+def _ragged(path: Path) -> DataError | None:
+    """The error of the first line with another number of cells than the header, if there is one.
+
+    pyarrow can tell the line too, but only on one thread, and not when it is no UTF-8.
+    """
+    packed = path.name.lower().endswith(".gz")
+    opened = gzip.open if packed else open
+    try:
+        with opened(path, "rt", encoding="utf-8", errors="surrogateescape", newline="") as file:
+            lines = csv.reader(file)
+            width = len(next(lines, []))
+            for cells in lines:
+                if cells and len(cells) != width:
+                    return DataError(
+                        f"{path.name}: line {lines.line_num} (the header is line 1) has another number of"
+                        " cells than the header.",
+                        advice="Correct the line; a cell that holds a comma must be quoted.",
+                    )
+    except (csv.Error, EOFError):
+        return None
+    return None
+
+
+def load_parquet(path: Path, columns: DataColumns) -> Dataset:
+    """Read a Parquet file.
+
+    Raises:
+        DataError: The file cannot be parsed, a named column is missing, or a feature is missing or not a
+            number.
+    """
+    try:
+        table = pq.ParquetFile(path).read()
+    except (*_UNPARSABLE, KeyError):
+        raise _damaged(path, "Parquet") from None
+    return _from_table(path, table, columns)
+
+
+def _from_table(path: Path, table: Any, columns: DataColumns) -> Dataset:
+    names: list[str] = table.column_names
+    if len(set(names)) != len(names):
+        raise DataError(
+            f"{path.name} has two columns of one name.", advice="Give every column a name of its own."
+        )
+    if table.num_rows == 0:
+        raise DataError(f"{path.name} holds no rows.", advice="Give a file with at least one row.")
+    if columns.features is None:
+        aside = {columns.label, columns.identifier}
+        chosen = [name for name in names if name not in aside and _is_numeric(table.column(name).type)]
+        if not chosen:
+            raise DataError(f"{path.name} has no numeric column.", advice="Name the feature columns.")
+    else:
+        chosen = list(columns.features)
+    if len(chosen) > limits.MAX_COLUMNS:
+        raise DataError(
+            f"{path.name} has {len(chosen)} feature columns, more than {limits.MAX_COLUMNS}.",
+            advice="Name the feature columns to use.",
+        )
+    wanted = [name for name in (columns.label, columns.identifier) if name is not None]
+    if columns.features is not None:
+        wanted = [*chosen, *wanted]
+    for name in wanted:
+        if name not in names:
+            raise DataError(
+                f"{path.name} has no column {name!r}.",
+                advice="Correct the column's name in the party's file.",
+            )
+    numbers = [
+        _numbers(path, table.column(name), index, name if columns.features else None)
+        for index, name in enumerate(chosen)
+    ]
+    features = np.empty((table.num_rows, len(chosen)), dtype=np.result_type(*numbers))
+    for index, values in enumerate(numbers):
+        features[:, index] = values
+    label = None if columns.label is None else _attribute(path, table, columns.label)
+    identifier = None if columns.identifier is None else _attribute(path, table, columns.identifier)
+    return Dataset.from_arrays(path.name, features, label, identifier)
+
+
+def _is_numeric(kind: Any) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _numbers(path: Path, column: Column, index: int, name: str | None) -> npt.NDArray[Any]:
+    """A feature column without gaps, as numbers."""
+    where = f"column {index}" + (f" ({name!r})" if name else "")
+    kind = column.type
+    if column.null_count:
+        missing = _first(pc.is_null(column))
+        raise DataError(
+            f"{path.name}: row {missing}, {where} (both counted from 0) is missing (empty, NA or NaN).",
+            advice="Fill it in or remove the row.",
+        )
+    if pa.types.is_boolean(kind):
+        column = pc.cast(column, pa.uint8())
+    elif pa.types.is_decimal(kind):
+        column = pc.cast(column, pa.float64())
+    elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        bad = next((row for row, text in enumerate(column.to_pylist()) if not _is_number(text)), 0)
+        raise DataError(
+            f"{path.name}: row {bad}, {where} (both counted from 0) is not a number.",
+            advice="Correct it, or name other feature columns; categories must be encoded as numbers.",
+        )
+    elif not _is_numeric(kind):
+        raise DataError(
+            f"{path.name}: {where} is of {_type_name(kind)}, not numeric.",
+            advice="Name numeric feature columns; categories and times must be encoded as numbers.",
+        )
+    values: npt.NDArray[Any] = column.to_numpy()
+    return values
+
+
+def _attribute(path: Path, table: Any, name: str) -> npt.NDArray[Any]:
+    """A label or identifier column without gaps, as integers, floats or text."""
+    column = table.column(name)
+    if pa.types.is_dictionary(column.type):
+        column = pc.cast(column, column.type.value_type)
+    if column.null_count:
+        missing = _first(pc.is_null(column))
+        raise DataError(
+            f"{path.name}: row {missing} (counted from 0) has no {name!r}.",
+            advice="Fill it in, remove the row, or do not name the column.",
+        )
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        long = pc.greater(pc.binary_length(column), limits.MAX_ATTRIBUTES)
+        if pc.any(long).as_py():
+            raise DataError(
+                f"{path.name}: row {_first(long)} (counted from 0) has a {name!r} of more than"
+                f" {limits.MAX_ATTRIBUTES} bytes, which may not travel with a point.",
+                advice="Shorten it, or do not name the column.",
+            )
+        return np.asarray(column.to_pylist(), dtype=np.str_)
+    if pa.types.is_boolean(kind):
+        column = pc.cast(column, pa.int8())
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        raise DataError(
+            f"{path.name}: the column {name!r} is of {_type_name(kind)}, which cannot travel with a point.",
+            advice="Convert it to integers or text, or do not name the column.",
+        )
+    values: npt.NDArray[Any] = column.to_numpy()
+    return values
+
+
+def _type_name(kind: Any) -> str:
+    # A nested type's full name lists its fields.
+    return "a nested type" if pa.types.is_nested(kind) else f"type {kind}"
+
+
+def _first(flags: Column) -> int:
+    return int(pc.index(flags, True).as_py())
+
+
+def _damaged(path: Path, kind: str) -> DataError:
+    return DataError(
+        f"{path.name} cannot be read as {kind}: it is empty, damaged or of another format.",
+        advice="Save it again, or give it the ending of its format.",
+    )
