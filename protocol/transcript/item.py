@@ -21,9 +21,9 @@ import numpy as np
 from protocol.arrays import ARRAY_EXT, Array, pack_array, unpack_array
 from protocol.errors import LocalProtocolError
 
-__all__ = ["Fields", "Item", "Value", "canonical_map", "canonical_value", "pack_value", "unpack_value"]
+__all__ = ["Fields", "Item", "Value", "canonical_map", "pack_value", "unpack_value"]
 
-Value: TypeAlias = "None | bool | int | float | str | bytes | Array | Sequence[Value] | Mapping[str, Value]"
+Value: TypeAlias = "bool | int | float | str | bytes | Array | Sequence[Value] | Mapping[str, Value] | None"
 """What a field can hold. Integers from -2^63 to 2^64 - 1. Sequences (lists, tuples) come back as tuples."""
 
 Fields: TypeAlias = Mapping[str, Value]
@@ -48,13 +48,13 @@ def pack_value(value: Value) -> bytes:
         LocalProtocolError: The value, or something in it, is of no type that a transcript can hold.
     """
     try:
-        return _pack(value if type(value) in _ATOMS else canonical_value(value))
+        return _pack(value if type(value) in _ATOMS else _canonical(value))
     except (TypeError, ValueError, OverflowError) as error:
         # The cause is not chained: its text may quote the value.
         reason = type(error).__name__
     raise LocalProtocolError(
         f"a value of type {type(value).__name__} cannot be encoded ({reason}).",
-        advice="Record None, bool, int of 64 bits, float, str, bytes, finite arrays, or lists and dicts of these.",
+        advice="Fields hold None, bool, int of 64 bits, float, str, bytes, finite arrays, lists and dicts.",
     )
 
 
@@ -65,7 +65,8 @@ def unpack_value(encoded: bytes) -> Value:
         ValueError: The bytes are no such encoding.
     """
     try:
-        value: Value = msgpack.unpackb(encoded, use_list=False, ext_hook=_unpack_extension)
+        # timestamp=1: msgpack's own extension, which nothing here writes, would come back as a float.
+        value: Value = msgpack.unpackb(encoded, use_list=False, timestamp=1, ext_hook=_unpack_extension)
     except (msgpack.UnpackException, msgpack.ExtraData, RecursionError, TypeError) as error:
         raise ValueError(f"not an encoded value ({type(error).__name__})") from None
     return value
@@ -82,11 +83,11 @@ def canonical_map(fields: Fields) -> dict[str, Any]:
         if type(key) is not str:
             raise TypeError("a key is not a str")
         value = fields[key]
-        ordered[key] = value if type(value) in _ATOMS else canonical_value(value)
+        ordered[key] = value if type(value) in _ATOMS else _canonical(value)
     return ordered
 
 
-def canonical_value(value: Value) -> Any:
+def _canonical(value: Value) -> Any:
     # Arrays become extensions here and not in a callback of the packer: it is shared, and a callback
     # would let another thread in while it is half way through a value.
     if isinstance(value, np.ndarray):
@@ -94,7 +95,7 @@ def canonical_value(value: Value) -> Any:
     if isinstance(value, Mapping):
         return canonical_map(value)
     if isinstance(value, list | tuple):
-        return [item if type(item) in _ATOMS else canonical_value(item) for item in value]
+        return [item if type(item) in _ATOMS else _canonical(item) for item in value]
     # Subclasses (IntEnum, StrEnum, numpy's float64) encode as what they stand for.
     for base in (int, float, str, bytes):
         if isinstance(value, base):

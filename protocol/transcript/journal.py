@@ -242,7 +242,7 @@ class NullJournal:
         """Records appended so far."""
         return self._count
 
-    def append(self, now: float, event: Item, effects: Sequence[Item]) -> None:
+    def append(self, now: float, event: Item, effects: Sequence[Item]) -> None:  # noqa: ARG002
         """Count one step."""
         self._count += 1
 

@@ -1,0 +1,261 @@
+"""Reading a transcript back: every digest and commitment checked, never more memory than the file warrants.
+
+Three things can be wrong with a file, and they are told apart. It is *no transcript* that this version
+reads (`DataError`). It is *damaged*: something that was written is not there any more (`TranscriptDamaged`,
+with the record's number). It is *torn*: the process or the machine stopped while its last record was being
+written, which is no error; what comes before it stands.
+
+A chain says nothing about records that were cut off its end whole: for that, keep its head elsewhere.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Final, NamedTuple, Self
+
+from protocol.errors import DataError, TranscriptDamaged
+from protocol.transcript.record import (
+    DIGEST_BYTES,
+    FORMAT,
+    FRAME_BYTES,
+    MAGIC,
+    PREAMBLE_BYTES,
+    Frame,
+    Header,
+    MalformedRecord,
+    Preamble,
+    Record,
+    decode_frame,
+    decode_header,
+    decode_preamble,
+    decode_record,
+    header_digest,
+)
+
+__all__ = ["Transcript", "TranscriptReader", "iterate", "read_transcript"]
+
+HEADER_RECORD: Final = -1
+_CHUNK: Final = 2**16
+_ADVICE_DAMAGED: Final = "Restore the file from a copy; records before this one are as they were written."
+_ADVICE_OTHER: Final = "Name a file that a hushbid party has recorded."
+
+
+class Transcript(NamedTuple):
+    """A whole transcript in memory.
+
+    Args:
+        header: What it says about itself.
+        records: Its records, in order.
+        head: The chain's digest after the last of them.
+        torn_bytes: Bytes at the end that are no whole record.
+    """
+
+    header: Header
+    records: tuple[Record, ...]
+    head: bytes
+    torn_bytes: int
+
+    @property
+    def torn(self) -> bool:
+        """Whether the last record was being written when the party stopped."""
+        return self.torn_bytes > 0
+
+
+class TranscriptReader(Iterator[Record]):
+    """Yields a transcript's records one by one; `head`, `count` and `torn_bytes` are of what was read.
+
+    A record that is appended after the reader was made is not read.
+
+    Args:
+        path: The transcript.
+
+    Raises:
+        DataError: The file cannot be read, is empty, or is no transcript of a version that is known.
+        TranscriptDamaged: Its header does not hold. (Iterating raises it for a record that does not.)
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.count = 0
+        """Records read so far."""
+        self.torn_bytes = 0
+        """Once the records are exhausted: bytes at the end that are no whole record."""
+        try:
+            # Asked before opening: to open a pipe is to wait for somebody at its other end.
+            status = path.stat()
+            if not stat.S_ISREG(status.st_mode):
+                raise DataError(f"{path}: not a regular file.", advice=_ADVICE_OTHER)
+            self._file: BinaryIO = path.open("rb")
+        except OSError as error:
+            raise DataError(
+                f"{path}: cannot read the transcript: {error.strerror}.",
+                advice="Check the path, and that this user may read it: transcripts are their owner's only.",
+            ) from error
+        self._left = status.st_size
+        try:
+            self.header, self.head = self._read_header()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file. Reading to the end, or to an error, closes it too."""
+        self._file.close()
+
+    @property
+    def torn(self) -> bool:
+        """Once the records are exhausted: whether the last one was not written wholly."""
+        return self.torn_bytes > 0
+
+    def __next__(self) -> Record:
+        if self._file.closed:
+            raise StopIteration
+        try:
+            record = self._read_record()
+        except BaseException:
+            self.close()
+            raise
+        if record is None:
+            self.close()
+            raise StopIteration
+        self.head = record.digest
+        self.count += 1
+        return record
+
+    def _take(self, size: int) -> bytes:
+        """Exactly `size` bytes, which the caller has checked are left."""
+        try:
+            data = self._file.read(size)
+        except OSError as error:
+            raise DataError(
+                f"{self.path}: cannot read the transcript: {error.strerror}.",
+                advice="The disk fails: copy what can be copied.",
+            ) from error
+        if len(data) != size:
+            raise self._damaged("the file became shorter while it was read")
+        self._left -= size
+        return data
+
+    def _damaged(self, reason: str, *, record: int | None = None) -> TranscriptDamaged:
+        number = self.count if record is None else record
+        name = "the header" if number == HEADER_RECORD else f"record {number}"
+        return TranscriptDamaged(
+            f"{self.path}: {name} is damaged: {reason}.", record=number, advice=_ADVICE_DAMAGED
+        )
+
+    def _read_header(self) -> tuple[Header, bytes]:
+        if self._left == 0:
+            raise DataError(f"{self.path}: the file is empty.", advice=_ADVICE_OTHER)
+        lead = self._take(min(self._left, PREAMBLE_BYTES))
+        if len(lead) < PREAMBLE_BYTES:
+            raise self._unknown_start(lead, "it ends within its first bytes")
+        preamble = decode_preamble(lead)
+        if preamble.header_bytes + DIGEST_BYTES > self._left:
+            raise self._unknown_start(lead, "it ends within the header")
+        body = self._take(preamble.header_bytes)
+        digest = self._take(DIGEST_BYTES)
+        # The digest comes first: a version or a magic that is wrong but for one flipped bit is damage.
+        if header_digest(preamble, body) != digest:
+            raise self._unknown_start(lead, "the digest does not hold")
+        if preamble.magic != MAGIC:
+            raise self._damaged("the first bytes are not a transcript's", record=HEADER_RECORD)
+        self._require_version(preamble)
+        try:
+            return decode_header(body), digest
+        except MalformedRecord as error:
+            raise self._damaged(str(error), record=HEADER_RECORD) from None
+
+    def _unknown_start(self, lead: bytes, reason: str) -> DataError | TranscriptDamaged:
+        if lead.startswith(MAGIC):
+            return self._damaged(reason, record=HEADER_RECORD)
+        return DataError(f"{self.path}: not a transcript of hushbid.", advice=_ADVICE_OTHER)
+
+    def _require_version(self, preamble: Preamble) -> None:
+        major, minor = preamble.major, preamble.minor
+        if major > FORMAT[0]:
+            raise DataError(
+                f"{self.path}: transcript format {major}.{minor}; this hushbid reads up to {FORMAT[0]}.x.",
+                advice="Read it with the newer hushbid that wrote it, or a later one.",
+            )
+        if major < FORMAT[0]:
+            raise DataError(f"{self.path}: transcript format {major}.{minor}, which never was.")
+
+    def _read_record(self) -> Record | None:
+        """The next record; None at the end, with what is torn counted."""
+        start_left = self._left
+        if start_left < FRAME_BYTES:
+            self.torn_bytes = start_left
+            return None
+        lead = self._take(FRAME_BYTES)
+        frame: Frame | None = None
+        try:
+            frame = decode_frame(lead)
+            if frame.remaining > self._left:
+                # The lengths' checksum holds, so they are what was written: the rest never was.
+                self.torn_bytes = start_left
+                return None
+            return decode_record(frame, self._take(frame.remaining), number=self.count, previous=self.head)
+        except MalformedRecord as error:
+            length = FRAME_BYTES if frame is None else FRAME_BYTES + frame.remaining
+            if self._ends_in_zeros(start_left, beyond=start_left - length):
+                self.torn_bytes = start_left
+                return None
+            raise self._damaged(str(error)) from None
+
+    def _ends_in_zeros(self, left: int, *, beyond: int) -> bool:
+        """Whether the file ends in zeros that reach into the record that was just read.
+
+        A machine that stops may leave a file's new length on the disk without its new bytes. A record
+        ends in a digest, so no damage to single bytes looks like this.
+
+        Args:
+            left: Bytes of the file from that record's start on.
+            beyond: Bytes of the file after that record (or, where its length is unknown, its frame).
+        """
+        wanted = min(max(DIGEST_BYTES, beyond + 1), left)
+        end = self._file.tell() + self._left
+        while wanted > 0:
+            size = min(wanted, _CHUNK)
+            self._file.seek(end - size)
+            if self._file.read(size).strip(b"\0"):
+                return False
+            end -= size
+            wanted -= size
+        return True
+
+
+def iterate(path: Path) -> TranscriptReader:
+    """Read a transcript record by record, in constant memory.
+
+    Returns:
+        An iterator of `Record`, also a context manager, with the `header` and, once exhausted, `head`,
+        `count` and `torn_bytes`.
+
+    Raises:
+        DataError: No transcript, or of a newer version.
+        TranscriptDamaged: Its header, or (while iterating) a record, does not hold.
+    """
+    return TranscriptReader(path)
+
+
+def read_transcript(path: Path) -> Transcript:
+    """Read a whole transcript into memory.
+
+    Raises:
+        DataError: No transcript, or of a newer version.
+        TranscriptDamaged: Its header or a record does not hold.
+    """
+    with iterate(path) as reader:
+        records = tuple(reader)
+        return Transcript(reader.header, records, reader.head, reader.torn_bytes)
