@@ -1,0 +1,95 @@
+"""What all tests share: Hypothesis profiles, the data beside the project, and shares of the slow tests."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED_DATA = ROOT.parent / "shared" / "data"
+SLOW_TIMEOUT = 600
+"""Seconds for a slow test that sets no time-out of its own."""
+
+# Deadlines are off in both: a test on a busy machine may be slow without being wrong.
+settings.register_profile("dev", deadline=None, print_blob=True)
+settings.register_profile(
+    "ci",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("dev")  # --hypothesis-profile comes later, and wins
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Callable[[str], Path]:
+    """`shared_data("mnist.npz")`: that file beside the project, or a skip that says what is missing."""
+
+    def locate(name: str) -> Path:
+        path = SHARED_DATA / name
+        if not path.is_file():
+            pytest.skip(f"needs ../shared/data/{name}, which is not here")
+        return path
+
+    return locate
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--share",
+        type=parse_share,
+        metavar="I/N",
+        help="of the slow tests, run only the I-th of N shares (counted from 0)",
+    )
+
+
+def parse_share(text: str) -> tuple[int, int]:
+    """Read `I/N`.
+
+    Raises:
+        argparse.ArgumentTypeError: It is not two integers with 0 <= I < N.
+    """
+    index, slash, count = text.partition("/")
+    if not (slash and index.isdecimal() and count.isdecimal() and int(index) < int(count)):
+        raise argparse.ArgumentTypeError(f"{text}: give I/N with 0 <= I < N, such as 0/8")
+    return int(index), int(count)
+
+
+def share_of(nodeid: str, count: int) -> int:
+    """The share that a test belongs to: by its name alone, so that adding tests moves no other."""
+    return int.from_bytes(hashlib.sha256(nodeid.encode()).digest()[:8], "big") % count
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark tests by what they use, before `-m` selects by mark, and leave out the other shares."""
+    share: tuple[int, int] | None = config.getoption("--share")
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    for item in items:
+        if "shared_data" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.needs_data)
+        if item.path.is_relative_to(ROOT / "tests" / "processes"):
+            item.add_marker(pytest.mark.processes)
+        slow = item.get_closest_marker("slow") is not None
+        if slow and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(SLOW_TIMEOUT))
+        elsewhere = slow and share is not None and share_of(item.nodeid, share[1]) != share[0]
+        (left_out if elsewhere else kept).append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """An empty share is no failure; pytest calls a run without tests one."""
+    if session.config.getoption("--share") and exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+        session.exitstatus = pytest.ExitCode.OK
