@@ -1,0 +1,212 @@
+"""Algorithm 2 of DPDS (its h2): multiplicative weights on noisy coordinate sums, in closed form."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field, field_validator
+
+from protocol.accounting import bounded_range, compose_as_claimed, epsilon_of_composition, pure_laplace
+from protocol.errors import ConfigError
+from protocol.grid import FEATURE_UNIT, Totals
+from protocol.noise import Draw
+from protocol.releases.base import (
+    Guarantee,
+    MechanismParameters,
+    Neighbours,
+    ReleaseMechanism,
+    check_delta,
+    largest_coordinate,
+)
+
+__all__ = ["MwemParameters", "MwemRelease", "tilted_mean"]
+
+SENSITIVITY: Final = 2.0
+"""Of a scaled coordinate sum, and so of every score ψ_i: one point in [-1, 1] for another."""
+
+LARGEST_EXPONENT: Final = 600.0
+SMALLEST_TOTAL: Final = 1e-200
+
+
+class MwemParameters(MechanismParameters):
+    """The table of `mwem` in a session file.
+
+    Attributes:
+        calibration: ``published``, the printed noise; or ``sound``, where a step costs `epsilon`.
+        epsilon: ε of a step.
+        steps: T, steps of a release.
+        eta: Spacing of the grid over [-1, 1]; 2/eta is whole.
+        first_epsilon, first_steps: Instead of `epsilon` and `steps` for release 0, where that shows the
+            public seed set alone.
+    """
+
+    calibration: Literal["published", "sound"]
+    epsilon: float = Field(gt=0)
+    steps: int = Field(ge=1)
+    eta: float = Field(gt=0, le=1)
+    first_epsilon: float | None = Field(default=None, gt=0)
+    first_steps: int | None = Field(default=None, ge=1)
+
+    @field_validator("eta")
+    @classmethod
+    def _divides(cls, eta: float) -> float:
+        if abs(2.0 / eta - round(2.0 / eta)) > 1e-9 * (2.0 / eta):
+            raise ValueError("2/eta must be a whole number")
+        return eta
+
+
+class MwemRelease(ReleaseMechanism[MwemParameters]):
+    """Sums of the d coordinates, fitted by a distribution that noisy answers tilt (DPDS Algorithm 2).
+
+    The distribution P over S^d, S = {-1, -1 + η, …, 1}, stays a product with P(s_i) ∝ exp(θ_i·s_i): the
+    state is one number θ_i a coordinate, and a step is θ_i += (μ - w(P, i))/(2q) and one tilted mean. θ
+    goes from release to release (DPDS §4: "small incremental changes … matched incrementally").
+
+    Sums are those of features on the 2^-15 grid, divided by the largest coordinate that the grid allows
+    (√(2/d), but for rounding), so that each point adds a number in [-1, 1]. That grid stands in for the
+    random quantisation of eq. 5, which would add variance and change no guarantee.
+
+    Sensitivity: 2 a scaled sum, since one point replaces another, whichever the neighbours
+    (`Neighbours`). A step is two adaptive releases, a selection and a measurement:
+
+    - ``published``: weights exp(ε·ψ), of bounded range 4ε; Laplace(1/ε), which is 2ε-DP. Together 6ε,
+      where the paper counts ε.
+    - ``sound``: each half costs ε' = ε/2. Weights exp(ε'·ψ/(2Δ)) with Δ = 2, of bounded range ε', and
+      Laplace(Δ/ε').
+
+    Release 0 of a summary that has `first_epsilon` or `first_steps` shows the public seed set alone, and
+    is charged to nobody under `ADD_REMOVE_ONE`; everything else is charged.
+
+    Status: for reproduction; `gaussian` has less error at equal cost. Noise: a step takes one uniform
+    (inverse CDF of the selection) and one Laplace of scale 1.
+    """
+
+    name: ClassVar[str] = "mwem"
+    private: ClassVar[bool] = True
+    Parameters: ClassVar[type[MechanismParameters]] = MwemParameters
+
+    def __init__(
+        self, parameters: MwemParameters, *, dimension: int, releases: int, norm_bound: float
+    ) -> None:
+        super().__init__(parameters, dimension=dimension, releases=releases, norm_bound=norm_bound)
+        self._has_first = parameters.first_epsilon is not None or parameters.first_steps is not None
+        if self._has_first and releases < 2:
+            raise ConfigError(
+                "Release mechanism 'mwem', key 'first_epsilon' or 'first_steps': there is one release only.",
+                advice="They are for a summary's first round; set `epsilon` and `steps` instead.",
+            )
+        self._unit = largest_coordinate(dimension)
+        self._tilts = [0.0] * dimension
+        self._means = [0.0] * dimension
+
+    def draws(self, index: int) -> tuple[Draw, ...]:
+        """One uniform and one Laplace of scale 1 for each step."""
+        self.check_index(index)
+        steps = self._schedule(index)[1]
+        return (Draw("uniform", 1.0, steps), Draw("laplace", 1.0, steps))
+
+    def guarantee(self, *, neighbours: Neighbours, delta: float) -> Guarantee:
+        """The sound ε of all steps; for ``published`` also the paper's (`compose_as_claimed`)."""
+        check_delta(delta)
+        first_is_public = self._has_first and Neighbours(neighbours) is Neighbours.ADD_REMOVE_ONE
+        charged: dict[float, int] = {}
+        for index, times in ((0, 0 if first_is_public else 1), (1, self.releases - 1)):
+            epsilon, steps = self._schedule(index)
+            if times:
+                charged[epsilon] = charged.get(epsilon, 0) + steps * times
+        parts = [
+            (half, count)
+            for epsilon, count in charged.items()
+            for half in (
+                bounded_range(2.0 * SENSITIVITY * self._selection_rate(epsilon)),
+                pure_laplace(SENSITIVITY / self._noise_scale(epsilon)),
+            )
+        ]
+        sound = epsilon_of_composition(parts, delta)
+        if self.parameters.calibration == "sound":
+            return Guarantee(epsilon=sound, delta=delta, claimed_epsilon=None, claimed_delta=None)
+        claimed = compose_as_claimed(list(charged), delta, counts=list(charged.values()))
+        return Guarantee(epsilon=sound, delta=delta, claimed_epsilon=claimed, claimed_delta=delta)
+
+    def _schedule(self, index: int) -> tuple[float, int]:
+        """(ε of a step, steps) of a release."""
+        given = self.parameters
+        if index > 0:
+            return given.epsilon, given.steps
+        return given.first_epsilon or given.epsilon, given.first_steps or given.steps
+
+    def _selection_rate(self, epsilon: float) -> float:
+        """C of the selection's weights exp(c·ψ)."""
+        return epsilon if self.parameters.calibration == "published" else epsilon / (4.0 * SENSITIVITY)
+
+    def _noise_scale(self, epsilon: float) -> float:
+        return 1.0 / epsilon if self.parameters.calibration == "published" else 2.0 * SENSITIVITY / epsilon
+
+    def _release(
+        self, index: int, total: Totals, count: int, noise: tuple[npt.NDArray[Any], ...]
+    ) -> npt.NDArray[np.float64]:
+        epsilon, steps = self._schedule(index)
+        rate = self._selection_rate(epsilon)
+        sums = total / self._unit
+        uniforms = noise[0].tolist()
+        answers = (self._noise_scale(epsilon) * noise[1]).tolist()
+        tilts, means, targets = list(self._tilts), list(self._means), sums.tolist()
+        # Σ_t w(P_t)/q: a step changes one coordinate, for all steps that are left.
+        means_over_steps = [mean * steps for mean in means]
+        half_step = self.parameters.eta / 2.0
+        half_width = 1.0 + half_step  # half of n·η, for the n = 2/η + 1 points of S
+        cumulative = np.empty(self.dimension)
+        offset, weights = _weights(rate, count, means, sums)
+        for step in range(steps):
+            np.cumsum(weights, out=cumulative)
+            mass = float(cumulative[-1])
+            if mass < SMALLEST_TOTAL:
+                offset, weights = _weights(rate, count, means, sums)
+                np.cumsum(weights, out=cumulative)
+                mass = float(cumulative[-1])
+            i = min(int(cumulative.searchsorted(uniforms[step] * mass, "right")), self.dimension - 1)
+            old = means[i]
+            tilts[i] += (targets[i] + answers[step] - count * old) / (2.0 * count)
+            means[i] = new = tilted_mean(tilts[i], half_width, half_step)
+            means_over_steps[i] += (new - old) * (steps - step)
+            exponent = rate * abs(count * new - targets[i]) - offset
+            if exponent > LARGEST_EXPONENT:
+                offset, weights = _weights(rate, count, means, sums)
+            else:
+                weights[i] = math.exp(exponent)
+        self._tilts, self._means = tilts, means
+        return np.asarray(means_over_steps) * (self._unit * FEATURE_UNIT / steps)
+
+
+def tilted_mean(tilt: float, half_width: float, half_step: float) -> float:
+    """Mean of P(s) ∝ exp(θs) over n points with spacing η, symmetric about 0.
+
+    ∂/∂θ of ln Σ exp(θs) = ln sinh(nηθ/2) - ln sinh(ηθ/2). Written with the Langevin function
+    L(x) = coth x - 1/x, in which both poles at θ = 0 are gone.
+
+    Args:
+        tilt: θ.
+        half_width: nη/2.
+        half_step: η/2.
+    """
+    return half_width * _langevin(half_width * tilt) - half_step * _langevin(half_step * tilt)
+
+
+def _langevin(x: float) -> float:
+    """Coth x - 1/x, to 1e-14."""
+    if -0.05 < x < 0.05:
+        square = x * x
+        return x * (1.0 / 3.0 - square * (1.0 / 45.0 - square * (2.0 / 945.0 - square / 4725.0)))
+    return 1.0 / math.tanh(x) - 1.0 / x
+
+
+def _weights(
+    rate: float, count: int, means: list[float], sums: npt.NDArray[np.float64]
+) -> tuple[float, npt.NDArray[np.float64]]:
+    """(o, exp(rate·ψ_i - o)) with the largest weight 1: exp(rate·ψ) alone overflows."""
+    exponents = rate * np.abs(count * np.asarray(means) - sums)
+    offset = float(exponents.max())
+    return offset, np.exp(exponents - offset)
