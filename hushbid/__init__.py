@@ -1,0 +1,1 @@
+"""The operator's tools: command line, launcher, simulator, evaluation and demonstration datasets."""

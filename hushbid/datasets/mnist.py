@@ -1,0 +1,110 @@
+"""MNIST, dealt out as in DPDS appendix G."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from hushbid.datasets.digit_groups import DIGIT_GROUPS, WANTED_DIGITS, deal_to_owners, thin_second_digit
+from hushbid.datasets.idx import read_idx
+from hushbid.datasets.partition import Partition, PartitionOptions, Table, limited
+from protocol.data import DataColumns, load_dataset
+from protocol.errors import ConfigError, DataError
+
+__all__ = ["mnist"]
+
+SEED_POINTS: Final = 150
+VALIDATION_PROBABILITY: Final = 0.25
+TRAINING_IMAGES: Final = 60_000
+IMAGES: Final = 70_000
+PIXELS: Final = 784
+
+
+def mnist(path: Path | None, generator: np.random.Generator, options: PartitionOptions) -> Partition:
+    """Owners hold the training images by groups of digits; the rest comes of the test images.
+
+    Of the test images of 3 and 4, at 0.7 to 0.3, each is in D_v with probability 0.25 and in the test set
+    otherwise; the seed set is drawn from the test images of other digits.
+
+    Args:
+        path: Either an ``.npz`` file with ``images`` (70000, 784) and ``labels``, the 60,000 training
+            images first, or a directory with the four IDX files as published, gzipped or not.
+        generator: Draws all that is random.
+        options: See `PartitionOptions`.
+
+    Raises:
+        ConfigError: No path is given.
+        DataError: A file is missing, damaged, or does not hold MNIST.
+    """
+    if path is None:
+        raise ConfigError(
+            "The mnist dataset needs a path.",
+            advice="Give the directory with its four IDX files; docs/data.md says where to get them.",
+        )
+    table = _read_directory(path) if path.is_dir() else _read_archive(path)
+    training, rest = np.arange(TRAINING_IMAGES), np.arange(TRAINING_IMAGES, IMAGES)
+    wanted = thin_second_digit(rest, table.labels, generator)
+    in_validation = generator.random(len(wanted)) < VALIDATION_PROBABILITY
+    others = rest[~np.isin(table.labels[rest], WANTED_DIGITS)]
+    seed_set = limited(others, options.seed_points or SEED_POINTS, generator)
+    return Partition(
+        owners=deal_to_owners(table, training, DIGIT_GROUPS, options.owner_points, generator),
+        validation=table.take(wanted[in_validation]),
+        seed_set=table.take(seed_set),
+        test=table.take(wanted[~in_validation]),
+        columns=PIXELS,
+        lower=0.0,
+        upper=255.0,
+        dtype=table.features.dtype,
+        suggested={"gamma": 0.01, "dimension": 140, "model": "mlp"},
+    )
+
+
+def _read_archive(path: Path) -> Table:
+    dataset = load_dataset(path, DataColumns(features=("images",), label="labels"))
+    shape, labels = dataset.features.shape, dataset.labels
+    if shape != (IMAGES, PIXELS) or dataset.features.dtype != np.uint8 or labels is None:
+        raise DataError(
+            f"{path.name} does not hold MNIST: `images` must be uint8 of shape ({IMAGES}, {PIXELS}).",
+            advice="Save the 60,000 training images and then the 10,000 test images, a row each.",
+        )
+    return _checked(path, Table(dataset.features, labels))
+
+
+def _read_directory(path: Path) -> Table:
+    images, labels = [], []
+    for part in ("train", "t10k"):
+        images.append(read_idx(_find(path, f"{part}-images", 3), axes=3))
+        labels.append(read_idx(_find(path, f"{part}-labels", 1), axes=1))
+    counts = (TRAINING_IMAGES, IMAGES - TRAINING_IMAGES)
+    for count, image, label in zip(counts, images, labels, strict=True):
+        if image.shape != (count, 28, 28) or label.shape != (count,):
+            raise DataError(
+                f"{path} does not hold MNIST: {len(image)} images and {len(label)} labels where {count} of"
+                " 28×28 pixels are expected.",
+                advice="Get the four files again.",
+            )
+    features = np.concatenate(images).reshape(IMAGES, PIXELS)
+    return _checked(path, Table(features, np.concatenate(labels)))
+
+
+def _find(directory: Path, stem: str, axes: int) -> Path:
+    # Published with a hyphen; some unpackers write a dot in its place.
+    names = [f"{stem}{mark}idx{axes}-ubyte{end}" for mark in "-." for end in ("", ".gz")]
+    for name in names:
+        if (directory / name).is_file():
+            return directory / name
+    raise DataError(
+        f"{directory} has no file {names[0]} (or {names[1]}).",
+        advice="Put the four IDX files of MNIST there; docs/data.md says where to get them.",
+    )
+
+
+def _checked(path: Path, table: Table) -> Table:
+    if table.labels.dtype.kind not in "iu" or set(np.unique(table.labels)) != set(range(10)):
+        raise DataError(
+            f"{path} does not hold MNIST: its labels are not the ten digits.", advice="Get it again."
+        )
+    return table
