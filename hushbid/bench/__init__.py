@@ -1,0 +1,1 @@
+"""Measurements of the real thing beside its bare ceiling."""

@@ -1,0 +1,112 @@
+"""The bare ceiling: a ROUTER/DEALER scatter-gather between processes that does nothing but pass bytes.
+
+Plain pyzmq as its manual shows it, none of hushbid's code: what a real session loses against this is
+hushbid's own cost. The module imports nothing but pyzmq, for it is also what the owners' processes run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import zmq
+
+__all__ = ["bare_rounds"]
+
+PATIENCE_MS: Final = 30_000
+WARM_UP_ROUNDS: Final = 50
+_END: Final = b""
+
+
+def bare_rounds(owners: int, rounds: int, broadcast_bytes: int, reply_bytes: int, curve: bool) -> float:
+    """Rounds per second of a bare scatter-gather over TCP on this machine.
+
+    In a round one frame goes to each of the owners, every one a process of its own, and one comes back from
+    each.
+
+    Args:
+        owners: Number of owner processes.
+        rounds: Rounds that are timed, after a short warm-up.
+        broadcast_bytes: Length of the frame to an owner, at least 1.
+        reply_bytes: Length of the frame from an owner.
+        curve: Whether to encrypt, as a session does.
+
+    Returns:
+        Rounds per second.
+
+    Raises:
+        ValueError: If `owners`, `rounds` or `broadcast_bytes` is not positive.
+        TimeoutError: If an owner's process does not answer.
+    """
+    if min(owners, rounds, broadcast_bytes) < 1:
+        raise ValueError("owners, rounds and broadcast_bytes are at least 1")
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    socket = context.socket(zmq.ROUTER)
+    socket.linger = 1000
+    socket.rcvtimeo = PATIENCE_MS
+    server_key = b""
+    if curve:
+        server_key, secret = zmq.curve_keypair()
+        socket.curve_server, socket.curve_publickey, socket.curve_secretkey = True, server_key, secret
+    port = socket.bind_to_random_port("tcp://127.0.0.1")
+    # -P: this file's directory must not come before the standard library.
+    command = [sys.executable, "-P", str(Path(__file__).resolve())]
+    command += [f"tcp://127.0.0.1:{port}", str(reply_bytes), server_key.decode("ascii")]
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
+        processes += [subprocess.Popen(command, stdin=subprocess.DEVNULL) for _ in range(owners)]
+        routes = [socket.recv_multipart()[0] for _ in range(owners)]
+        broadcast = b"w" * broadcast_bytes
+        _scatter_gather(socket, routes, broadcast, min(rounds, WARM_UP_ROUNDS))
+        start = time.perf_counter()
+        _scatter_gather(socket, routes, broadcast, rounds)
+        elapsed = time.perf_counter() - start
+        for route in routes:
+            socket.send_multipart([route, _END])
+        for process in processes:
+            process.wait(PATIENCE_MS / 1000)
+        return rounds / elapsed
+    except (zmq.Again, subprocess.TimeoutExpired):
+        raise TimeoutError(f"an owner's process did not answer within {PATIENCE_MS / 1000:g} s") from None
+    finally:
+        socket.close()
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            process.wait()
+        context.term()
+
+
+def _scatter_gather(socket: zmq.Socket[bytes], routes: list[bytes], broadcast: bytes, rounds: int) -> None:
+    for _ in range(rounds):
+        for route in routes:
+            socket.send_multipart([route, broadcast])
+        for _ in routes:
+            socket.recv_multipart()
+
+
+def _answer(address: str, reply_bytes: int, server_key: bytes) -> None:
+    """An owner's process: greet, then answer every frame until an empty one comes."""
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    socket = context.socket(zmq.DEALER)
+    socket.linger = 0
+    socket.rcvtimeo = PATIENCE_MS  # no owner outlives a bench that was killed
+    if server_key:
+        socket.curve_serverkey = server_key
+        socket.curve_publickey, socket.curve_secretkey = zmq.curve_keypair()
+    socket.connect(address)
+    socket.send(b"hello")
+    reply = b"b" * reply_bytes
+    with contextlib.suppress(zmq.Again):
+        while socket.recv() != _END:
+            socket.send(reply)
+    socket.close()
+    context.term()
+
+
+if __name__ == "__main__":
+    _answer(sys.argv[1], int(sys.argv[2]), sys.argv[3].encode("ascii"))

@@ -1,0 +1,255 @@
+"""CURVE keys and the files that hold them.
+
+A key is 32 bytes, written as 40 characters of Z85 (ZeroMQ RFC 32). Z85's alphabet has neither quotes nor
+a backslash, so a public key is a TOML string as it stands:
+``key = "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7"``.
+
+A key file is one line of ASCII::
+
+    hushbid-curve-secret 1 <secret, Z85> <public, Z85>
+    hushbid-curve-public 1 <public, Z85>
+
+The number is the format's version. Empty lines and lines that begin with ``#`` are comments. The secret
+file holds the public key too, so that a file whose halves do not belong together is found when it is read
+and not when a handshake fails.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import errno
+import hashlib
+import os
+import stat
+import struct
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import zmq
+from zmq.utils import z85
+
+from protocol.errors import ConfigError, KeyFileError
+
+__all__ = [
+    "KeyPair",
+    "PublicKey",
+    "fingerprint",
+    "new_keypair",
+    "parse_public",
+    "read_public",
+    "read_secret",
+    "write_public",
+    "write_secret",
+]
+
+KEY_BYTES: Final = 32
+KEY_TEXT: Final = 40
+SECRET_MODE: Final = 0o600
+PUBLIC_MODE: Final = 0o644
+
+_SECRET_TAG: Final = "hushbid-curve-secret"  # noqa: S105 - a file format's name
+_PUBLIC_TAG: Final = "hushbid-curve-public"
+_FORMAT: Final = "1"
+_LONGEST_FILE: Final = 4096
+
+
+@dataclass(frozen=True)
+class PublicKey:
+    """A CURVE public key.
+
+    Args:
+        text: 40 characters of Z85.
+
+    Raises:
+        ConfigError: If the text is not such a key.
+    """
+
+    text: str
+
+    def __post_init__(self) -> None:
+        _decode(self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class KeyPair:
+    """A CURVE key pair. Neither its `repr` nor its `str` shows the secret.
+
+    Args:
+        public: The public key.
+        secret: The secret key, 40 characters of Z85.
+
+    Raises:
+        ConfigError: If the secret is not a key, or not the one of the public key.
+    """
+
+    public: PublicKey
+    secret: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        _decode(self.secret)
+        if zmq.curve_public(self.secret.encode("ascii")).decode("ascii") != self.public.text:
+            raise ConfigError(
+                "The secret and the public half of a key pair do not belong together.",
+                advice="Make a new pair with `hushbid keys`.",
+            )
+
+
+def new_keypair() -> KeyPair:
+    """A fresh pair, its secret from the operating system's random source."""
+    public, secret = zmq.curve_keypair()
+    return KeyPair(PublicKey(public.decode("ascii")), secret.decode("ascii"))
+
+
+def parse_public(text: str) -> PublicKey:
+    """The public key in a text of Z85, surrounding white space aside.
+
+    Raises:
+        ConfigError: If there is none.
+    """
+    return PublicKey(text.strip())
+
+
+def fingerprint(key: PublicKey) -> str:
+    """80 bits of the key's SHA-256 in four groups of base32, for two people to compare over the telephone."""
+    digest = hashlib.sha256(_decode(key.text)).digest()[:10]
+    text = base64.b32encode(digest).decode("ascii")
+    return "-".join(text[start : start + 4] for start in range(0, len(text), 4))
+
+
+def write_secret(path: Path, pair: KeyPair) -> None:
+    """Write a pair to a new file that only its owner can read.
+
+    Raises:
+        KeyFileError: If the file exists already, or cannot be written.
+    """
+    _create(path, f"{_SECRET_TAG} {_FORMAT} {pair.secret} {pair.public}\n", SECRET_MODE)
+
+
+def write_public(path: Path, key: PublicKey) -> None:
+    """Write a public key to a new file.
+
+    Raises:
+        KeyFileError: If the file exists already, or cannot be written.
+    """
+    _create(path, f"{_PUBLIC_TAG} {_FORMAT} {key}\n", PUBLIC_MODE)
+
+
+def read_secret(path: Path) -> KeyPair:
+    """The pair that `write_secret` wrote.
+
+    Raises:
+        KeyFileError: If the file is missing, can be read by anyone but its owner, or is malformed.
+    """
+    words = _read(path, _SECRET_TAG, 2, private=True)
+    try:
+        return KeyPair(PublicKey(words[1]), words[0])
+    except ConfigError as error:
+        raise _malformed(path, error.what) from None
+
+
+def read_public(path: Path) -> PublicKey:
+    """The key that `write_public` wrote.
+
+    Raises:
+        KeyFileError: If the file is missing or malformed.
+    """
+    words = _read(path, _PUBLIC_TAG, 1, private=False)
+    try:
+        return PublicKey(words[0])
+    except ConfigError as error:
+        raise _malformed(path, error.what) from None
+
+
+def _decode(text: str) -> bytes:
+    """The 32 bytes of a key's text. The error hides the text: it may be a secret in the wrong place."""
+    try:
+        raw = z85.decode(text) if len(text) == KEY_TEXT else b""
+    except (ValueError, KeyError, struct.error, binascii.Error):
+        raw = b""
+    if len(raw) != KEY_BYTES:
+        raise ConfigError(
+            f"A CURVE key is {KEY_TEXT} characters of Z85; the {len(text)} that were given are none.",
+            advice="Copy the key again, whole, as `hushbid keys` printed it.",
+        )
+    return raw
+
+
+def _create(path: Path, content: str, mode: int) -> None:
+    # O_EXCL refuses an existing file and a dangling link alike; the mode holds from the first moment on, so
+    # that nobody can open the file before a later chmod.
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    except FileExistsError:
+        raise KeyFileError(
+            f"The key file {path} exists already and was left as it is.",
+            advice="Choose another name, or move the old file away if no session needs it any more.",
+        ) from None
+    except OSError as error:
+        raise KeyFileError(
+            f"The key file {path} cannot be created: {error.strerror}.",
+            advice="Check that its directory exists and that you may write there.",
+        ) from None
+    try:
+        with open(handle, "w", encoding="ascii") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        path.unlink(missing_ok=True)  # half a key is no key
+        raise KeyFileError(f"The key file {path} cannot be written: {error.strerror}.") from None
+
+
+def _read(path: Path, tag: str, count: int, *, private: bool) -> list[str]:
+    """The words after tag and version of a key file's one line."""
+    try:
+        # O_NONBLOCK: a named pipe in the key's place must not hang us; it has no effect on a plain file.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            # The open file is asked, not the path: between two looks at a path it can change.
+            status = os.fstat(file.fileno())
+            _check_status(path, status, private=private)
+            content = file.read(_LONGEST_FILE + 1)
+    except OSError as error:
+        what = "does not exist" if error.errno == errno.ENOENT else f"cannot be read: {error.strerror}"
+        raise KeyFileError(
+            f"The key file {path} {what}.", advice="Check the path, or make a key with `hushbid keys`."
+        ) from None
+    if len(content) > _LONGEST_FILE:
+        raise _malformed(path, f"It is longer than {_LONGEST_FILE} bytes.")
+    try:
+        lines = content.decode("ascii").splitlines()
+    except UnicodeDecodeError:
+        raise _malformed(path, "It is not ASCII text.") from None
+    found = [line.split() for line in lines if line.strip() and not line.startswith("#")]
+    if len(found) != 1:
+        raise _malformed(path, f"One line was expected, {len(found)} were found.")
+    words = found[0]
+    if words[0] != tag:
+        raise _malformed(path, f"Its line does not begin with `{tag}`.")
+    if len(words) < 2 or words[1] != _FORMAT:
+        raise _malformed(path, f"It is not in format {_FORMAT}, the only one that this version reads.")
+    if len(words) != 2 + count:
+        raise _malformed(path, f"{2 + count} words were expected, {len(words)} were found.")
+    return words[2:]
+
+
+def _check_status(path: Path, status: os.stat_result, *, private: bool) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise KeyFileError(f"The key file {path} is not a plain file.", advice="Name the file itself.")
+    if private and status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise KeyFileError(
+            f"The key file {path} can be used by others than its owner "
+            f"(mode {stat.S_IMODE(status.st_mode):04o}), so its key may be known already.",
+            advice=f"Run `chmod 600 {path}`, and make a new key if others use this machine.",
+        )
+
+
+def _malformed(path: Path, why: str) -> KeyFileError:
+    return KeyFileError(
+        f"The key file {path} is malformed. {why}",
+        advice="Restore it, or make a new key with `hushbid keys`; the others then need its public half.",
+    )

@@ -1,0 +1,137 @@
+"""What both ends of a connection agree on: the form of an address, and the options of a socket.
+
+Times are milliseconds, as ZeroMQ takes them. ZMTP heartbeats are answered by ZeroMQ's own thread: they find a
+dead machine or a cut cable, never a process that spins, for which the parties' own messages must look. They
+are slow on purpose: a pong waits behind the frame that is being sent, and on a line of 10 Mbit/s the largest
+frame takes 13 s.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import re
+from dataclasses import dataclass
+from typing import Final
+
+import zmq
+
+from protocol.errors import ConfigError, ConnectionFailed, LocalProtocolError
+from protocol.limits import MAX_FRAME_BYTES, PEER_QUEUE_FRAMES
+
+__all__ = ["Address", "check_frame", "configure", "connection_failed", "is_loopback_ip", "parse_address"]
+
+LINGER_MS: Final = 2_000
+"""How long closing waits for frames that are still to be sent."""
+
+HANDSHAKE_MS: Final = 10_000
+"""How long a connection may take from TCP to the end of authentication."""
+
+HEARTBEAT_INTERVAL_MS: Final = 5_000
+HEARTBEAT_TIMEOUT_MS: Final = 30_000
+HEARTBEAT_TTL_MS: Final = 60_000
+
+CURVE_OVERHEAD_BYTES: Final = 33
+"""What CURVE's MESSAGE command adds to a frame (RFC 26): name 8, nonce 8, authenticator 16, flags 1."""
+
+_ADDRESS = re.compile(
+    r"tcp://(?P<host>\[[0-9A-Fa-f:.]+(?:%[\w.-]+)?\]|\*|[\w.-]+):(?P<port>\*|\d{1,5})", re.ASCII
+)
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a socket binds or connects: ``tcp://host:port``.
+
+    Args:
+        text: The whole, as ZeroMQ takes it.
+        host: The host without brackets.
+        port: The port; ``*`` lets the system choose one for a bind.
+    """
+
+    text: str
+    host: str
+    port: str
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether nothing but this machine is behind it."""
+        return self.host == "localhost" or is_loopback_ip(self.host)
+
+    @property
+    def is_ipv4(self) -> bool:
+        """Whether the host is a numeric IPv4 address."""
+        try:
+            return ipaddress.ip_address(self.host).version == 4
+        except ValueError:
+            return False
+
+
+def parse_address(text: str) -> Address:
+    """Read ``tcp://host:port``; an IPv6 host stands in brackets.
+
+    Raises:
+        ConfigError: If the text is not of this form.
+    """
+    match = _ADDRESS.fullmatch(text)
+    if match is None or (match["port"] != "*" and int(match["port"]) > 65535):
+        raise ConfigError(
+            f"{text!r} is not an address.",
+            advice="Write tcp://HOST:PORT, an IPv6 host in brackets: tcp://[::1]:5555.",
+        )
+    return Address(text, match["host"].strip("[]"), match["port"])
+
+
+def is_loopback_ip(text: str) -> bool:
+    """Whether a numeric address, also an IPv4 one mapped into IPv6, is this machine's loopback."""
+    try:
+        ip = ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    mapped = ip.ipv4_mapped if isinstance(ip, ipaddress.IPv6Address) else None
+    return (mapped or ip).is_loopback
+
+
+def configure(socket: zmq.Socket[bytes], where: Address, *, secure: bool) -> None:
+    """Set what both ends have in common; call it before bind or connect."""
+    # MAXMSGSIZE is held against what is on the wire: without the allowance the largest frame, once encrypted,
+    # would be refused.
+    socket.set(zmq.MAXMSGSIZE, MAX_FRAME_BYTES + (CURVE_OVERHEAD_BYTES if secure else 0))
+    socket.set(zmq.SNDHWM, PEER_QUEUE_FRAMES)
+    socket.set(zmq.RCVHWM, PEER_QUEUE_FRAMES)
+    # No waiting in send: a peer that reads nothing would stall its round for all the others.
+    socket.set(zmq.SNDTIMEO, 0)
+    socket.set(zmq.LINGER, LINGER_MS)
+    socket.set(zmq.HANDSHAKE_IVL, HANDSHAKE_MS)
+    socket.set(zmq.HEARTBEAT_IVL, HEARTBEAT_INTERVAL_MS)
+    socket.set(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS)
+    socket.set(zmq.HEARTBEAT_TTL, HEARTBEAT_TTL_MS)
+    socket.set(zmq.TCP_KEEPALIVE, 1)
+    # On an IPv6 socket an IPv4 address would be bound, and shown, as one mapped into IPv6:
+    # tcp://[::ffff:127.0.0.1]:5555.
+    socket.set(zmq.IPV6, 0 if where.is_ipv4 else 1)
+
+
+def check_frame(frame: bytes) -> None:
+    """Refuse to send what every receiver would hang up on.
+
+    Raises:
+        LocalProtocolError: If the frame is over `MAX_FRAME_BYTES`.
+    """
+    if len(frame) > MAX_FRAME_BYTES:
+        raise LocalProtocolError(
+            f"A frame of {len(frame)} bytes was to be sent, over MAX_FRAME_BYTES = {MAX_FRAME_BYTES}.",
+            advice="This is a bug in hushbid: please report it.",
+        )
+
+
+def connection_failed(verb: str, address: Address, error: zmq.ZMQError) -> ConnectionFailed:
+    """The error for a bind or connect that ZeroMQ refused, with what to do about it."""
+    advice = {
+        errno.EADDRINUSE: "Stop the process that uses this port, or choose another port.",
+        errno.EADDRNOTAVAIL: "This machine has no such address: bind to one of its own, or to tcp://*:PORT.",
+        errno.ENODEV: "This machine has no such interface: write a numeric address, or tcp://*:PORT.",
+        errno.EACCES: "Ports below 1024 are for the administrator: choose a higher one.",
+    }.get(error.errno or 0, "Check the address.")
+    why = zmq.strerror(error.errno or 0)  # the exception's own text repeats the address
+    return ConnectionFailed(f"Cannot {verb} {address.text}: {why}.", advice=advice)
