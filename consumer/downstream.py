@@ -1,0 +1,99 @@
+"""Models that the consumer trains on what it bought, to see what it is worth."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.svm import LinearSVC
+
+from protocol.errors import ConfigError
+
+__all__ = ["MODELS", "Labels", "accuracy"]
+
+Labels: TypeAlias = Sequence[int | float | str | None] | npt.NDArray[Any]
+"""One class per point; None where its owner has none."""
+
+
+def _logistic(seed: int) -> Any:
+    return LogisticRegression(max_iter=1000, random_state=seed)
+
+
+def _linear_svm(seed: int) -> Any:
+    return LinearSVC(random_state=seed)
+
+
+def _mlp(seed: int) -> Any:
+    # One hidden layer of 32 units, as in DPDS appendix G (without its dropout).
+    return MLPClassifier(hidden_layer_sizes=(32,), random_state=seed)
+
+
+MODELS: Final[Mapping[str, Callable[[int], Any]]] = {
+    "logistic": _logistic,
+    "linear-svm": _linear_svm,
+    "mlp": _mlp,
+}
+"""Classifiers of scikit-learn by the name that a consumer's file uses; each takes a seed."""
+
+
+def accuracy(
+    model: str,
+    train_features: npt.NDArray[np.float64],
+    train_labels: Labels,
+    test_features: npt.NDArray[np.float64],
+    test_labels: Labels,
+    *,
+    seed: int,
+) -> float | None:
+    """Share of test points whose class the model, trained on the other points, gets right.
+
+    Classes are the same when they are equal in Python: 3 is 3.0, but not "3". Points without a label are
+    left out, on both sides; a class that no training point has is always got wrong.
+
+    Args:
+        model: One of `MODELS`.
+        train_features: Scaled to [0, 1] (`FeatureMap.scale`), shape (n, c).
+        train_labels: n of them.
+        test_features: Scaled likewise, shape (k, c).
+        test_labels: k of them.
+        seed: What the model draws at random follows from it.
+
+    Returns:
+        From 0 to 1; None where there is nothing to judge: fewer than two classes to train on, or no
+        labelled test point.
+
+    Raises:
+        ConfigError: There is no such model.
+    """
+    if model not in MODELS:
+        raise ConfigError(
+            f"There is no downstream model named {model!r}.", advice=f"Choose one of: {', '.join(MODELS)}."
+        )
+    classes: dict[int | float | str, int] = {}
+    train_rows, train_classes = [], []
+    for row, label in enumerate(_plain(train_labels)):
+        if label is not None:
+            train_rows.append(row)
+            train_classes.append(classes.setdefault(label, len(classes)))
+    judged = [(row, label) for row, label in enumerate(_plain(test_labels)) if label is not None]
+    if len(classes) < 2 or not judged:
+        return None
+    estimator = MODELS[model](seed)
+    with warnings.catch_warnings():
+        # A model that stopped early is still a model; how good it is shows in its accuracy.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        estimator.fit(train_features[train_rows], train_classes)
+    predicted = estimator.predict(test_features[[row for row, _ in judged]])
+    truth = [classes.get(label, -1) for _, label in judged]
+    return float(np.mean(predicted == np.asarray(truth)))
+
+
+def _plain(labels: Labels) -> list[int | float | str | None]:
+    """The labels as Python's own numbers and text."""
+    return labels.tolist() if isinstance(labels, np.ndarray) else list(labels)

@@ -1,0 +1,171 @@
+"""What no party can compute: the baselines of a run, from all parties' data at once (DESIGN §7).
+
+Only the operator of a demonstration cluster, who holds every file, can run this. It takes no part in the
+protocol and knows nothing of what was released in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from consumer.downstream import accuracy
+from hushbid.datasets.partition import Table
+from protocol.data import Dataset
+from protocol.features import FeatureMap
+from protocol.grid import FEATURE_UNIT, Features, round_weights
+from protocol.mmd import mmd2
+from protocol.scoring import ScoreTable
+
+__all__ = ["Baselines", "Rows", "Selection", "evaluate", "greedy", "uniform"]
+
+Points: TypeAlias = npt.NDArray[Any]
+
+Rows: TypeAlias = Table | Dataset
+"""Raw features, shape (n, c), and labels, shape (n,), which a `Dataset` may lack."""
+
+Selection: TypeAlias = list[tuple[str, int]]
+"""Chosen points as (owner, row), in the order of choice. Fewer than asked for if the owners have fewer."""
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """How good a summary of p points is when nothing is private, and when nobody chooses.
+
+    MMD² is the exact kernel's, on scaled points, of the summary without the seed set against D_v.
+
+    Attributes:
+        mmd2_greedy: Of the greedy choice among the union of all owners, by exact embeddings.
+        mmd2_uniform: Of p/K points drawn at random from each owner.
+        accuracy_greedy: Of a downstream model trained on the greedy choice; None without labels.
+        accuracy_uniform: The same on the uniform one.
+    """
+
+    mmd2_greedy: float
+    mmd2_uniform: float
+    accuracy_greedy: float | None = None
+    accuracy_uniform: float | None = None
+
+
+def evaluate(
+    owners: Mapping[str, Rows],
+    validation: Points,
+    seed_set: Points,
+    feature_map: FeatureMap,
+    *,
+    p: int,
+    seed: int,
+    test: Rows | None = None,
+    model: str = "logistic",
+) -> Baselines:
+    """The baselines of a run.
+
+    Args:
+        owners: Raw features and labels of each, by name.
+        validation: D_v, raw, shape (m, c).
+        seed_set: D_init, raw, shape (n, c).
+        feature_map: The session's.
+        p: Points to choose.
+        seed: Of the uniform choice and of the model.
+        test: What to judge a downstream model by; None, or without labels: no accuracies.
+        model: Downstream model (`consumer.downstream.MODELS`).
+
+    Returns:
+        NaN for MMD² if the owners have no point at all.
+
+    Raises:
+        ConfigError: There is no such model.
+        DataError: A point that `feature_map` cannot take.
+    """
+    sizes = {name: len(table) for name, table in owners.items()}
+    hashed = {name: feature_map.hash(table.features) for name, table in owners.items()}
+    chosen = (
+        greedy(hashed, feature_map.hash(validation), feature_map.hash(seed_set), p, feature_map.norm_bound),
+        uniform(sizes, p, np.random.default_rng(seed)),
+    )
+    target = feature_map.scale(validation)
+    distances: list[float] = []
+    accuracies: list[float | None] = []
+    for selection in chosen:
+        if not selection:
+            distances.append(float("nan"))
+            accuracies.append(None)
+            continue
+        summary = feature_map.scale(np.stack([owners[name].features[row] for name, row in selection]))
+        distances.append(mmd2(summary, target, feature_map.gamma))
+        if test is None or test.labels is None:
+            accuracies.append(None)
+            continue
+        labels = [_label(owners[name], row) for name, row in selection]
+        judged = feature_map.scale(test.features), test.labels
+        accuracies.append(accuracy(model, summary, labels, *judged, seed=seed))
+    return Baselines(*distances, *accuracies)
+
+
+def _label(rows: Rows, row: int) -> int | float | str | None:
+    if rows.labels is None:
+        return None
+    label: int | float | str = rows.labels[row].item()
+    return label
+
+
+def greedy(
+    owners: Mapping[str, Features], validation: Features, seed_set: Features, p: int, norm_bound: float
+) -> Selection:
+    """The non-private greedy choice of Kim et al. (2016) (DPDS §4, baseline a), among the union of owners.
+
+    Each round adds the candidate of the largest g̃ᵀφ(x) - q/(q+1)·gᵀφ(x), where g̃ and g are the exact
+    mean embeddings of D_v and of the q points so far, seed set included (DESIGN §1, first row of the
+    table). Weights are rounded to the grid and ties broken as the protocol does, so this is what a session
+    with the `exact` release and a rule that always gets the best point selects.
+
+    Args:
+        owners: φ of each owner's rows, by name.
+        validation: φ of D_v, at least one row.
+        seed_set: φ of D_init; may be empty.
+        p: Points to choose.
+        norm_bound: At least the largest ‖φ‖.
+    """
+    names = sorted(owners)  # the order that the protocol breaks ties between owners by
+    starts = np.cumsum([0, *(len(owners[name]) for name in names)])
+    table = ScoreTable(np.concatenate([owners[name] for name in names]), norm_bound=norm_bound)
+    # In the order of operations of the `exact` release, so that the weights agree to the last bit.
+    target = validation.sum(axis=0, dtype=np.int64) * (FEATURE_UNIT / len(validation))
+    total = seed_set.sum(axis=0, dtype=np.int64)
+    selection: Selection = []
+    for q in range(len(seed_set), len(seed_set) + p):
+        embedding = total * (FEATURE_UNIT / max(q, 1))  # zero without any point
+        best = table.best(round_weights(target - q / (q + 1) * embedding))
+        if best is None:
+            break
+        table.withdraw(best.index)
+        total += table.features(best.index)
+        owner = int(np.searchsorted(starts, best.index, side="right")) - 1
+        selection.append((names[owner], best.index - int(starts[owner])))
+    return selection
+
+
+def uniform(sizes: Mapping[str, int], p: int, generator: np.random.Generator) -> Selection:
+    """p/K rows of each owner at random, without replacement (DPDS §4, baseline c).
+
+    What p/K leaves over, or an owner has not got, falls to the owners that have rows left, one each at a
+    time, in the order of their names.
+    """
+    names = sorted(sizes)
+    shares = dict.fromkeys(names, 0)
+    missing = min(p, sum(sizes.values()))
+    while missing:
+        able = [name for name in names if shares[name] < sizes[name]]
+        for name in able[:missing]:
+            more = min(max(1, missing // len(able)), sizes[name] - shares[name])
+            shares[name] += more
+        missing = min(p, sum(sizes.values())) - sum(shares.values())
+    return [
+        (name, int(row))
+        for name in names
+        for row in generator.choice(sizes[name], size=shares[name], replace=False)
+    ]
