@@ -237,9 +237,14 @@ def encode_record(
     if len(salt) != SALT_BYTES * fields:
         raise LocalProtocolError(f"a source of salt gave {len(salt)} bytes for {fields} private fields.")
     private: list[bytes] = []
-    packed = [_encode_item(event, salt, private)]
-    packed.append([_encode_item(effect, salt, private) for effect in effects])
-    public = _pack([number, float(now), *packed])
+    try:
+        first = _encode_item(event, salt, private)
+        rest = [_encode_item(effect, salt, private) for effect in effects]
+        public = _pack([number, float(now), first, rest])
+    except (LocalProtocolError, TypeError, ValueError, OverflowError):
+        public = b""
+    if not public:  # outside the handler, so that no cause is chained: its text may quote a value
+        raise _refusal(number, (event, *effects))
     lengths = len(public), sum(map(len, private))
     if max(lengths) > limits.MAX_RECORD_PART_BYTES:
         raise LocalProtocolError(
@@ -255,23 +260,35 @@ def _encode_item(item: Item, salts: bytes, private: list[bytes]) -> list[Any]:
     """What of an item goes into the public part; its private fields' entries are added to `private`."""
     kind, public, hidden = item
     commitments: dict[str, bytes] = {}
-    try:
-        for name in sorted(hidden):
-            if type(name) is not str or name in public:
-                raise TypeError("a private field's name is not a str, or is a public field's too")
-            # Three pieces an entry: this field is number len(private) / 3 of the record.
-            start = len(private) // 3 * SALT_BYTES
-            salt = salts[start : start + SALT_BYTES]
-            value = pack_value(hidden[name])
-            private += (_ENTRY.pack(SALT_BYTES + len(value)), salt, value)
-            commitments[name] = chain(salt, value)
-        return [kind, canonical_map(public), commitments]
-    except (TypeError, ValueError, OverflowError) as error:
-        reason = str(error) if isinstance(error, TypeError) else type(error).__name__
-    raise LocalProtocolError(
-        f"{kind}: a field cannot be recorded ({reason}).",
-        advice="Fields hold None, bool, int of 64 bits, float, str, bytes, finite arrays, lists and dicts.",
-    )
+    for name in sorted(hidden):
+        if type(name) is not str or name in public:
+            raise TypeError
+        # Three pieces an entry: this field is number len(private) / 3 of the record.
+        start = len(private) // 3 * SALT_BYTES
+        salt = salts[start : start + SALT_BYTES]
+        value = pack_value(hidden[name])
+        private += (_ENTRY.pack(SALT_BYTES + len(value)), salt, value)
+        commitments[name] = chain(salt, value)
+    return [kind, canonical_map(public), commitments]
+
+
+def _refusal(number: int, items: Sequence[Item]) -> LocalProtocolError:
+    """Which field of which item cannot be recorded: found by trying them, once one has failed."""
+    for item in items:
+        for name, value in (*item.public.items(), *item.private.items()):
+            try:
+                pack_value({name: value})
+            except LocalProtocolError as error:
+                return LocalProtocolError(
+                    f"record {number}: field {name!r} of {item.kind!r} cannot be recorded.",
+                    advice=error.advice,
+                )
+        for name in item.private:
+            if name in item.public:
+                return LocalProtocolError(
+                    f"record {number}: field {name!r} of {item.kind!r} is both public and private."
+                )
+    return LocalProtocolError(f"record {number}: the kind or the time of an item cannot be recorded.")
 
 
 def decode_frame(frame: bytes) -> Frame:

@@ -1,0 +1,157 @@
+"""Transcripts to test with, and a redactor written from docs/transcript-format.md alone."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from itertools import count
+
+import msgpack
+import numpy as np
+from hypothesis import strategies as st
+
+from protocol.transcript.item import Item, Value
+from protocol.transcript.journal import MemoryJournal
+from protocol.transcript.record import Header
+
+HEADER = Header(
+    role="owner",
+    party="hospital-a",
+    session="00112233445566778899aabbccddeeff",
+    config_digest=bytes(range(32)),
+    software="0.1.0",
+    environment={"python": "cpython 3.11.7", "blas": ["openblas 0.3 Haswell"]},
+    noise="simulated",
+)
+
+Step = tuple[float, Item, tuple[Item, ...]]
+
+STEPS: list[Step] = [
+    (
+        0.5,
+        Item("broadcast", {"round": 1, "weights": np.array([4194304, -7, 0], np.int32)}, {}),
+        (Item("bid", {"round": 1}, {"score": -12345678901, "label": "benign"}),),
+    ),
+    (1.25, Item("ask", {"round": 1}, {"won": None, "frame": b"\x00\x01\xff"}), ()),
+    (
+        2.0,
+        Item("tick", {}, {}),
+        (
+            Item("point", {"bytes": 3}, {"row": np.array([[0.5, -1.5]]), "label": "malign"}),
+            Item("log", {"text": "φ", "parts": [1, [2.5, True], {"b": None, "a": b""}]}, {}),
+        ),
+    ),
+]
+"""Three steps that use every type of value, items with and without private fields."""
+
+
+def fixed_salts(seed: bytes = b"salt") -> Callable[[int], bytes]:
+    """A source of salt that gives the same bytes every time: for files that are compared."""
+    blocks = count()
+
+    def draw(size: int) -> bytes:
+        drawn = b"".join(
+            hashlib.sha256(seed + struct.pack("<Q", next(blocks))).digest() for _ in range(-(-size // 32))
+        )
+        return drawn[:size]
+
+    return draw
+
+
+def transcript(steps: list[Step] | None = None) -> bytes:
+    """The file that recording these steps, with fixed salts, would write."""
+    journal = MemoryJournal(HEADER, salts=fixed_salts())
+    for now, event, effects in STEPS if steps is None else steps:
+        journal.append(now, event, effects)
+    journal.commit()
+    return journal.image
+
+
+def header_end(image: bytes) -> int:
+    """Offset of the first record."""
+    (header_bytes,) = struct.unpack_from("<I", image, 12)
+    return 16 + int(header_bytes) + 32
+
+
+def record_spans(image: bytes) -> Iterator[tuple[int, int]]:
+    """Offset of each record and of what follows it."""
+    start = header_end(image)
+    while start < len(image):
+        public, private, _ = struct.unpack_from("<III", image, start)
+        end = start + 12 + public + private + 32
+        yield start, end
+        start = end
+
+
+def redact(image: bytes, keep: Callable[[int, str], bool]) -> bytes:
+    """A copy without the private fields for which `keep(record number, field name)` is false."""
+    pieces = [image[: header_end(image)]]
+    for start, end in record_spans(image):
+        public_bytes, private_bytes, _ = struct.unpack_from("<III", image, start)
+        public = image[start + 12 : start + 12 + public_bytes]
+        part = image[start + 12 + public_bytes : start + 12 + public_bytes + private_bytes]
+        number, _, event, effects = msgpack.unpackb(public, ext_hook=lambda code, data: None)
+        private = b""
+        for _, _, commitments in [event, *effects]:
+            for name in commitments:
+                (length,) = struct.unpack_from("<I", part)
+                entry, part = part[: 4 + length], part[4 + length :]
+                private += entry if keep(number, name) else bytes(4)
+        lengths = struct.pack("<II", len(public), len(private))
+        pieces += [lengths, struct.pack("<I", zlib.crc32(lengths)), public, private, image[end - 32 : end]]
+    return b"".join(pieces)
+
+
+def same(left: Value, right: Value) -> bool:
+    """Equality of values that holds NaN equal to itself, tuples to lists, and looks into arrays."""
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
+        return (
+            isinstance(left, np.ndarray)
+            and isinstance(right, np.ndarray)
+            and (left.dtype, left.shape, left.tobytes()) == (right.dtype, right.shape, right.tobytes())
+        )
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        return len(left) == len(right) and all(map(same, left, right))
+    if isinstance(left, float) and isinstance(right, float):
+        return struct.pack("<d", left) == struct.pack("<d", right)
+    return type(left) is type(right) and left == right
+
+
+_TEXT = st.text(max_size=8)
+_SCALARS: st.SearchStrategy[Value] = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**63), 2**64 - 1),
+    st.floats(),
+    _TEXT,
+    st.binary(max_size=40),
+    st.lists(st.integers(-(2**15), 2**15 - 1), max_size=4).map(lambda row: np.array(row, np.int16)),
+)
+VALUES: st.SearchStrategy[Value] = st.recursive(
+    _SCALARS,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.tuples(inner, inner), st.dictionaries(_TEXT, inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@st.composite
+def items(draw: st.DrawFn) -> Item:
+    names = draw(st.lists(_TEXT, max_size=5, unique=True))
+    split = draw(st.integers(0, len(names)))
+    fields = {name: draw(VALUES) for name in names}
+    return Item(
+        draw(_TEXT),
+        {name: fields[name] for name in names[:split]},
+        {name: fields[name] for name in names[split:]},
+    )
+
+
+STEP_LISTS: st.SearchStrategy[list[Step]] = st.lists(
+    st.tuples(st.floats(0, 1e9), items(), st.lists(items(), max_size=2).map(tuple)), max_size=3
+)
