@@ -1,0 +1,1 @@
+"""The consumer: releases its target, and receives the points that were chosen."""

@@ -1,0 +1,32 @@
+"""How the chosen points are cut into parts that fit a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from curator.ledger import Win
+from protocol import limits
+from protocol.messages import Delivery, Purchase
+
+__all__ = ["parts_of"]
+
+OVERHEAD_BYTES = 256
+"""What a point's field names, owner's name and array heads take on the wire, at most."""
+
+
+def parts_of(wins: Sequence[Win]) -> tuple[Delivery, ...]:
+    """The delivery of `wins`, in order; one empty part if there is nothing to deliver."""
+    groups: list[list[Purchase]] = [[]]
+    size = 0
+    for win in wins:
+        candidate = win.candidate
+        points = candidate.point.nbytes + candidate.features.nbytes + len(candidate.attributes)
+        if groups[-1] and size + points + OVERHEAD_BYTES > limits.DELIVERY_CHUNK_BYTES:
+            groups.append([])
+            size = 0
+        groups[-1].append(Purchase(owner=win.owner, round=win.round, candidate=candidate))
+        size += points + OVERHEAD_BYTES
+    return tuple(
+        Delivery(part=number, parts=len(groups), purchases=tuple(group))
+        for number, group in enumerate(groups, start=1)
+    )

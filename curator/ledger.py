@@ -1,0 +1,92 @@
+"""The curator's books of a session: what was acquired from whom, and what went wrong.
+
+The ledger is the curator's own. Nothing of it is sent to an owner: how much an owner won depends on the
+other owners' data (DESIGN §3, "No feedback").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from protocol.grid import Features, Totals, features_to_float
+from protocol.messages import Candidate
+from protocol.mmd import embedding_gain
+
+__all__ = ["Absence", "Fault", "Ledger", "Win", "settle"]
+
+
+@dataclass(frozen=True, slots=True)
+class Win:
+    """A point that was chosen."""
+
+    round: int
+    owner: str
+    score: int
+    candidate: Candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """An owner that did not take part in a round."""
+
+    round: int
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A point that did not match its features or its bid; its owner counts as absent from then on."""
+
+    round: int
+    owner: str
+    what: str
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What happened, in order."""
+
+    wins: list[Win] = field(default_factory=list)
+    absences: list[Absence] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    points_accessed: int = 0
+    """Distinct raw points that the curator was handed."""
+
+
+def settle(
+    wins: list[Win],
+    owners: tuple[str, ...],
+    target: np.ndarray[tuple[int], np.dtype[np.float64]],
+    seed_total: Totals,
+    seed_size: int,
+) -> Mapping[str, float]:
+    """Each owner's share: the sum of its points' marginal gains in the released g̃ (DPDS §2, incentives).
+
+    Gains are of J with the *released* target: exact ones are linear in φ(D_v) and would give it away.
+
+    Args:
+        wins: In the order of the rounds.
+        owners: All owners, winners or not.
+        target: g̃, shape (d,).
+        seed_total: Σφ(D_init) in units of 2^-15.
+        seed_size: |D_init|.
+
+    Returns:
+        Per owner, the sum of J(S+x) - J(S) over its points; no unit (J is a squared kernel distance).
+    """
+    values = dict.fromkeys(owners, 0.0)
+    total = features_to_float(seed_total)
+    size = seed_size
+    for win in wins:
+        features = _value(win.candidate.features)
+        values[win.owner] += embedding_gain(target, total / size, size, features)
+        total = total + features
+        size += 1
+    return values
+
+
+def _value(features: Features) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    return features_to_float(features)

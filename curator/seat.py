@@ -1,0 +1,41 @@
+"""What the curator knows of one owner while a session runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from protocol.grid import Weights
+from protocol.messages import Bid
+
+__all__ = ["Seat"]
+
+
+@dataclass(slots=True)
+class Seat:
+    """One owner's standing."""
+
+    rank: int
+    """Its position among the sorted names: the last resort of the total order."""
+    enrolled: bool = False
+    connected: bool = False
+    broadcast: int = 0
+    """Round of the broadcast that it has not answered, 0: none."""
+    weights: Weights | None = None
+    """The weight of that broadcast, or of its last bid."""
+    bid: Bid | None = None
+    """Its last bid."""
+    asked: int = 0
+    """Number of the candidate that it was asked for and has not sent, 0: none."""
+    faulty: bool = False
+    """A point of its did not match: it counts as absent from then on, and is not told."""
+    times: dict[int, int] = field(default_factory=dict)
+    """Per candidate number, in how many rounds it was bid."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether an answer is due from it, so that it is sent nothing further."""
+        return bool(self.broadcast or self.asked)
+
+    def has_bid(self, round_number: int) -> bool:
+        """Whether its bid for that round is in."""
+        return self.bid is not None and self.bid.round == round_number

@@ -1,0 +1,54 @@
+"""The curator's legal transitions, as data. docs/protocol.md draws its diagram from this table."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from protocol.machine import Transition, expand
+
+__all__ = ["PHASES", "TRANSITIONS"]
+
+PHASES: Final = ("enrolling", "weighing", "bidding", "verifying", "asking", "delivering", "closing", "done")
+
+_QUIET: Final = ("weighing", "verifying", "delivering", "closing")
+"""Phases in which a late answer is only taken in."""
+_OPEN: Final = ("enrolling", "weighing", "bidding", "verifying", "asking", "delivering", "closing")
+_DECIDED: Final = ("weighing", "delivering")
+"""Where a decided round leads: to the next one, or to the delivery."""
+_BIDDING_TO: Final = ("bidding", "verifying", "asking", *_DECIDED)
+_ASKING_TO: Final = ("asking", "verifying", *_DECIDED)
+
+TRANSITIONS: Final[tuple[Transition, ...]] = (
+    # Enrolment: ends when all owners and the target are there, or with the enrolment time.
+    Transition("enrolling", "started", "_on_started", ("enrolling",)),
+    Transition("enrolling", "received:hello", "_on_hello", ("enrolling", "weighing")),
+    Transition("enrolling", "received:target", "_on_target", ("enrolling", "weighing")),
+    Transition("enrolling", "timer:enrolment", "_on_enrolment_over", ("weighing", "done")),
+    # A round.
+    Transition("weighing", "noise-drawn", "_on_noise", ("weighing",)),
+    Transition("weighing", "weights-computed", "_on_weights", ("bidding",)),
+    Transition("bidding", "received:bid", "_on_bid", _BIDDING_TO),
+    Transition("bidding", "timer:round", "_on_round_over", _BIDDING_TO),
+    Transition("bidding", "timer:pause", "_on_pause_over", ("done",)),
+    Transition("verifying", "points-hashed", "_on_hashed", _ASKING_TO),
+    Transition("asking", "received:offer", "_on_offer", _ASKING_TO),
+    Transition("asking", "timer:round", "_on_asking_over", _ASKING_TO),
+    # Late answers.
+    *expand((*_QUIET, "asking"), "received:bid", "_on_late_bid"),
+    *expand((*_QUIET, "bidding"), "received:offer", "_on_late_offer"),
+    # Delivery and closing.
+    Transition("delivering", "received:receipt", "_on_receipt", ("delivering", "closing")),
+    Transition("delivering", "timer:delivery", "_on_delivery_over", ("done",)),
+    Transition("closing", "received:farewell", "_on_farewell", ("closing", "done")),
+    Transition("closing", "timer:closing", "_on_closing_over", ("done",)),
+    # Peers that come, go, come back, or break the protocol.
+    *expand((*_QUIET, "bidding", "asking"), "received:hello", "_on_hello"),
+    Transition("bidding", "lost", "_on_lost", _BIDDING_TO),
+    Transition("asking", "lost", "_on_lost", _ASKING_TO),
+    *expand(("enrolling", *_QUIET), "lost", "_on_lost"),
+    *expand(_OPEN, "returned", "_on_returned"),
+    Transition("enrolling", "offended", "_on_offended", ("enrolling",)),
+    Transition("bidding", "offended", "_on_offended", (*_BIDDING_TO, "done")),
+    Transition("asking", "offended", "_on_offended", (*_ASKING_TO, "done")),
+    *(Transition(phase, "offended", "_on_offended", (phase, "done")) for phase in _QUIET),
+)

@@ -1,0 +1,52 @@
+"""The owner's numerics: its points, their features, and the best of them under a weight."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from owner.events import Scored, ScorePoints, Withdraw
+from protocol.data import Dataset
+from protocol.grid import Features
+from protocol.machine import Effect, Event
+from protocol.messages import Candidate
+from protocol.scoring import ScoreTable
+
+__all__ = ["OwnerNumerics"]
+
+
+class OwnerNumerics:
+    """Carries out the owner machine's `ScorePoints` and `Withdraw`.
+
+    Args:
+        dataset: The owner's points.
+        features: φ of every point, int16 of shape (n, d).
+        norm_bound: The feature map's.
+    """
+
+    def __init__(self, dataset: Dataset, features: Features, *, norm_bound: float) -> None:
+        self._dataset = dataset
+        self._table = ScoreTable(features, norm_bound=norm_bound)
+        self._blank = Candidate(
+            point=np.zeros_like(dataset.features[0]),
+            features=np.zeros(features.shape[1], dtype=np.int16),
+            attributes=bytes(len(dataset.attributes(0))),
+        )
+
+    def perform(self, effect: Effect) -> Event | None:
+        """The effect's outcome as an event, if it has one; None for effects of other kinds too."""
+        if type(effect) is ScorePoints:
+            return self._score(effect)
+        if type(effect) is Withdraw:
+            self._table.withdraw(effect.row)
+        return None
+
+    def _score(self, effect: ScorePoints) -> Scored:
+        best = self._table.best(effect.weights)
+        if best is None:
+            return Scored(effect.round, -1, 0, self._blank)
+        candidate = Candidate.model_construct(
+            point=np.ascontiguousarray(self._dataset.features[best.index]),
+            features=self._table.features(best.index),
+            attributes=self._dataset.attributes(best.index),
+        )
+        return Scored(effect.round, best.index, best.score, candidate)

@@ -1,0 +1,7 @@
+"""What the parties of a hushbid session agree on.
+
+Messages and wire format, feature maps, releases, acquisition rules, accounting, the transcript and
+the machine interface. Nothing here imports a role (`curator`, `owner`, `consumer`) or `hushbid`.
+"""
+
+__version__ = "0.1.0"

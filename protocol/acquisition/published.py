@@ -1,0 +1,70 @@
+"""`published`: the private auction of DPDS, Algorithm 3, as printed. Not differentially private."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Annotated
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from protocol.acquisition.base import AcquisitionRule, Parameters, Standing
+from protocol.noise import Draw
+
+__all__ = ["Published", "PublishedParameters"]
+
+
+class PublishedParameters(Parameters):
+    """Keys of the published auction."""
+
+    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.5
+    """ε_auc of Algorithm 3, line 13."""
+    tau: Annotated[int, Field(ge=1)] | None = None
+    """A point that was its owner's best τ times is asked for (line 14); None: ⌈K^(2/3)⌉ (Theorem 6)."""
+
+
+class Published(AcquisitionRule):
+    """Rank i is asked with probability exp(-ε_auc·(i-1)), and a point that was bid τ times is asked.
+
+    **Not differentially private at any ε**: not being asked has probability 0 at rank 1 and
+    1-exp(-ε_auc) at rank 2, an infinite ratio (docs/errata.md). It is here for reproduction, and as a
+    control that an audit must reject. The curator sees about p/ε_auc + pK/τ raw points.
+    """
+
+    name = "published"
+    Parameters = PublishedParameters
+    private = False
+    candidate_with_bid = False
+    exact = True
+    learns = "whether it was asked, which tells its rank: not differentially private at any ε"
+
+    def __init__(self, parameters: PublishedParameters, *, owners: int) -> None:
+        super().__init__(parameters, owners=owners)
+        self.epsilon = parameters.epsilon
+        self.tau = parameters.tau if parameters.tau is not None else math.ceil(owners ** (2 / 3) - 1e-9)
+
+    def draws(self) -> tuple[Draw, ...]:
+        """A coin per rank."""
+        return (Draw("uniform", 1.0, self.owners),)
+
+    def ask(
+        self,
+        stage: int,
+        standings: Sequence[Standing],
+        obtained: frozenset[str],
+        noise: tuple[npt.NDArray[np.float64], ...],
+    ) -> tuple[str, ...]:
+        """Lines 13 and 14, once a round. Equal bids have equal ranks, so that the best is always asked."""
+        if stage > 0:
+            return ()
+        (coins,) = noise
+        asked = []
+        rank = 0
+        for place, standing in enumerate(standings):
+            if place and standing.score < standings[place - 1].score:
+                rank = place
+            if standing.times >= self.tau or coins[place] < math.exp(-self.epsilon * rank):
+                asked.append(standing.owner)
+        return tuple(asked)

@@ -1,0 +1,62 @@
+"""Reading TOML into a pydantic model, with errors that name the file and the key."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from protocol.errors import ConfigError
+
+__all__ = ["load_toml", "load_toml_text", "validated"]
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+def validated(model: type[ModelT], values: Mapping[str, Any], *, where: str) -> ModelT:
+    """The model made of `values`.
+
+    Args:
+        model: A pydantic model.
+        values: What a file, a table or a set of flags says.
+        where: The source, for the error.
+
+    Raises:
+        ConfigError: A key is missing, unknown or of a wrong type; all such keys are named.
+    """
+    try:
+        return model.model_validate(dict(values))
+    except ValidationError as error:
+        faults = "; ".join(
+            f"{'.'.join(str(part) for part in fault['loc']) or 'the file'}: {fault['msg']}"
+            for fault in error.errors(include_url=False, include_input=False, include_context=False)
+        )
+        raise ConfigError(f"{where}: {faults}.", advice="Correct these keys and start again.") from None
+
+
+def load_toml_text(model: type[ModelT], text: str, *, where: str) -> ModelT:
+    """The model that a TOML text describes; raises `ConfigError` as `validated`, or on broken TOML."""
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{where}: not TOML: {error}.", advice="Correct the syntax there.") from None
+    return validated(model, values, where=where)
+
+
+def load_toml(model: type[ModelT], path: Path) -> ModelT:
+    """The model that a TOML file describes.
+
+    Raises:
+        ConfigError: The file cannot be read, is not TOML, or says what the model does not allow.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file.", advice="Check the path.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise ConfigError(f"{path}: cannot be read: {reason}.", advice="Check the file and its mode.") from None
+    return load_toml_text(model, text, where=str(path))

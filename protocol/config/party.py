@@ -1,0 +1,69 @@
+"""The private file of one party: where its data, its key and its state lie on its own machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = ["ConsumerFile", "CuratorFile", "DataSection", "OwnerFile"]
+
+FilePath = Annotated[Path, Field(strict=False)]
+
+
+class _Private(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+
+class DataSection(_Private):
+    """Which columns of a data file are what; None: the loader's own convention."""
+
+    features: list[str] | None = None
+    label: str | None = None
+    identifier: str | None = None
+
+
+class _PartyFile(_Private):
+    """What every party's file says."""
+
+    key: FilePath | None = None
+    """Secret CURVE key; None only in insecure sessions."""
+    state: FilePath
+    """Directory for the transcript and what else the party keeps."""
+    durability: Literal["fsync", "flush"] = "fsync"
+    """Whether a transcript record is on the disk, or only with the operating system, before what
+    it says leaves."""
+
+
+class CuratorFile(_PartyFile):
+    """The curator's file."""
+
+    listen: str | None = None
+    """Address to bind where it is not the session's contact address."""
+
+
+class OwnerFile(_PartyFile):
+    """An owner's file."""
+
+    name: str
+    data: FilePath
+    columns: DataSection = DataSection()
+    memory_limit: Annotated[int, Field(ge=2**20)] = 2 * 2**30
+    """Bytes of features above which they are kept in a memory-mapped file."""
+
+
+class ConsumerFile(_PartyFile):
+    """The consumer's file."""
+
+    validation: FilePath
+    """D_v."""
+    seed_set: FilePath
+    """D_init: public, disjoint from D_v."""
+    columns: DataSection = DataSection()
+    test: FilePath | None = None
+    """Labelled points to judge a downstream model by, if any."""
+    model: str = "logistic"
+    """Downstream model (`consumer.downstream`)."""
+    seed: Annotated[int, Field(ge=0)] = 0
+    """Seed of the downstream model."""

@@ -1,0 +1,196 @@
+"""The session file: everything that all parties must agree on, and nothing that is private.
+
+Every party has a copy. Parties compare the digest of what defines the session's meaning (all but the
+network address and the roster's keys, which CURVE authenticates by itself) at Hello.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from protocol import limits
+
+__all__ = [
+    "FeatureSection",
+    "MechanismSection",
+    "NetworkSection",
+    "NoiseSection",
+    "RosterSection",
+    "RuleSection",
+    "SessionFile",
+    "SessionSection",
+    "TimeoutSection",
+]
+
+PartyName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")]
+Seconds = Annotated[float, Field(gt=0, le=30 * 86400, allow_inf_nan=False)]
+Real = Annotated[float, Field(allow_inf_nan=False)]
+PublicKeyText = Annotated[str, StringConstraints(pattern=r"^[\x21-\x7e]{40}$")]
+
+
+class Section(BaseModel):
+    """A table of a configuration file: strict, and without unknown keys."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+
+class SessionSection(Section):
+    """``[session]``: what is procured."""
+
+    name: PartyName
+    points: Annotated[int, Field(ge=1, le=limits.MAX_POINTS)]
+    """p, the number of rounds and the most points to acquire."""
+    min_owners: Annotated[int, Field(ge=1, le=limits.MAX_OWNERS)] = 1
+    """Fewer present owners than this pause the session."""
+    delta: Annotated[float, Field(gt=0, lt=1)] = 1e-5
+    """The δ at which privacy is reported."""
+    allow_nonprivate: bool = False
+    """Must be true for releases, rules or noise that protect nobody."""
+    nonce: Annotated[str, StringConstraints(max_length=64)] = ""
+    """Tells sessions with otherwise equal files apart."""
+
+
+class FeatureSection(Section):
+    """``[features]``: the feature map φ and the public bounds that all parties scale by."""
+
+    map: str = "paired"
+    dimension: Annotated[int, Field(ge=limits.MIN_DIMENSION, le=limits.MAX_DIMENSION)] = 140
+    gamma: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    """The RBF kernel's γ on columns scaled to [0, 1]."""
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)]
+    columns: Annotated[int, Field(ge=1, le=limits.MAX_COLUMNS)]
+    lower: Real | list[Real] = 0.0
+    upper: Real | list[Real] = 1.0
+
+    @model_validator(mode="after")
+    def _bounds_fit(self) -> FeatureSection:
+        for name in ("lower", "upper"):
+            bound = getattr(self, name)
+            if isinstance(bound, list) and len(bound) != self.columns:
+                raise ValueError(f"{name} has {len(bound)} values for {self.columns} columns")
+        return self
+
+
+class _Open(BaseModel):
+    """A table whose further keys belong to the thing that it names."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="allow")
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The keys that are the named thing's own."""
+        return dict(self.model_extra or {})
+
+
+class MechanismSection(_Open):
+    """``[target]`` and ``[summary]``: the release mechanism of g̃, and of g; further keys are its own."""
+
+    mechanism: str
+
+
+class RuleSection(_Open):
+    """``[acquisition]``: how the curator gets the points; further keys are the rule's own."""
+
+    rule: str
+
+
+class NoiseSection(Section):
+    """``[noise]``: where noise comes from."""
+
+    source: Literal["simulated"] = "simulated"
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
+
+
+class TimeoutSection(Section):
+    """``[timeouts]``: how long, in seconds, a party waits for what."""
+
+    enrolment: Seconds = 60.0
+    """For owners and the consumer to come, and for the consumer's target."""
+    round: Seconds = 10.0
+    """For an owner's answer; without one it is absent."""
+    pause: Seconds = 300.0
+    """For enough owners to come back."""
+    delivery: Seconds = 300.0
+    """For the consumer's receipt of a part."""
+    closing: Seconds = 10.0
+    """For the farewells."""
+    beat: Seconds = 0.5
+    """Between signs of life."""
+    silence: Seconds = 3.0
+    """After which a silent peer counts as gone."""
+    abandon: Seconds = 60.0
+    """After which an owner or consumer gives a silent curator up."""
+
+
+class NetworkSection(Section):
+    """``[network]``: where the curator is."""
+
+    address: Annotated[str, StringConstraints(pattern=r"^tcp://.+:(\d+|\*)$", max_length=300)]
+    insecure: bool = False
+    """No CURVE: on loopback only."""
+
+
+class RosterSection(Section):
+    """``[roster]``: who takes part, and by which public CURVE key; empty keys in insecure sessions."""
+
+    curator: PublicKeyText | Literal[""] = ""
+    consumer: PublicKeyText | Literal[""] = ""
+    owners: dict[PartyName, PublicKeyText | Literal[""]]
+
+    @model_validator(mode="after")
+    def _names_are_distinct(self) -> RosterSection:
+        if not 1 <= len(self.owners) <= limits.MAX_OWNERS:
+            raise ValueError(f"a session has 1 to {limits.MAX_OWNERS} owners")
+        if "consumer" in self.owners or "curator" in self.owners:
+            raise ValueError("an owner cannot be named curator or consumer")
+        keys = [key for key in (self.curator, self.consumer, *self.owners.values()) if key]
+        if len(keys) != len(set(keys)):
+            raise ValueError("two parties have the same key")
+        return self
+
+
+class SessionFile(Section):
+    """A session file, whole."""
+
+    session: SessionSection
+    features: FeatureSection
+    target: MechanismSection
+    summary: MechanismSection
+    acquisition: RuleSection
+    noise: NoiseSection = NoiseSection()
+    timeouts: TimeoutSection = TimeoutSection()
+    network: NetworkSection = NetworkSection(address="tcp://127.0.0.1:5790")
+    roster: RosterSection
+
+    @model_validator(mode="after")
+    def _secure_sessions_have_keys(self) -> SessionFile:
+        if self.session.min_owners > len(self.roster.owners):
+            raise ValueError("session.min_owners is more than the roster's owners")
+        if not self.network.insecure:
+            parties = {"curator": self.roster.curator, "consumer": self.roster.consumer}
+            keyless = sorted(name for name, key in (parties | self.roster.owners).items() if not key)
+            if keyless:
+                raise ValueError(
+                    f"roster: no public key for {', '.join(keyless)} (`hushbid keys` makes them)"
+                )
+        return self
+
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """The owners' names in their fixed order."""
+        return tuple(sorted(self.roster.owners))
+
+    def digest(self) -> bytes:
+        """SHA-256 over what defines the session, 32 bytes.
+
+        Addresses and keys are left out: they do not change what is computed, CURVE authenticates them,
+        and a simulation of the same session has none.
+        """
+        meaning = self.model_dump(mode="json", exclude={"network", "roster", "timeouts"})
+        meaning["owners"] = list(self.owners)
+        text = json.dumps(meaning, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).digest()

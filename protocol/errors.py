@@ -1,0 +1,188 @@
+"""The errors of hushbid, and the exit code that each becomes.
+
+::
+
+    HushbidError                    1  the job failed
+    ├── ConfigError                 4  a session, party or cluster file, a flag or a variable
+    ├── DataError                   4  a data file: names the file and, where it can, row and column
+    ├── KeyFileError                4  a key file: missing, malformed, or readable by others
+    ├── ConnectionFailed            2  cannot reach, bind, or authenticate
+    ├── TimedOut                    3  somebody did not answer within the session's limits
+    ├── ProtocolError               1
+    │   ├── LocalProtocolError      5  our own side was about to break the protocol: a bug
+    │   └── RemoteProtocolError     1  the peer broke it; carries a code
+    ├── BudgetExceeded              1  a release would cost more privacy than was allowed
+    ├── ReplayDivergence            1  a replay did something else than the transcript says
+    ├── TranscriptDamaged           1  a transcript's chain does not hold; names the record
+    └── TranscriptUnwritable        1  a transcript cannot be written: a full or failing disk
+
+Every error says what happened, where, and what to do about it. None carries a private value: not a
+row, not a label, not a score, not a key.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum, StrEnum
+
+__all__ = [
+    "BudgetExceeded",
+    "ConfigError",
+    "ConnectionFailed",
+    "DataError",
+    "ExitCode",
+    "HushbidError",
+    "KeyFileError",
+    "LocalProtocolError",
+    "Offence",
+    "ProtocolError",
+    "RemoteProtocolError",
+    "ReplayDivergence",
+    "TimedOut",
+    "TranscriptDamaged",
+    "TranscriptUnwritable",
+]
+
+
+class ExitCode(IntEnum):
+    """What a process of hushbid ends with."""
+
+    DONE = 0
+    FAILED = 1
+    CONNECTION = 2
+    TIMEOUT = 3
+    USAGE = 4
+    BUG = 5
+
+
+class HushbidError(Exception):
+    """The root: a job that cannot go on, for a reason that a person can act on.
+
+    Args:
+        what: What happened and where, in one sentence.
+        advice: What to do next, in one sentence.
+    """
+
+    exit_code = ExitCode.FAILED
+
+    def __init__(self, what: str, *, advice: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.advice = advice
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.advice}".strip()
+
+
+class ConfigError(HushbidError):
+    """A configuration file, a flag or an environment variable says something that cannot hold."""
+
+    exit_code = ExitCode.USAGE
+
+
+class DataError(HushbidError):
+    """A data file cannot be used as it is."""
+
+    exit_code = ExitCode.USAGE
+
+
+class KeyFileError(HushbidError):
+    """A key file is missing, malformed, or can be read by others."""
+
+    exit_code = ExitCode.USAGE
+
+
+class ConnectionFailed(HushbidError):
+    """A peer cannot be reached, an address cannot be bound, or authentication failed."""
+
+    exit_code = ExitCode.CONNECTION
+
+
+class TimedOut(HushbidError):
+    """Somebody did not answer within the limits that the session file sets."""
+
+    exit_code = ExitCode.TIMEOUT
+
+
+class ProtocolError(HushbidError):
+    """The protocol was broken, by us or by a peer."""
+
+
+class LocalProtocolError(ProtocolError):
+    """Our own side was about to break the protocol: a bug, never a peer's doing."""
+
+    exit_code = ExitCode.BUG
+
+
+class Offence(StrEnum):
+    """How a peer can break the protocol. The code travels in a refusal and is kept in transcripts."""
+
+    MAGIC = "magic"
+    """The frame is not one of hushbid's."""
+    VERSION = "version"
+    """No common version of the protocol."""
+    OVERSIZED = "oversized"
+    """A frame, array or collection over its limit."""
+    MALFORMED = "malformed"
+    """The frame cannot be decoded, or not into a message that this direction allows."""
+    NOT_CANONICAL = "not-canonical"
+    """The frame decodes, but encodes to other bytes: a duplicate key, a padded integer."""
+    SESSION = "session"
+    """The frame belongs to another session."""
+    SEQUENCE = "sequence"
+    """A frame is missing between this one and the last."""
+    OUT_OF_TURN = "out-of-turn"
+    """A well-formed message at a moment that does not allow it."""
+    CONFIGURATION = "configuration"
+    """The peer's session file, or its feature map, is not ours."""
+    UNKNOWN_PEER = "unknown-peer"
+    """The key, or the role it claims, is not on the roster."""
+    STATE_LOST = "state-lost"
+    """The peer came back without the state of the session that it was in."""
+    MISMATCH = "mismatch"
+    """A point, its features and its bid do not belong together."""
+
+
+class RemoteProtocolError(ProtocolError):
+    """A peer broke the protocol.
+
+    Args:
+        offence: Which rule was broken; `code` is its wire form.
+        what: What happened, naming the field but never its value.
+        advice: What the peer's operator should do.
+    """
+
+    def __init__(self, offence: Offence, what: str, *, advice: str = "") -> None:
+        super().__init__(what, advice=advice)
+        self.offence = offence
+
+    @property
+    def code(self) -> str:
+        """The offence as it travels in a refusal."""
+        return self.offence.value
+
+
+class BudgetExceeded(HushbidError):
+    """A release would cost more privacy than its dataset's owner allowed; it was not made."""
+
+
+class ReplayDivergence(HushbidError):
+    """A machine, fed a transcript's events, did something else than the transcript says."""
+
+
+class TranscriptDamaged(HushbidError):
+    """A transcript's chain does not hold.
+
+    Args:
+        record: Number of the first record that cannot be trusted, counted from 0; -1 for the header.
+    """
+
+    def __init__(self, what: str, *, record: int, advice: str = "") -> None:
+        super().__init__(what, advice=advice)
+        self.record = record
+
+
+class TranscriptUnwritable(HushbidError):
+    """A transcript cannot be written: the disk is full, or fails.
+
+    What was to be recorded is kept, and what was recorded before stands: committing again goes on from there.
+    """

@@ -1,0 +1,59 @@
+"""Every maximum of the protocol, in one place.
+
+A limit is there to bound memory and to keep arithmetic exact. A value over its limit is refused with
+an error that names it; none is clipped silently, but for broadcast weights (see `MAX_WEIGHT`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+MAX_FRAME_BYTES: Final = 16 * 2**20
+"""Longest frame, header included: also ZeroMQ's ``MAXMSGSIZE``."""
+
+MAX_ARRAY_DIMENSIONS: Final = 2
+"""Most axes of an array on the wire."""
+
+MAX_TEXT: Final = 1024
+"""Longest text on the wire, in bytes of UTF-8."""
+
+MAX_ATTRIBUTES: Final = 4096
+"""Longest packed label and identifier of a point, in bytes."""
+
+MAX_OWNERS: Final = 10_000
+"""Most owners of a session."""
+
+MAX_POINTS: Final = 10_000_000
+"""Most points that a session may acquire: rounds."""
+
+MIN_DIMENSION: Final = 4
+"""Fewest coordinates of a feature map: below it a coordinate on the grid needs more than int16."""
+
+MAX_DIMENSION: Final = 4096
+"""Most coordinates of a feature map: above it scores may be inexact in float64."""
+
+MAX_COLUMNS: Final = 100_000
+"""Most feature columns of a raw point."""
+
+MAX_WEIGHT: Final = 2.0**8
+"""Largest magnitude of a broadcast weight's coordinate; larger ones are clipped, which is
+post-processing of a release. With it, a score is a sum of at most `MAX_DIMENSION` products whose
+partial sums stay under 2^53 grid units in any order: exact in float64."""
+
+MAX_HELD_PER_PEER: Final = 16
+"""Most frames held for a peer that has not acknowledged them."""
+
+MAX_EVENTS_PER_DRAIN: Final = 4096
+"""Most frames taken from a socket before the journal is committed and effects leave."""
+
+DELIVERY_CHUNK_BYTES: Final = 4 * 2**20
+"""Bytes of raw points at which a delivery is cut into parts."""
+
+PEER_QUEUE_FRAMES: Final = 64
+"""ZeroMQ's high-water mark per peer, in frames."""
+
+MAX_ERROR_DETAIL: Final = 400
+"""Longest explanation in a refusal, in characters."""
+
+MAX_RECORD_PART_BYTES: Final = 2**30
+"""Longest public or private part of a transcript's record, in bytes."""

@@ -1,0 +1,70 @@
+"""One direction-pair of numbered frames between two parties: at least once, in order, without doubles.
+
+A frame is kept until the other side says, in the header of any of its frames, that it has it durably.
+After a reconnection both sides say what they have, and each resends what the other lacks, from the
+stored bytes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from protocol import limits
+from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
+
+__all__ = ["Link"]
+
+
+class Link:
+    """The state of the frames between this party and one peer."""
+
+    __slots__ = ("held", "received", "sent")
+
+    def __init__(self) -> None:
+        self.sent = 0
+        """Sequence of the last frame that was given out."""
+        self.received = 0
+        """Sequence of the last frame that was accepted."""
+        self.held: deque[tuple[int, str, bytes]] = deque()
+        """Frames that the peer has not acknowledged: (sequence, kind, body)."""
+
+    def is_new(self, sequence: int) -> bool:
+        """Whether a sequenced frame is the next one (True) or was had before (False).
+
+        Raises:
+            RemoteProtocolError: `SEQUENCE`: frames between it and the last are missing.
+        """
+        if sequence > self.received + 1:
+            raise RemoteProtocolError(
+                Offence.SEQUENCE, f"Frame {sequence} came after frame {self.received}: some are missing."
+            )
+        return sequence == self.received + 1
+
+    def check_acknowledged(self, acknowledged: int) -> None:
+        """Raise `RemoteProtocolError` (`SEQUENCE`) if the peer claims to have what was never sent."""
+        if acknowledged > self.sent:
+            raise RemoteProtocolError(
+                Offence.SEQUENCE, f"The peer acknowledges frame {acknowledged} of {self.sent}."
+            )
+
+    def accept(self, sequence: int, acknowledged: int) -> None:
+        """Count a new frame as received and let go of what it acknowledges."""
+        self.received = sequence
+        self.release(acknowledged)
+
+    def release(self, acknowledged: int) -> None:
+        """Let go of the frames that the peer has durably."""
+        while self.held and self.held[0][0] <= acknowledged:
+            self.held.popleft()
+
+    def give_out(self, kind: str, body: bytes) -> int:
+        """Number a frame and hold it; returns its sequence.
+
+        Raises:
+            LocalProtocolError: More frames are held than the protocol's turns can leave unacknowledged.
+        """
+        if len(self.held) >= limits.MAX_HELD_PER_PEER:
+            raise LocalProtocolError(f"{len(self.held)} frames are unacknowledged by one peer.")
+        self.sent += 1
+        self.held.append((self.sent, kind, body))
+        return self.sent

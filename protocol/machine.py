@@ -1,0 +1,390 @@
+"""The machine interface: what a role is, seen from outside.
+
+A role is a state machine without I/O. `Machine.step(event, now)` takes one event and returns the effects
+that a driver has to carry out: frames to send, timers to set, numerics to run. Time, noise, floating-point
+results and the network enter as events only, so the same events always give the same effects.
+
+The legal transitions are a table (`Machine.TRANSITIONS`), from which docs/protocol.md draws its diagrams.
+A step either returns its effects, or raises a typed error and leaves the state as it was.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, NamedTuple
+
+from protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
+from protocol.link import Link
+from protocol.messages import CONTROL_SEQUENCE, Hello, Message, Refused, Secrecy, Welcome
+from protocol.transcript.item import Item
+from protocol.wire import encode_message
+
+__all__ = [
+    "Connected",
+    "Effect",
+    "Event",
+    "Finish",
+    "Lost",
+    "Machine",
+    "Offended",
+    "Received",
+    "Returned",
+    "Send",
+    "SetTimer",
+    "Started",
+    "TimerFired",
+    "Transition",
+    "expand",
+    "trigger_of",
+]
+
+STORY_LENGTH: Final = 12
+"""Steps that an error about an illegal transition tells."""
+
+
+class Event(ABC):
+    """Something that happened. Subclasses are frozen dataclasses."""
+
+    KIND: ClassVar[str]
+
+    def item(self) -> Item:
+        """The event as it enters the transcript."""
+        raise NotImplementedError
+
+
+class Effect(ABC):
+    """Something to be done. Subclasses are frozen dataclasses."""
+
+    KIND: ClassVar[str]
+
+    def item(self) -> Item:
+        """The effect as it enters the transcript."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Started(Event):
+    """The process is up."""
+
+    KIND: ClassVar[str] = "started"
+
+    def item(self) -> Item:
+        return Item(self.KIND, {}, {})
+
+
+@dataclass(frozen=True, slots=True)
+class Connected(Event):
+    """A connection to the curator stands (owners and consumer)."""
+
+    KIND: ClassVar[str] = "connected"
+
+    def item(self) -> Item:
+        return Item(self.KIND, {}, {})
+
+
+@dataclass(frozen=True, slots=True)
+class Lost(Event):
+    """A peer has been silent for longer than the session's limit, or its connection is gone."""
+
+    KIND: ClassVar[str] = "lost"
+    peer: str
+
+    def item(self) -> Item:
+        return Item(self.KIND, {}, {"peer": self.peer})
+
+
+@dataclass(frozen=True, slots=True)
+class Returned(Event):
+    """A lost peer gives signs of life again on the connection that it had."""
+
+    KIND: ClassVar[str] = "returned"
+    peer: str
+
+    def item(self) -> Item:
+        return Item(self.KIND, {}, {"peer": self.peer})
+
+
+@dataclass(frozen=True, slots=True)
+class TimerFired(Event):
+    """A timer that was set has run out. `attempt` tells it from an earlier one of the same name."""
+
+    KIND: ClassVar[str] = "timer"
+    name: str
+    attempt: int
+
+    def item(self) -> Item:
+        return Item(self.KIND, {"name": self.name, "attempt": self.attempt}, {})
+
+
+@dataclass(frozen=True, slots=True)
+class Received(Event):
+    """A frame of a peer was received and decoded."""
+
+    KIND: ClassVar[str] = "received"
+    peer: str
+    sequence: int
+    acknowledged: int
+    body: bytes
+    message: Message
+
+    def item(self) -> Item:
+        return _frame_item(self, self.message.SECRECY, self.message.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Offended(Event):
+    """A peer broke the protocol: a frame of its was refused, by the decoder or by a step."""
+
+    KIND: ClassVar[str] = "offended"
+    peer: str
+    sequence: int
+    acknowledged: int
+    offence: Offence
+    detail: str
+    advice: str
+
+    def item(self) -> Item:
+        return Item(
+            self.KIND,
+            {},
+            {
+                "peer": self.peer,
+                "sequence": self.sequence,
+                "acknowledged": self.acknowledged,
+                "offence": self.offence.value,
+                "detail": self.detail,
+                "advice": self.advice,
+            },
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Send(Effect):
+    """Send a frame. Sequence 0: a message that makes the link; else the link holds it until it is had."""
+
+    KIND: ClassVar[str] = "send"
+    peer: str
+    sequence: int
+    acknowledged: int
+    kind: str
+    secrecy: Secrecy
+    body: bytes
+
+    def item(self) -> Item:
+        return _frame_item(self, self.secrecy, self.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class SetTimer(Effect):
+    """Fire `TimerFired(name, attempt)` at `due`, in place of an earlier timer of that name."""
+
+    KIND: ClassVar[str] = "set-timer"
+    name: str
+    attempt: int
+    due: float
+
+    def item(self) -> Item:
+        return Item(self.KIND, {"name": self.name, "attempt": self.attempt, "due": self.due}, {})
+
+
+@dataclass(frozen=True, slots=True)
+class Finish(Effect):
+    """The party is done; its process ends with `code` once what it sent has left."""
+
+    KIND: ClassVar[str] = "finish"
+    code: ExitCode
+    reason: str
+    advice: str = ""
+
+    def item(self) -> Item:
+        return Item(self.KIND, {"code": int(self.code), "reason": self.reason, "advice": self.advice}, {})
+
+
+def _frame_item(frame: Received | Send, secrecy: Secrecy, kind: str) -> Item:
+    """A frame as it enters the transcript: what its message's secrecy hides is private."""
+    head: dict[str, Any] = {
+        "peer": frame.peer,
+        "sequence": frame.sequence,
+        "acknowledged": frame.acknowledged,
+        "message": kind,
+    }
+    if secrecy is Secrecy.PUBLIC:
+        head["body"] = frame.body
+        return Item(frame.KIND, head, {})
+    if secrecy is Secrecy.BODY:
+        return Item(frame.KIND, head, {"body": frame.body})
+    head["body"] = frame.body
+    return Item(frame.KIND, {}, head)
+
+
+class Transition(NamedTuple):
+    """One row of a machine's table: in `phase`, on `trigger`, `handler` runs and ends in one of `to`.
+
+    A trigger is an event's kind; for received messages "received:" and the message's kind, for timers
+    "timer:" and the timer's name.
+    """
+
+    phase: str
+    trigger: str
+    handler: str
+    to: tuple[str, ...]
+
+
+def trigger_of(event: Event) -> str:
+    """The name under which an event stands in a transition table."""
+    if isinstance(event, Received):
+        return f"received:{event.message.kind}"
+    if isinstance(event, TimerFired):
+        return f"timer:{event.name}"
+    return event.KIND
+
+
+def expand(phases: Iterable[str], trigger: str, handler: str, *to: str) -> tuple[Transition, ...]:
+    """The same row for several phases; without `to`, each phase stays as it is."""
+    return tuple(Transition(phase, trigger, handler, to or (phase,)) for phase in phases)
+
+
+class Machine(ABC):
+    """A role's state machine.
+
+    A subclass sets `TRANSITIONS` and `PHASES` (the first is where it starts) and writes the handlers, each
+    ``handler(event) -> None``, which validate first, then change the state and collect effects with `_send`,
+    `_set_timer` and `_do`. `check` states what must always hold; it runs after every step.
+    """
+
+    TRANSITIONS: ClassVar[tuple[Transition, ...]] = ()
+    PHASES: ClassVar[tuple[str, ...]] = ()
+    _table: ClassVar[dict[tuple[str, str], tuple[str, tuple[str, ...]]]]
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        cls._table = {(row.phase, row.trigger): (row.handler, row.to) for row in cls.TRANSITIONS}
+        if len(cls._table) != len(cls.TRANSITIONS):
+            raise TypeError(f"{cls.__name__} has two transitions for one phase and trigger")
+
+    def __init__(self) -> None:
+        self.phase = self.PHASES[0]
+        self.links: dict[str, Link] = {}
+        self._effects: list[Effect] = []
+        self._attempts: dict[str, int] = {}
+        self._now = 0.0
+        self._story: deque[str] = deque(maxlen=STORY_LENGTH)
+
+    # -- the one way in -------------------------------------------------------------------------
+
+    def step(self, event: Event, now: float) -> tuple[Effect, ...]:
+        """Take one event.
+
+        Args:
+            event: What happened.
+            now: The party's clock, in seconds; never decreasing.
+
+        Returns:
+            What is to be done, in order.
+
+        Raises:
+            RemoteProtocolError: The event is a peer's breach. The state is as it was; the driver
+                follows up with `Offended`.
+            LocalProtocolError: The event cannot happen here: a bug. The state is as it was, unless the
+                handler itself is the bug.
+        """
+        if type(event) is Received and not self._is_due(event):
+            return ()
+        if type(event) is TimerFired and self._attempts.get(event.name) != event.attempt:
+            return ()
+        trigger = trigger_of(event)
+        row = self._table.get((self.phase, trigger))
+        if row is None:
+            raise self._out_of_turn(event, trigger)
+        handler, to = row
+        self._effects = []
+        before = self.phase
+        self._now = now
+        getattr(self, handler)(event)
+        if type(event) is Received and event.sequence != CONTROL_SEQUENCE:
+            self.links[event.peer].accept(event.sequence, event.acknowledged)
+        if self.phase not in to:
+            raise LocalProtocolError(f"{handler} went from {before} to {self.phase}.{self._told()}")
+        self._story.append(f"{before} -{trigger}-> {self.phase}")
+        self.check()
+        effects, self._effects = tuple(self._effects), []
+        return effects
+
+    def check(self) -> None:
+        """Raise `LocalProtocolError` unless the invariants hold."""
+
+    def _is_due(self, event: Received) -> bool:
+        """Whether a received frame is new; duplicates are dropped, gaps are the peer's offence."""
+        if event.sequence == CONTROL_SEQUENCE:
+            return True
+        link = self.links.get(event.peer)
+        if link is None:
+            raise RemoteProtocolError(
+                Offence.OUT_OF_TURN, f"A {event.message.kind} came before any hello.", advice="Say hello first."
+            )
+        link.check_acknowledged(event.acknowledged)
+        return link.is_new(event.sequence)
+
+    def _out_of_turn(self, event: Event, trigger: str) -> Exception:
+        if isinstance(event, Received):
+            return RemoteProtocolError(
+                Offence.OUT_OF_TURN, f"A {event.message.kind} has no place in the phase {self.phase}."
+            )
+        return LocalProtocolError(f"{trigger} cannot happen in {self.phase}.{self._told()}")
+
+    def _told(self) -> str:
+        return f" Before: {'; '.join(self._story)}." if self._story else ""
+
+    # -- what handlers use ------------------------------------------------------------------------
+
+    def _do(self, effect: Effect) -> None:
+        self._effects.append(effect)
+
+    def _send(self, peer: str, message: Message, body: bytes | None = None) -> None:
+        """Send a message on the peer's link; `body`, if given, is the message encoded already."""
+        link = self.links[peer]
+        encoded = encode_message(message) if body is None else body
+        sequence = link.give_out(message.kind, encoded)
+        self._do(Send(peer, sequence, link.received, message.kind, message.SECRECY, encoded))
+
+    def _greet(self, peer: str, message: Hello | Welcome | Refused) -> None:
+        """Send a message that makes or ends a link."""
+        self._do(
+            Send(peer, CONTROL_SEQUENCE, 0, message.kind, message.SECRECY, encode_message(message))
+        )
+
+    def _resend(self, peer: str, after: int) -> None:
+        """Send again, from the stored bytes, what the peer does not have."""
+        link = self.links[peer]
+        link.release(after)
+        for sequence, kind, body in link.held:
+            self._do(Send(peer, sequence, link.received, kind, _secrecy_of(kind), body))
+
+    def _set_timer(self, name: str, seconds: float) -> None:
+        """Let `TimerFired(name)` come in that many seconds, and an earlier timer of that name not at all."""
+        attempt = self._attempts.get(name, 0) + 1
+        self._attempts[name] = attempt
+        self._do(SetTimer(name, attempt, self._now + seconds))
+
+    def _clear_timer(self, name: str) -> None:
+        """Make a timer that was set fire into nothing."""
+        if name in self._attempts:
+            self._attempts[name] += 1
+
+
+def _secrecy_of(kind: str) -> Secrecy:
+    return _SECRECY[kind]
+
+
+def _all_messages(base: type[Message]) -> Iterable[type[Message]]:
+    for subclass in base.__subclasses__():
+        yield subclass
+        yield from _all_messages(subclass)
+
+
+_SECRECY: Final[dict[str, Secrecy]] = {
+    cls.model_fields["kind"].default: cls.SECRECY for cls in _all_messages(Message)
+}

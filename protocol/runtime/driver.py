@@ -1,0 +1,146 @@
+"""The driver's core: feeds a machine, records every step, and hands out what may leave.
+
+The same core runs under ZeroMQ, in simulation and in tests; what differs is where frames go, what the
+clock says, and the journal. Nothing is handed out before the journal has it durably.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from protocol.errors import Offence, RemoteProtocolError
+from protocol.machine import Effect, Event, Finish, Machine, Offended, Received, Send, SetTimer, TimerFired
+from protocol.messages import CONTROL_SEQUENCE, Beat, Message
+from protocol.transcript.journal import JournalLike
+from protocol.wire import Direction, Frame, decode_frame, decode_message, encode_frame, encode_message
+
+__all__ = ["Driver", "Numerics", "Outgoing"]
+
+
+class Numerics(Protocol):
+    """What carries out a machine's effects that are computations."""
+
+    def perform(self, effect: Effect) -> Event | None:
+        """The outcome as an event, if the effect has one; None for effects that are not its own."""
+        ...
+
+
+class Outgoing(NamedTuple):
+    """A frame that may leave."""
+
+    peer: str
+    kind: str
+    sequence: int
+    data: bytes
+
+
+class Driver:
+    """Runs one machine.
+
+    Args:
+        machine: The party's machine.
+        numerics: Carries out its computations.
+        journal: Where steps are recorded.
+        session: The session's 16 bytes.
+        direction: What a peer may say, by the peer's name.
+        decode: Decodes a body; a simulation passes a caching one.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        numerics: Numerics,
+        journal: JournalLike,
+        *,
+        session: bytes,
+        direction: Callable[[str], Direction],
+        decode: Callable[[Direction, bytes], Message] = decode_message,
+    ) -> None:
+        self.machine = machine
+        self.finished: Finish | None = None
+        self._numerics = numerics
+        self._journal = journal
+        self._session = session
+        self._direction = direction
+        self._decode = decode
+        self._timers: dict[str, SetTimer] = {}
+        self._outgoing: list[Outgoing] = []
+
+    def receive(self, peer: str, data: bytes, now: float) -> None:
+        """Take a frame of a peer: a step, or an offence that is recorded; never an exception for its fault."""
+        sequence = acknowledged = CONTROL_SEQUENCE
+        try:
+            frame = decode_frame(data)
+            sequence, acknowledged = frame.sequence, frame.acknowledged
+            if frame.session != self._session:
+                raise RemoteProtocolError(
+                    Offence.SESSION,
+                    "The frame belongs to another session: the session files differ.",
+                    advice="Use the same session file on both sides.",
+                )
+            message = self._decode(self._direction(peer), frame.body)
+        except RemoteProtocolError as error:
+            self.feed(_offended(peer, sequence, acknowledged, error), now)
+            return
+        if type(message) is not Beat:
+            self.feed(Received(peer, sequence, acknowledged, frame.body, message), now)
+
+    def feed(self, event: Event, now: float) -> None:
+        """Take an event, and all that its computations give rise to."""
+        pending = deque([event])
+        while pending and self.finished is None:
+            current = pending.popleft()
+            try:
+                effects = self.machine.step(current, now)
+            except RemoteProtocolError as error:
+                if not isinstance(current, Received):
+                    raise
+                pending.appendleft(_offended(current.peer, current.sequence, current.acknowledged, error))
+                continue
+            self._journal.append(now, current.item(), [effect.item() for effect in effects])
+            for effect in effects:
+                outcome = self._carry_out(effect)
+                if outcome is not None:
+                    pending.append(outcome)
+
+    def fire_due(self, now: float) -> None:
+        """Fire the timers that are due."""
+        while self.finished is None:
+            due = min(self._timers.values(), key=lambda timer: timer.due, default=None)
+            if due is None or due.due > now:
+                return
+            del self._timers[due.name]
+            self.feed(TimerFired(due.name, due.attempt), now)
+
+    @property
+    def next_due(self) -> float | None:
+        """When the next timer is due."""
+        return min((timer.due for timer in self._timers.values()), default=None)
+
+    def release(self) -> list[Outgoing]:
+        """Make durable what was recorded, then give out what may leave."""
+        self._journal.commit()
+        outgoing, self._outgoing = self._outgoing, []
+        return outgoing
+
+    def beat(self) -> bytes:
+        """The frame of a sign of life."""
+        return encode_frame(Frame(self._session, CONTROL_SEQUENCE, 0, encode_message(Beat())))
+
+    def _carry_out(self, effect: Effect) -> Event | None:
+        if type(effect) is Send:
+            data = encode_frame(Frame(self._session, effect.sequence, effect.acknowledged, effect.body))
+            self._outgoing.append(Outgoing(effect.peer, effect.kind, effect.sequence, data))
+        elif type(effect) is SetTimer:
+            self._timers[effect.name] = effect
+        elif type(effect) is Finish:
+            self.finished = effect
+        else:
+            return self._numerics.perform(effect)
+        return None
+
+
+def _offended(peer: str, sequence: int, acknowledged: int, error: RemoteProtocolError) -> Offended:
+    return Offended(peer, sequence, acknowledged, error.offence, error.what, error.advice)

@@ -1,0 +1,189 @@
+"""A session file made into what the parties compute with: feature map, releases, rule, and their privacy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from protocol.acquisition import AcquisitionRule, acquisition_rule
+from protocol.config.session import FeatureSection, MechanismSection, SessionFile
+from protocol.errors import ConfigError
+from protocol.features import FeatureMap, feature_map
+from protocol.noise import NoiseSource, SimulatedNoise
+from protocol.releases import Neighbours, ReleaseMechanism, release_mechanism
+
+__all__ = ["NO_NOISE", "PrivacyStatement", "Session", "open_session"]
+
+NO_NOISE: Final = "none"
+"""What a release without noise says of its noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyStatement:
+    """What is guaranteed to one party's data, in a session's whole course.
+
+    Attributes:
+        protects: Whose records.
+        against: Who may try to learn of them.
+        neighbours: The datasets that are compared.
+        epsilon: The sound ε; None: nothing is guaranteed.
+        delta: The δ that goes with it.
+        claimed_epsilon: What the source paper's arithmetic gives, where that is another figure.
+        noise: The noise source's name; with "simulated" the ε holds for nobody.
+        why: What stands against a guarantee; empty if nothing does.
+    """
+
+    protects: str
+    against: str
+    neighbours: str
+    epsilon: float | None
+    delta: float
+    claimed_epsilon: float | None
+    noise: str
+    why: str
+
+    def as_json(self) -> dict[str, Any]:
+        """The statement under the names of the command line's JSON."""
+        return {
+            "protects": self.protects,
+            "from": self.against,
+            "neighbours": self.neighbours,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "claimed_epsilon": self.claimed_epsilon,
+            "noise": self.noise,
+            "why": self.why,
+        }
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a session file means.
+
+    A release mechanism keeps state from release to release, so each call of `target` and `summary` makes
+    a fresh one.
+    """
+
+    file: SessionFile
+    feature_map: FeatureMap
+    rule: AcquisitionRule
+
+    @property
+    def identifier(self) -> bytes:
+        """The 16 bytes that frames name the session by."""
+        return self.file.digest()[:16]
+
+    def target(self) -> ReleaseMechanism[Any]:
+        """The mechanism of the consumer's one release of D_v."""
+        return self._mechanism(self.file.target, 1)
+
+    def summary(self) -> ReleaseMechanism[Any]:
+        """The mechanism of the curator's p releases of S."""
+        return self._mechanism(self.file.summary, self.file.session.points)
+
+    def noise(self, party: str) -> NoiseSource:
+        """A party's own source of noise."""
+        return SimulatedNoise(self.file.noise.seed, party)
+
+    def noise_name(self, mechanism: ReleaseMechanism[Any]) -> str:
+        """What a mechanism's releases say of their noise."""
+        return self.file.noise.source if mechanism.draws(0) else NO_NOISE
+
+    def privacy(self) -> tuple[PrivacyStatement, ...]:
+        """What the session guarantees, per protected party (DESIGN §4)."""
+        owners = self._statement(
+            "the records of every owner", "every other owner", self.summary(), Neighbours.ADD_REMOVE_ONE
+        )
+        if not self.rule.private:
+            why = f"the rule {self.rule.name} tells an owner {self.rule.learns}"
+            owners = _without_guarantee(owners, why)
+        consumer = self._statement(
+            "the consumer's validation set", "the owners and the curator", self.target(), Neighbours.SUBSTITUTE_ONE
+        )
+        return owners, consumer
+
+    def _mechanism(self, section: MechanismSection, releases: int) -> ReleaseMechanism[Any]:
+        return release_mechanism(
+            section.mechanism,
+            section.parameters,
+            dimension=self.file.features.dimension,
+            releases=releases,
+            norm_bound=self.feature_map.norm_bound,
+        )
+
+    def _statement(
+        self, protects: str, against: str, mechanism: ReleaseMechanism[Any], neighbours: Neighbours
+    ) -> PrivacyStatement:
+        guarantee = mechanism.guarantee(neighbours=neighbours, delta=self.file.session.delta)
+        noise = self.noise_name(mechanism)
+        why = ""
+        if not mechanism.private:
+            why = f"the release {mechanism.name} has no noise"
+        elif not self.noise("statement").protects:
+            why = "the noise is simulated: who knows the session file can subtract it"
+        return PrivacyStatement(
+            protects,
+            against,
+            neighbours.value,
+            guarantee.epsilon,
+            guarantee.delta,
+            guarantee.claimed_epsilon,
+            noise,
+            why,
+        )
+
+
+def open_session(file: SessionFile) -> Session:
+    """Make a session of its file.
+
+    Raises:
+        ConfigError: An unknown map, mechanism or rule, parameters that they do not take, or something
+            that protects nobody without ``allow_nonprivate``.
+    """
+    session = Session(
+        file=file,
+        feature_map=_feature_map(file.features),
+        rule=acquisition_rule(
+            file.acquisition.rule, file.acquisition.parameters, owners=len(file.roster.owners)
+        ),
+    )
+    unprotected = [statement for statement in session.privacy() if statement.why]
+    if unprotected and not file.session.allow_nonprivate:
+        reasons = "; ".join(f"{statement.protects}: {statement.why}" for statement in unprotected)
+        raise ConfigError(
+            f"This session would protect nobody's data from some ({reasons}).",
+            advice="Choose other mechanisms, or set session.allow_nonprivate = true if that is meant.",
+        )
+    return session
+
+
+def _feature_map(section: FeatureSection) -> FeatureMap:
+    bounds: Mapping[str, Any] = {
+        name: np.array(value, dtype=np.float64) if isinstance(value, list) else float(value)
+        for name, value in (("lower", section.lower), ("upper", section.upper))
+    }
+    return feature_map(
+        section.map,
+        seed=section.seed,
+        dimension=section.dimension,
+        gamma=section.gamma,
+        columns=section.columns,
+        **bounds,
+    )
+
+
+def _without_guarantee(statement: PrivacyStatement, why: str) -> PrivacyStatement:
+    reasons = f"{statement.why}; {why}" if statement.why else why
+    return PrivacyStatement(
+        statement.protects,
+        statement.against,
+        statement.neighbours,
+        None,
+        statement.delta,
+        statement.claimed_epsilon,
+        statement.noise,
+        reasons,
+    )
