@@ -23,7 +23,7 @@ from typing import Final
 import zmq
 from zmq.utils import z85
 
-from protocol.runtime.keys import PublicKey, fingerprint
+from protocol.runtime.keys import KEY_BYTES, PublicKey, fingerprint
 from protocol.runtime.transport import is_loopback_ip
 
 __all__ = ["DOMAIN", "Authenticator", "Refusal"]
@@ -109,8 +109,10 @@ class Authenticator:
             if mechanism != b"NULL":
                 return Refusal.MECHANISM
             return b"" if is_loopback_ip(address.decode("ascii", "replace")) else Refusal.NOT_LOOPBACK
-        if mechanism != b"CURVE" or len(credentials) != 1:
+        if mechanism != b"CURVE":
             return Refusal.MECHANISM
+        if len(credentials) != 1 or len(credentials[0]) != KEY_BYTES:
+            return Refusal.MALFORMED
         return self._user_ids.get(credentials[0], Refusal.UNKNOWN_KEY)
 
     def _note(self, refusal: Refusal, request: Sequence[bytes]) -> None:

@@ -33,6 +33,7 @@ from zmq.utils import z85
 from protocol.errors import ConfigError, KeyFileError
 
 __all__ = [
+    "KEY_BYTES",
     "KeyPair",
     "PublicKey",
     "fingerprint",

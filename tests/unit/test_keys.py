@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import os
+import stat
+import tomllib
+from pathlib import Path
+
+import pytest
+from zmq.utils import z85
+
+from protocol.errors import ConfigError, KeyFileError
+from protocol.runtime.keys import (
+    KeyPair,
+    PublicKey,
+    fingerprint,
+    new_keypair,
+    parse_public,
+    read_public,
+    read_secret,
+    write_public,
+    write_secret,
+)
+
+PAIR = new_keypair()
+
+
+def private_file(path: Path, content: str) -> Path:
+    path.write_text(content)
+    path.chmod(0o600)
+    return path
+
+
+def test_a_pair_comes_back_as_it_was_written(tmp_path: Path) -> None:
+    write_secret(tmp_path / "secret", PAIR)
+    write_public(tmp_path / "public", PAIR.public)
+    assert read_secret(tmp_path / "secret") == PAIR
+    assert read_public(tmp_path / "public") == PAIR.public
+
+
+def test_the_files_are_one_documented_line(tmp_path: Path) -> None:
+    write_secret(tmp_path / "secret", PAIR)
+    write_public(tmp_path / "public", PAIR.public)
+    assert (tmp_path / "secret").read_text() == f"hushbid-curve-secret 1 {PAIR.secret} {PAIR.public.text}\n"
+    assert (tmp_path / "public").read_text() == f"hushbid-curve-public 1 {PAIR.public.text}\n"
+
+
+def test_a_secret_is_its_owners_alone_from_the_first_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "secret"
+    seen: list[tuple[int, int]] = []
+    fsync = os.fsync
+
+    def look(handle: int) -> None:
+        status = os.fstat(handle)
+        seen.append((stat.S_IMODE(status.st_mode), status.st_size))
+        fsync(handle)
+
+    def no_chmod(*_: object, **__: object) -> None:
+        pytest.fail("a chmod after creation leaves a moment in which others can open the file")
+
+    monkeypatch.setattr(os, "fsync", look)
+    monkeypatch.setattr(os, "chmod", no_chmod)
+    before = os.umask(0)
+    try:
+        write_secret(path, PAIR)
+    finally:
+        os.umask(before)
+    assert [mode for mode, _ in seen] == [0o600]
+    assert seen[0][1] > 0, "looked at when the secret was in it"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("what", ["file", "link to nothing"])
+def test_nothing_is_overwritten(tmp_path: Path, what: str) -> None:
+    path = tmp_path / "key"
+    if what == "file":
+        path.write_text("precious")
+    else:
+        path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(KeyFileError, match="exists already"):
+        write_secret(path, PAIR)
+    with pytest.raises(KeyFileError, match="exists already"):
+        write_public(path, PAIR.public)
+    assert not (tmp_path / "elsewhere").exists()
+    assert what != "file" or path.read_text() == "precious"
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660, 0o620, 0o601])
+def test_a_secret_that_others_can_use_is_refused_with_the_remedy(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "secret"
+    write_secret(path, PAIR)
+    path.chmod(mode)
+    with pytest.raises(KeyFileError) as caught:
+        read_secret(path)
+    assert str(path) in caught.value.what
+    assert f"chmod 600 {path}" in caught.value.advice
+    path.chmod(0o400)
+    assert read_secret(path) == PAIR
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    for read in (read_secret, read_public):
+        with pytest.raises(KeyFileError, match="nowhere does not exist"):
+            read(tmp_path / "nowhere")
+    with pytest.raises(KeyFileError, match="cannot be created"):
+        write_secret(tmp_path / "no" / "directory", PAIR)
+
+
+def test_a_directory_or_a_pipe_in_its_place_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(KeyFileError):
+        read_secret(tmp_path)
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    with pytest.raises(KeyFileError, match="not a plain file"):
+        read_secret(tmp_path / "pipe")  # must not wait for a writer
+
+
+OTHER = new_keypair()
+MALFORMED_SECRETS = {
+    "empty": "",
+    "comment only": "# nothing\n",
+    "truncated": f"hushbid-curve-secret 1 {PAIR.secret[:-1]} {PAIR.public.text}\n",
+    "no public key": f"hushbid-curve-secret 1 {PAIR.secret}\n",
+    "public file": f"hushbid-curve-public 1 {PAIR.public.text}\n",
+    "version 2": f"hushbid-curve-secret 2 {PAIR.secret} {PAIR.public.text}\n",
+    "no version": "hushbid-curve-secret\n",
+    "two keys": f"hushbid-curve-secret 1 {PAIR.secret} {PAIR.public.text}\n" * 2,
+    "trailing word": f"hushbid-curve-secret 1 {PAIR.secret} {PAIR.public.text} x\n",
+    "halves of two pairs": f"hushbid-curve-secret 1 {PAIR.secret} {OTHER.public.text}\n",
+    "halves exchanged": f"hushbid-curve-secret 1 {PAIR.public.text} {PAIR.secret}\n",
+    "not Z85": f"hushbid-curve-secret 1 {'~' * 40} {PAIR.public.text}\n",
+    "over 32 bits": f"hushbid-curve-secret 1 {'#' * 40} {PAIR.public.text}\n",
+    "not ASCII": f"hushbid-curve-secret 1 {'é' * 40} {PAIR.public.text}\n",
+    "endless": f"hushbid-curve-secret 1 {PAIR.secret} {PAIR.public.text}" + " " * 5000,
+}
+
+
+@pytest.mark.parametrize("content", MALFORMED_SECRETS.values(), ids=list(MALFORMED_SECRETS))
+def test_a_malformed_secret_is_refused_without_showing_it(tmp_path: Path, content: str) -> None:
+    path = private_file(tmp_path / "secret", content)
+    with pytest.raises(KeyFileError, match="malformed") as caught:
+        read_secret(path)
+    assert str(path) in caught.value.what
+    assert PAIR.secret[:-1] not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_comments_and_empty_lines_are_skipped(tmp_path: Path) -> None:
+    line = f"hushbid-curve-secret 1 {PAIR.secret} {PAIR.public.text}"
+    assert read_secret(private_file(tmp_path / "s", f"# curator, 2031\n\n{line}\n")) == PAIR
+
+
+def test_no_text_of_a_pair_shows_the_secret() -> None:
+    for text in (repr(PAIR), str(PAIR), f"{PAIR}", repr([PAIR])):
+        assert PAIR.secret not in text
+        assert PAIR.public.text in text
+
+
+@pytest.mark.parametrize("text", ["", "short", "~" * 40, "#" * 40, "é" * 40, PAIR.public.text + "0" * 5])
+def test_what_is_no_public_key_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="40 characters of Z85") as caught:
+        parse_public(text)
+    assert not text or text not in str(caught.value)
+
+
+def test_a_pair_must_belong_together() -> None:
+    with pytest.raises(ConfigError, match="do not belong together"):
+        KeyPair(OTHER.public, PAIR.secret)
+
+
+def test_every_character_of_a_key_stands_in_a_toml_string() -> None:
+    text = z85.Z85CHARS.decode("ascii")
+    assert len(set(text)) == 85
+    assert tomllib.loads(f'key = "{text}"') == {"key": text}
+    assert parse_public(f"  {PAIR.public.text}\n") == PAIR.public
+
+
+def test_fingerprints_are_short_stable_and_differ() -> None:
+    key = PublicKey("rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7")  # the example key of RFC 26's tool pages
+    assert fingerprint(key) == fingerprint(PublicKey(key.text))
+    groups = fingerprint(key).split("-")
+    assert [len(group) for group in groups] == [4, 4, 4, 4]
+    assert fingerprint(PAIR.public) != fingerprint(OTHER.public)
