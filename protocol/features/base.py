@@ -64,7 +64,8 @@ class FeatureMap(ABC):
         self.columns = columns
         self.gamma = gamma
         self._lower = _bound(lower, columns, "lower")
-        self._range = _bound(upper, columns, "upper") - self._lower
+        with np.errstate(over="ignore"):
+            self._range = _bound(upper, columns, "upper") - self._lower
         if not np.all(np.isfinite(self._range) & (self._range > 0)):
             column = int(np.argmin(np.isfinite(self._range) & (self._range > 0)))
             raise ConfigError(

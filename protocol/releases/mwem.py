@@ -111,7 +111,7 @@ class MwemRelease(ReleaseMechanism[MwemParameters]):
     def guarantee(self, *, neighbours: Neighbours, delta: float) -> Guarantee:
         """The sound ε of all steps; for ``published`` also the paper's (`compose_as_claimed`)."""
         check_delta(delta)
-        first_is_public = self._has_first and Neighbours(neighbours) is Neighbours.ADD_REMOVE_ONE
+        first_is_public = Neighbours(neighbours) is Neighbours.ADD_REMOVE_ONE and self._has_first
         charged: dict[float, int] = {}
         for index, times in ((0, 0 if first_is_public else 1), (1, self.releases - 1)):
             epsilon, steps = self._schedule(index)

@@ -1,0 +1,194 @@
+"""Maximum Mean Discrepancy, the objective J, and marginal gains: by the exact kernel and by features.
+
+The kernel is exp(-γ‖x - y‖²) on scaled points (`FeatureMap.scale`). Nothing here forms more than a
+chunk of a kernel matrix.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from protocol.errors import DataError
+
+__all__ = [
+    "embedding_gain",
+    "embedding_gains",
+    "embedding_objective",
+    "gain_constant",
+    "kernel_means",
+    "marginal_gains",
+    "mmd2",
+    "objective",
+]
+
+Points: TypeAlias = npt.NDArray[np.float64]
+Vector: TypeAlias = npt.NDArray[np.float64]
+
+CHUNK_VALUES: Final = 2**21
+"""Kernel values that are held at a time: 16 MiB."""
+
+
+def kernel_means(x: Points, y: Points, gamma: float) -> Vector:
+    """Mean over y of k(x_i, y), for each x_i.
+
+    Args:
+        x: Scaled points, shape (n, columns).
+        y: Scaled points, shape (m, columns).
+        gamma: γ.
+
+    Returns:
+        Shape (n,).
+
+    Raises:
+        DataError: An empty set, or numbers of columns that differ.
+    """
+    _check(x, y)
+    # The same shift for both changes no distance and keeps ‖x‖² + ‖y‖² - 2xᵀy from cancelling far away
+    # from the origin.
+    centre = y.mean(axis=0)
+    y = y - centre
+    y_squares = np.einsum("ij,ij->i", y, y)
+    means = np.empty(len(x))
+    rows = max(1, CHUNK_VALUES // len(y))
+    for start in range(0, len(x), rows):
+        part = x[start : start + rows] - centre
+        distances = part @ y.T
+        distances *= -2.0
+        distances += np.einsum("ij,ij->i", part, part)[:, None]
+        distances += y_squares
+        np.maximum(distances, 0.0, out=distances)
+        distances *= -gamma
+        means[start : start + rows] = np.exp(distances, out=distances).mean(axis=1)
+    return means
+
+
+def mmd2(x: Points, y: Points, gamma: float) -> float:
+    """Biased MMD² of two sets of points (DPDS eq. 1).
+
+    Args:
+        x: Scaled points, shape (n, columns).
+        y: Scaled points, shape (m, columns).
+        gamma: γ.
+
+    Raises:
+        DataError: An empty set, or numbers of columns that differ.
+    """
+    _check(x, y)
+    within = kernel_means(x, x, gamma).mean() + kernel_means(y, y, gamma).mean()
+    # A squared distance: what is below 0 is rounding.
+    return max(0.0, float(within - 2.0 * kernel_means(x, y, gamma).mean()))
+
+
+def objective(target: Points, summary: Points, gamma: float) -> float:
+    """J(S) = 2·mean k(V, S) - mean k(S, S), the exact kernel's (DPDS eq. 3): MMD² is mean k(V, V) - J.
+
+    Args:
+        target: D_v, scaled, shape (m, columns).
+        summary: S, scaled, shape (q, columns); J of no points is 0.
+        gamma: γ.
+
+    Raises:
+        DataError: An empty target, or numbers of columns that differ.
+    """
+    if not len(summary):
+        return 0.0
+    cross, within = kernel_means(summary, target, gamma), kernel_means(summary, summary, gamma)
+    return float(2.0 * cross.mean() - within.mean())
+
+
+def marginal_gains(target: Points, summary: Points, candidates: Points, gamma: float) -> Vector:
+    """J(S + x) - J(S) for each candidate x, by the exact kernel (DPDS eq. 12).
+
+    Args:
+        target: D_v, scaled, shape (m, columns).
+        summary: S, scaled, shape (q, columns); q may be 0.
+        candidates: Scaled, shape (n, columns).
+        gamma: γ.
+
+    Returns:
+        Shape (n,).
+
+    Raises:
+        DataError: An empty target or no candidates, or numbers of columns that differ.
+    """
+    q = len(summary)
+    wanted = kernel_means(candidates, target, gamma)
+    if not q:
+        return 2.0 * wanted - 1.0
+    held = kernel_means(candidates, summary, gamma)
+    cross = kernel_means(summary, target, gamma).mean()
+    within = kernel_means(summary, summary, gamma).mean()
+    # With k(x, x) = 1; see `gain_constant` for the terms without x.
+    changing = 2.0 / (q + 1) * (wanted - q / (q + 1) * held)
+    constant = -2.0 / (q + 1) * cross + (2 * q + 1) / (q + 1) ** 2 * within - 1.0 / (q + 1) ** 2
+    return np.asarray(changing + constant)
+
+
+def embedding_objective(target: Vector, mean: Vector) -> float:
+    """J(S) = 2·g̃ᵀμ_S - ‖μ_S‖², by mean embeddings.
+
+    Args:
+        target: g̃, the mean embedding of D_v, released or exact, shape (d,).
+        mean: μ_S, shape (d,).
+    """
+    return float(2.0 * (target @ mean) - mean @ mean)
+
+
+def gain_constant(target: Vector, mean: Vector, q: int, square: float = 1.0) -> float:
+    """What J(S + x) - J(S) has besides its score term, 2/(q+1)·[g̃ᵀφ(x) - q/(q+1)·gᵀφ(x)].
+
+    const = -2/(q+1)·g̃ᵀg + (2q+1)/(q+1)²·‖g‖² - ‖φ(x)‖²/(q+1)². It orders no candidates where ‖φ‖² is the
+    same for all, as with the kernel and the `paired` map (up to rounding), but not with `cosine`.
+
+    Args:
+        target: g̃, shape (d,).
+        mean: g, the mean embedding of S, shape (d,); any, where q = 0.
+        q: |S|.
+        square: ‖φ(x)‖².
+    """
+    if q == 0:
+        return -square
+    return float(
+        -2.0 / (q + 1) * (target @ mean) + (2 * q + 1) / (q + 1) ** 2 * (mean @ mean) - square / (q + 1) ** 2
+    )
+
+
+def embedding_gains(target: Vector, mean: Vector, q: int, features: npt.NDArray[np.float64]) -> Vector:
+    """J(S + x) - J(S) for each row of features, by mean embeddings (DESIGN §1, first row).
+
+    Args:
+        target: g̃, shape (d,).
+        mean: g, the mean embedding of S, shape (d,); any, where q = 0.
+        q: |S|.
+        features: φ(x), values and not grid units, shape (n, d).
+
+    Returns:
+        Shape (n,).
+    """
+    weight = target - q / (q + 1) * mean
+    squares = np.einsum("ij,ij->i", features, features)
+    shared = gain_constant(target, mean, q, square=0.0)
+    return np.asarray(2.0 / (q + 1) * (features @ weight) + shared - squares / (q + 1) ** 2)
+
+
+def embedding_gain(target: Vector, mean: Vector, q: int, features: Vector) -> float:
+    """J(S + x) - J(S) of one point: what settlement pays for, with the released g̃ as target.
+
+    Args:
+        target: g̃, shape (d,).
+        mean: Mean embedding of S, shape (d,); any, where q = 0.
+        q: |S|.
+        features: φ(x), values and not grid units, shape (d,).
+    """
+    return float(embedding_gains(target, mean, q, features[None, :])[0])
+
+
+def _check(x: Points, y: Points) -> None:
+    if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1] or not len(x) or not len(y):
+        raise DataError(
+            f"Two sets of points of shapes {x.shape} and {y.shape} cannot be compared.",
+            advice="Both need at least one row and the same feature columns.",
+        )

@@ -1,0 +1,251 @@
+"""What every registered feature map keeps. A new map is tested by being registered."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from protocol import limits
+from protocol.errors import ConfigError, DataError, LocalProtocolError
+from protocol.features import FEATURE_MAPS, FeatureMap, feature_map
+from protocol.features import base as features_base
+from protocol.grid import FEATURE_UNIT, features_to_float
+from protocol.releases.base import largest_coordinate, largest_norm
+
+COLUMNS = 6
+PARAMETERS: dict[str, Any] = {
+    "seed": 5,
+    "dimension": 140,
+    "gamma": 0.3,
+    "lower": np.array([0.0, -1.0, 10.0, 0.0, 0.0, -50.0]),
+    "upper": np.array([1.0, 1.0, 20.0, 255.0, 1e-3, 50.0]),
+    "columns": COLUMNS,
+}
+
+every_map = pytest.mark.parametrize("name", sorted(FEATURE_MAPS))
+every_dimension = pytest.mark.parametrize("dimension", [limits.MIN_DIMENSION, 10, 140, limits.MAX_DIMENSION])
+
+
+def build(name: str, **changes: Any) -> FeatureMap:
+    return feature_map(name, **(PARAMETERS | changes))
+
+
+def points(n: int, seed: int = 1) -> npt.NDArray[np.float64]:
+    lower, upper = PARAMETERS["lower"], PARAMETERS["upper"]
+    return np.asarray(lower + (upper - lower) * np.random.default_rng(seed).random((n, COLUMNS)))
+
+
+@every_map
+@every_dimension
+def test_honest_features_are_admitted_and_within_the_bounds(name: str, dimension: int) -> None:
+    phi = build(name, dimension=dimension)
+    hashed = phi.hash(points(500))
+    assert hashed.dtype == np.int16
+    assert hashed.shape == (500, dimension)
+    assert phi.admits(hashed).all()
+    values = features_to_float(hashed)
+    assert np.linalg.norm(values, axis=1).max() <= phi.norm_bound
+    assert np.abs(values).max() <= phi.coordinate_bound
+
+
+@every_map
+@every_dimension
+def test_what_a_forger_gets_admitted_is_within_the_bounds(name: str, dimension: int) -> None:
+    """Coordinates pushed outwards one unit at a time, until nothing more is admitted."""
+    phi = build(name, dimension=dimension)
+    row = phi.hash(points(1)).astype(np.int64)
+    for step in (1000, 100, 10, 1):
+        for i in range(0, dimension, max(1, dimension // 16)):
+            while True:
+                pushed = row.copy()
+                pushed[0, i] += step if row[0, i] >= 0 else -step
+                if np.abs(pushed).max() > 2**15 - 1 or not phi.admits(pushed.astype(np.int16))[0]:
+                    break
+                row = pushed
+    assert np.linalg.norm(row * FEATURE_UNIT) <= phi.norm_bound
+    assert np.abs(row).max() * FEATURE_UNIT <= phi.coordinate_bound
+
+
+@every_map
+@every_dimension
+def test_the_bounds_are_tight_and_no_larger_than_what_releases_assume(name: str, dimension: int) -> None:
+    phi = build(name, dimension=dimension)
+    assert phi.coordinate_bound == pytest.approx(math.sqrt(2 / dimension), rel=0.002)
+    assert phi.coordinate_bound <= largest_coordinate(dimension) * FEATURE_UNIT
+    assert phi.norm_bound <= largest_norm(dimension)
+    assert phi.norm_bound <= math.sqrt(2) * 1.002
+
+
+@every_map
+@pytest.mark.parametrize("value", [-(2**15), 2**15 - 1])
+def test_a_coordinate_at_the_end_of_int16_is_not_admitted(name: str, value: int) -> None:
+    phi = build(name)
+    forged = phi.hash(points(4))
+    forged[1, 0] = value
+    forged[3, :] = value
+    assert phi.admits(forged).tolist() == [True, False, True, False]
+
+
+@every_map
+def test_admits_takes_features_of_its_own_shape_only(name: str) -> None:
+    phi = build(name)
+    for wrong in (np.zeros((2, 139), np.int16), np.zeros(140, np.int16), np.zeros((2, 140), np.int32)):
+        with pytest.raises(LocalProtocolError):
+            phi.admits(wrong)  # type: ignore[arg-type]
+
+
+@every_map
+def test_inner_products_approach_the_rbf_kernel(name: str) -> None:
+    """4096 features: the largest error of 1225 pairs is below 0.06, at five standard errors."""
+    phi = build(name, dimension=limits.MAX_DIMENSION)
+    sample = points(50)
+    values, scaled = features_to_float(phi.hash(sample)), phi.scale(sample)
+    squared = ((scaled[:, None] - scaled[None]) ** 2).sum(axis=2)
+    off_diagonal = ~np.eye(50, dtype=bool)
+    errors = np.abs(values @ values.T - np.exp(-PARAMETERS["gamma"] * squared))[off_diagonal]
+    assert errors.max() < 0.06
+    # The control: a kernel of another width is told apart.
+    assert np.abs(values @ values.T - np.exp(-2.0 * squared))[off_diagonal].max() > 0.2
+
+
+@every_map
+def test_one_seed_gives_one_map_and_another_another(name: str) -> None:
+    sample = points(3)
+    first, again, other = build(name), build(name), build(name, seed=6)
+    assert first.digest == again.digest != other.digest
+    assert len(first.digest) == hashlib.sha256().digest_size
+    assert np.array_equal(first.hash(sample), again.hash(sample))
+    assert not np.array_equal(first.hash(sample), other.hash(sample))
+    assert build(name, seed=2**255).digest != first.digest
+
+
+@every_map
+@pytest.mark.parametrize(
+    "change", [{"dimension": 142}, {"gamma": 0.30001}, {"columns": 5, "lower": 0.0, "upper": 1.0}]
+)
+def test_the_digest_tells_other_frequencies_apart(name: str, change: dict[str, Any]) -> None:
+    assert build(name, **change).digest != build(name).digest
+
+
+def test_maps_of_different_names_have_different_digests() -> None:
+    assert len({build(name).digest for name in FEATURE_MAPS}) == len(FEATURE_MAPS)
+
+
+@every_map
+def test_points_are_scaled_by_the_public_bounds(name: str) -> None:
+    phi = build(name)
+    ends = np.vstack([PARAMETERS["lower"], PARAMETERS["upper"]])
+    assert phi.scale(ends) == pytest.approx(np.vstack([np.zeros(COLUMNS), np.ones(COLUMNS)]))
+    unit = build(name, lower=0.0, upper=1.0)
+    sample = points(20)
+    difference = phi.hash(sample).astype(int) - unit.hash(phi.scale(sample)).astype(int)
+    assert np.abs(difference).max() <= 1
+
+
+@every_map
+def test_rows_are_hashed_alike_alone_in_bulk_and_in_chunks(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within a grid unit, which is what verification allows."""
+    phi = build(name)
+    sample = points(50)
+    bulk = phi.hash(sample).astype(int)
+    alone = np.vstack([phi.hash(row[None]) for row in sample]).astype(int)
+    monkeypatch.setattr(features_base, "CHUNK_VALUES", 7 * COLUMNS)
+    chunked = phi.hash(sample).astype(int)
+    assert max(np.abs(bulk - alone).max(), np.abs(bulk - chunked).max()) <= 1
+
+
+@every_map
+@pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.int64, np.float16, np.float32, np.float64])
+def test_any_real_dtype_is_hashed_in_float64(name: str, dtype: type) -> None:
+    phi = build(name, lower=0.0, upper=1.0)
+    bits = np.random.default_rng(2).integers(0, 2, (10, COLUMNS))
+    difference = phi.hash(bits.astype(dtype)).astype(int) - phi.hash(bits.astype(float)).astype(int)
+    assert np.abs(difference).max() <= 1
+
+
+@every_map
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1.7e308])
+def test_a_value_that_is_not_finite_is_refused_by_row(
+    name: str, bad: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    phi = build(name)
+    sample = points(20)
+    sample[13, 4] = bad
+    for chunk in (features_base.CHUNK_VALUES, 5 * COLUMNS):
+        monkeypatch.setattr(features_base, "CHUNK_VALUES", chunk)
+        with pytest.raises(DataError, match="Row 13"):
+            phi.hash(sample)
+
+
+@every_map
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        np.zeros((3, COLUMNS + 1)),
+        np.zeros(COLUMNS),
+        np.zeros((3, COLUMNS), complex),
+        np.full((3, COLUMNS), "a"),
+    ],
+)
+def test_points_of_another_shape_or_kind_are_refused(name: str, wrong: Any) -> None:
+    for method in (build(name).hash, build(name).scale):
+        with pytest.raises(DataError, match="shape"):
+            method(wrong)
+
+
+@every_map
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": -1},
+        {"dimension": limits.MIN_DIMENSION - 2},
+        {"dimension": limits.MAX_DIMENSION + 2},
+        {"gamma": 0.0},
+        {"gamma": math.nan},
+        {"gamma": math.inf},
+        {"columns": 0, "lower": 0.0, "upper": 1.0},
+        {"columns": limits.MAX_COLUMNS + 1, "lower": 0.0, "upper": 1.0},
+        {"lower": 1.0, "upper": 1.0},
+        {"lower": math.nan},
+        {"upper": math.inf},
+        {"lower": -1.7e308, "upper": 1.7e308},
+        {"lower": np.zeros(COLUMNS + 1)},
+    ],
+    ids=str,
+)
+def test_a_parameter_out_of_range_is_refused(name: str, change: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        build(name, **change)
+
+
+def test_bounds_that_enclose_nothing_are_refused_by_column() -> None:
+    upper = PARAMETERS["upper"].copy()
+    upper[3] = 0.0
+    with pytest.raises(ConfigError, match="column 3"):
+        build("paired", upper=upper)
+
+
+def test_paired_needs_an_even_dimension() -> None:
+    with pytest.raises(ConfigError, match="odd"):
+        build("paired", dimension=141)
+    assert build("cosine", dimension=141).dimension == 141
+
+
+def test_an_unknown_map_is_refused_with_the_names_there_are() -> None:
+    with pytest.raises(ConfigError, match="paired"):
+        build("sine")
+
+
+def test_paired_has_unit_norm_and_cosine_does_not() -> None:
+    paired, cosine = (features_to_float(build(name).hash(points(200))) for name in ("paired", "cosine"))
+    assert np.linalg.norm(paired, axis=1) == pytest.approx(np.ones(200), abs=2e-4)
+    norms = np.linalg.norm(cosine, axis=1)
+    assert norms.max() - norms.min() > 0.1
+    assert build("cosine").norm_bound == pytest.approx(math.sqrt(2), rel=1e-3)

@@ -1,0 +1,113 @@
+"""MMD², J and gains against their definitions, written as loops over pairs."""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from protocol import mmd
+from protocol.errors import DataError
+from protocol.features import FeatureMap, feature_map
+from protocol.grid import features_to_float
+
+GAMMA = 0.7
+
+Array: TypeAlias = npt.NDArray[np.float64]
+Sets: TypeAlias = tuple[Array, Array, Array]
+
+
+def kernel(x: Array, y: Array) -> float:
+    return math.exp(-GAMMA * float(((x - y) ** 2).sum()))
+
+
+def mean_kernel(x: Array, y: Array) -> float:
+    return sum(kernel(a, b) for a in x for b in y) / (len(x) * len(y))
+
+
+@pytest.fixture
+def sets() -> Sets:
+    generator = np.random.default_rng(7)
+    return generator.random((9, 4)), generator.random((6, 4)) ** 2, generator.random((5, 4))
+
+
+def test_mmd2_is_the_biased_estimate_of_eq_1(sets: Sets) -> None:
+    x, y, _ = sets
+    expected = mean_kernel(x, x) - 2 * mean_kernel(x, y) + mean_kernel(y, y)
+    assert mmd.mmd2(x, y, GAMMA) == pytest.approx(expected, abs=1e-14)
+
+
+def test_mmd2_of_a_set_with_itself_is_zero_and_never_negative(sets: Sets) -> None:
+    assert 0.0 <= mmd.mmd2(sets[0], sets[0][::-1], GAMMA) < 1e-15
+
+
+def test_chunks_change_nothing(sets: Sets, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y, _ = sets
+    whole = mmd.mmd2(x, y, GAMMA)
+    monkeypatch.setattr(mmd, "CHUNK_VALUES", 13)
+    assert mmd.mmd2(x, y, GAMMA) == pytest.approx(whole, abs=1e-15)
+
+
+def test_distances_far_from_the_origin_do_not_cancel(sets: Sets) -> None:
+    x, y, _ = sets
+    assert mmd.mmd2(x + 1e6, y + 1e6, GAMMA) == pytest.approx(mmd.mmd2(x, y, GAMMA), abs=1e-8)
+
+
+def test_objective_and_mmd2_add_up_to_the_target_s_own_mean_kernel(sets: Sets) -> None:
+    summary, target, _ = sets
+    total = mmd.objective(target, summary, GAMMA) + mmd.mmd2(target, summary, GAMMA)
+    assert total == pytest.approx(mean_kernel(target, target), abs=1e-14)
+
+
+@pytest.mark.parametrize("q", [0, 1, 9])
+def test_a_marginal_gain_is_the_difference_of_two_objectives(sets: Sets, q: int) -> None:
+    summary, target, candidates = sets[0][:q], sets[1], sets[2]
+    before = mmd.objective(target, summary, GAMMA)
+    expected = [mmd.objective(target, np.vstack([summary, x]), GAMMA) - before for x in candidates]
+    assert mmd.marginal_gains(target, summary, candidates, GAMMA) == pytest.approx(expected, abs=1e-14)
+
+
+@pytest.mark.parametrize("name", ["paired", "cosine"])
+@pytest.mark.parametrize("q", [0, 1, 9])
+def test_an_embedding_gain_is_the_difference_of_two_objectives(sets: Sets, name: str, q: int) -> None:
+    summary, target, candidates = (features_to_float(_map(name).hash(points)) for points in sets)
+    summary = summary[:q]
+    wanted = target.mean(axis=0)
+    mean = summary.sum(axis=0) / max(q, 1)
+    before = mmd.embedding_objective(wanted, mean)
+    expected = [
+        mmd.embedding_objective(wanted, np.vstack([summary, x]).mean(axis=0)) - before for x in candidates
+    ]
+    assert mmd.embedding_gains(wanted, mean, q, candidates) == pytest.approx(expected, abs=1e-14)
+    assert mmd.embedding_gain(wanted, mean, q, candidates[0]) == pytest.approx(expected[0], abs=1e-14)
+
+
+def test_the_gain_is_its_score_term_plus_the_documented_constant(sets: Sets) -> None:
+    summary, target, candidates = (features_to_float(_map("paired").hash(points)) for points in sets)
+    q, wanted, mean, x = len(summary), target.mean(axis=0), summary.mean(axis=0), candidates[0]
+    score = 2 / (q + 1) * (wanted @ x - q / (q + 1) * mean @ x)
+    gain = mmd.embedding_gain(wanted, mean, q, x)
+    assert gain == pytest.approx(score + mmd.gain_constant(wanted, mean, q, float(x @ x)), abs=1e-15)
+
+
+def test_many_features_approach_the_exact_kernel(sets: Sets) -> None:
+    summary, target, candidates = sets
+    phi = _map("paired", dimension=4096)
+    s, t, c = (features_to_float(phi.hash(points)) for points in sets)
+    exact = mmd.marginal_gains(target, summary, candidates, GAMMA)
+    by_features = mmd.embedding_gains(t.mean(axis=0), s.mean(axis=0), len(s), c)
+    # A kernel value has a standard error below 1/√d = 0.016; a gain has about 2/(q+1) = 0.2 of it.
+    assert np.abs(exact - by_features).max() < 0.02
+
+
+@pytest.mark.parametrize(("x", "y"), [((0, 4), (2, 4)), ((2, 4), (0, 4)), ((2, 4), (2, 3)), ((4,), (4,))])
+def test_sets_that_cannot_be_compared_are_refused(x: tuple[int, ...], y: tuple[int, ...]) -> None:
+    with pytest.raises(DataError):
+        mmd.mmd2(np.zeros(x), np.zeros(y), GAMMA)
+
+
+def _map(name: str, dimension: int = 64) -> FeatureMap:
+    return feature_map(name, seed=3, dimension=dimension, gamma=GAMMA, lower=0.0, upper=1.0, columns=4)
