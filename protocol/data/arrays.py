@@ -34,11 +34,9 @@ def load_npy(path: Path, columns: DataColumns) -> Dataset:
             advice="Save features and labels as arrays of one .npz file.",
         )
     try:
-        features = np.load(path, mmap_mode="r", allow_pickle=False)
+        features = np.lib.format.open_memmap(path, mode="r")  # no Python objects can be mapped
     except _UNREADABLE:
         raise _damaged(path) from None
-    if not isinstance(features, np.ndarray):
-        raise _damaged(path)
     return Dataset.from_arrays(path.name, features)
 
 

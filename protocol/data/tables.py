@@ -39,7 +39,8 @@ def load_csv(path: Path, columns: DataColumns) -> Dataset:
             a named column is missing, or a feature is missing or not a number.
     """
     try:
-        table = pacsv.read_csv(path)
+        with _open(path) as file:
+            table = pacsv.read_csv(file)
         names = table.column_names
     except _UNPARSABLE:
         # A column's type is guessed from the file's first block, and a later cell may not fit the guess.
@@ -56,12 +57,13 @@ def load_csv(path: Path, columns: DataColumns) -> Dataset:
 
 def _read_as_text(path: Path) -> Any:
     try:
-        with pacsv.open_csv(path) as reader:
+        with _open(path) as file, pacsv.open_csv(file) as reader:
             names = reader.schema.names
         convert = pacsv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True
         )
-        table = pacsv.read_csv(path, convert_options=convert)
+        with _open(path) as file:
+            table = pacsv.read_csv(file, convert_options=convert)
     except _UNPARSABLE:
         raise _ragged(path) or _damaged(path, "CSV with a header, in UTF-8") from None
     for index, name in enumerate(names):
@@ -74,13 +76,21 @@ def _read_as_text(path: Path) -> Any:
     return table
 
 
+def _is_packed(path: Path) -> bool:
+    return path.name.lower().endswith(".gz")
+
+
+def _open(path: Path) -> Any:
+    # pyarrow finds the compression by itself only where the ending is in lower case.
+    return pa.input_stream(str(path), compression="gzip" if _is_packed(path) else None)
+
+
 def _ragged(path: Path) -> DataError | None:
     """The error of the first line with another number of cells than the header, if there is one.
 
     pyarrow can tell the line too, but only on one thread, and not when it is no UTF-8.
     """
-    packed = path.name.lower().endswith(".gz")
-    opened = gzip.open if packed else open
+    opened = gzip.open if _is_packed(path) else open
     try:
         with opened(path, "rt", encoding="utf-8", errors="surrogateescape", newline="") as file:
             lines = csv.reader(file)
@@ -121,7 +131,7 @@ def _from_table(path: Path, table: Any, columns: DataColumns) -> Dataset:
         raise DataError(f"{path.name} holds no rows.", advice="Give a file with at least one row.")
     if columns.features is None:
         aside = {columns.label, columns.identifier}
-        chosen = [name for name in names if name not in aside and _is_numeric(table.column(name).type)]
+        chosen = [name for name in names if name not in aside and _may_be_feature(table.column(name).type)]
         if not chosen:
             raise DataError(f"{path.name} has no numeric column.", advice="Name the feature columns.")
     else:
@@ -150,6 +160,11 @@ def _from_table(path: Path, table: Any, columns: DataColumns) -> Dataset:
     label = None if columns.label is None else _attribute(path, table, columns.label)
     identifier = None if columns.identifier is None else _attribute(path, table, columns.identifier)
     return Dataset.from_arrays(path.name, features, label, identifier)
+
+
+def _may_be_feature(kind: Any) -> bool:
+    # A CSV column without any value has the type "null": an error to report, not a column to pass over.
+    return _is_numeric(kind) or bool(pa.types.is_null(kind))
 
 
 def _is_numeric(kind: Any) -> bool:

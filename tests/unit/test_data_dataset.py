@@ -1,0 +1,236 @@
+"""Datasets: the checks against public bounds, attributes of one length, and hashing in chunks."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocol import limits
+from protocol.data import Dataset, check_dataset, feature_table, unpack_attributes
+from protocol.data.attributes import Attributes, pack_attributes
+from protocol.errors import DataError
+
+SECRET = 7351.25
+
+
+def dataset(features: Any, **attributes: Any) -> Dataset:
+    return Dataset.from_arrays("points.npz", np.asarray(features), **attributes)
+
+
+class TestCheck:
+    @pytest.mark.parametrize(
+        ("value", "says"),
+        [(np.nan, "missing (NaN)"), (np.inf, "infinite"), (-np.inf, "infinite"), (SECRET, "out of")],
+        ids=["nan", "inf", "-inf", "out of bounds"],
+    )
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_the_first_bad_value_is_named_by_row_and_column(
+        self, value: float, says: str, dtype: type
+    ) -> None:
+        features = np.zeros((500_000, 4), dtype=dtype)  # several chunks
+        features[400_001, 2] = value
+        features[400_001, 3] = features[450_000, 0] = np.nan
+        with pytest.raises(DataError) as caught:
+            check_dataset(dataset(features), columns=4, lower=0.0, upper=1.0)
+        message = str(caught.value)
+        assert "points.npz: row 400001, column 2 (both counted from 0)" in message
+        assert says in message
+        assert "7351" not in message
+        assert caught.value.advice
+
+    def test_infinite_bounds_do_not_admit_infinite_values(self) -> None:
+        with pytest.raises(DataError, match="row 0, column 1"):
+            check_dataset(dataset([[SECRET, np.inf]]), columns=2, lower=-np.inf, upper=np.inf)
+
+    def test_empty(self) -> None:
+        with pytest.raises(DataError, match=r"points\.npz holds no rows"):
+            check_dataset(dataset(np.empty((0, 3))), columns=3, lower=0, upper=1)
+
+    def test_wrong_number_of_columns(self) -> None:
+        with pytest.raises(DataError, match="has 3 feature columns where the session has 4"):
+            check_dataset(dataset(np.zeros((2, 3))), columns=4, lower=0, upper=1)
+
+    def test_bounds_may_differ_by_column(self) -> None:
+        points = dataset([[1, 10], [2, 20]])
+        check_dataset(points, columns=2, lower=[1, 10], upper=[2, 20])
+        with pytest.raises(DataError, match="row 1, column 1"):
+            check_dataset(points, columns=2, lower=[1, 10], upper=[2, 19])
+
+    @pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "int64", "float32", "float64"])
+    def test_values_on_the_bounds_are_within_them(self, dtype: str) -> None:
+        check_dataset(dataset(np.array([[0, 16]], dtype=dtype)), columns=2, lower=0.0, upper=16.0)
+
+    def test_a_float32_value_saved_as_the_bound_is_within_it(self) -> None:
+        check_dataset(dataset(np.full((1, 1), 0.1, dtype=np.float32)), columns=1, lower=0.0, upper=0.1)
+
+    def test_integers_out_of_bounds(self) -> None:
+        with pytest.raises(DataError, match="row 1, column 0"):
+            check_dataset(dataset(np.array([[3], [17]], dtype=np.uint8)), columns=1, lower=0, upper=16)
+
+    def test_memory_mapped_data(self, tmp_path: Path) -> None:
+        np.save(tmp_path / "a.npy", np.full((300_000, 5), 2.0))
+        mapped = dataset(np.load(tmp_path / "a.npy", mmap_mode="r"))
+        check_dataset(mapped, columns=5, lower=0, upper=2)
+        with pytest.raises(DataError, match="row 0, column 0"):
+            check_dataset(mapped, columns=5, lower=0, upper=1)
+
+
+class TestArrays:
+    def test_small_types_are_widened(self) -> None:
+        for given_type, held in [
+            ("bool", "uint8"),
+            ("int8", "int16"),
+            ("uint16", "int32"),
+            ("float16", "float32"),
+        ]:
+            assert dataset(np.ones((1, 1), dtype=given_type)).features.dtype == np.dtype(held)
+
+    def test_byte_order_becomes_the_machines(self) -> None:
+        features = dataset(np.array([[1.5]], dtype=">f4")).features
+        assert features.dtype == np.float32
+        assert features.dtype.isnative
+        assert features.tolist() == [[1.5]]
+
+    def test_arrays_are_read_only_and_the_callers_stay_as_they_are(self) -> None:
+        given_array = np.ones((2, 2))
+        held = dataset(given_array, labels=np.arange(2))
+        assert held.labels is not None
+        for array in (held.features, held.labels):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 3
+        given_array[0, 0] = 5.0
+
+
+class TestAttributes:
+    @pytest.mark.parametrize(
+        ("labels", "identifiers"),
+        [
+            (None, None),
+            (np.array([0, 200, -(2**40)]), None),
+            (np.array([1.5, -2.0, 0.0]), np.array([1, 2, 2**63], dtype=np.uint64)),
+            (np.array(["", "x" * 40, "žluť"]), np.array(["a", "b" * 300, "c"])),
+            (np.array([True, False, True]), np.array(["", "", ""])),
+        ],
+        ids=["none", "integers", "floats", "text", "booleans"],
+    )
+    def test_every_row_packs_to_one_length_and_unpacks_to_itself(self, labels: Any, identifiers: Any) -> None:
+        points = dataset(np.zeros((3, 1)), labels=labels, identifiers=identifiers)
+        packed = [points.attributes(row) for row in range(3)]
+        assert {len(data) for data in packed} == {points.attribute_length}
+        for row, data in enumerate(packed):
+            found = unpack_attributes(data)
+            assert found.label == (None if labels is None else labels[row].item())
+            assert found.identifier == (None if identifiers is None else identifiers[row].item())
+
+    @given(
+        st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), st.text(max_size=60)), min_size=1, max_size=20)
+    )
+    def test_one_length_for_any_labels_and_identifiers(self, rows: list[tuple[int, str]]) -> None:
+        rows = [(label, name.rstrip("\0").replace("\ud800", "")) for label, name in rows]
+        try:
+            names = np.array([name for _, name in rows])
+            np.strings.encode(names, "utf-8")
+        except UnicodeEncodeError:
+            return  # half a surrogate pair: no text
+        points = dataset(
+            np.zeros((len(rows), 1)), labels=np.array([label for label, _ in rows]), identifiers=names
+        )
+        packed = [points.attributes(row) for row in range(len(rows))]
+        assert len({len(data) for data in packed}) == 1
+        assert [unpack_attributes(data) for data in packed] == [Attributes(*row) for row in rows]
+
+    def test_over_the_limit(self) -> None:
+        points = dataset(np.zeros((1, 1)), labels=np.array(["x" * limits.MAX_ATTRIBUTES]))
+        with pytest.raises(DataError, match=r"points\.npz.*4096"):
+            points.attributes(0)
+
+    @pytest.mark.parametrize(
+        "data",
+        [
+            b"",
+            b"\x92\x01",
+            b"\x91\x01",
+            b"\x01",
+            msgpack.packb([1, 2]) + b"\0\0\x07",
+            msgpack.packb([1, 2, 3]),
+            msgpack.packb([True, 1]),
+            msgpack.packb([1, 1.5]),
+            msgpack.packb([float("nan"), 1]),
+            msgpack.packb([b"x", 1]),
+            msgpack.packb([[1], 1]),
+            msgpack.packb({"label": 1}),
+            b"\x92\xa1\xff\x01",
+            b"\xc1",
+            b"\xdd\xff\xff\xff\xff",
+            msgpack.packb(["x" * limits.MAX_ATTRIBUTES, 1]),
+        ],
+        ids=range(16),
+    )
+    def test_garbage_is_a_data_error(self, data: bytes) -> None:
+        with pytest.raises(DataError, match="attributes of a point"):
+            unpack_attributes(data)
+
+    @given(st.binary(max_size=64))
+    def test_any_bytes_unpack_or_are_a_data_error(self, data: bytes) -> None:
+        try:
+            found = unpack_attributes(data)
+        except DataError:
+            return
+        assert isinstance(found, Attributes)
+
+    def test_packing_into_too_few_bytes_is_an_error(self) -> None:
+        with pytest.raises(ValueError, match="3 bytes"):
+            pack_attributes(Attributes(1, 2), 2)
+
+
+class TestFeatureTable:
+    @staticmethod
+    def hash(points: npt.NDArray[Any]) -> npt.NDArray[np.int16]:
+        return np.column_stack([points.sum(axis=1), points[:, 0]]).astype(np.int16)
+
+    POINTS = dataset(np.arange(600_000, dtype=np.int32).reshape(-1, 3) % 97)
+
+    def test_in_memory_and_on_disk_agree(self, tmp_path: Path) -> None:
+        size = len(self.POINTS) * 2 * 2
+        held = feature_table(self.POINTS, self.hash, 2, scratch=None, memory_limit=size)
+        mapped = feature_table(self.POINTS, self.hash, 2, scratch=tmp_path, memory_limit=size - 1)
+        assert not isinstance(held, np.memmap)
+        assert isinstance(mapped, np.memmap)
+        assert np.array_equal(held, self.hash(self.POINTS.features))
+        assert np.array_equal(held, mapped)
+        for table in (held, mapped):
+            assert table.dtype == np.int16
+            assert not table.flags.writeable
+
+    def test_the_file_is_private_and_leaves_nothing_behind(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        modes = []
+        unlink = Path.unlink
+
+        def note_mode(path: Path, missing_ok: bool = False) -> None:
+            if path.exists():
+                modes.append(stat.S_IMODE(path.stat().st_mode))
+            unlink(path, missing_ok=missing_ok)
+
+        monkeypatch.setattr(Path, "unlink", note_mode)
+        table = feature_table(self.POINTS, self.hash, 2, scratch=tmp_path, memory_limit=0)
+        assert modes == [0o600]
+        assert list(tmp_path.iterdir()) == []
+        assert table[1].tolist() == [12, 3]  # and yet it can be read
+
+    def test_no_scratch_directory(self) -> None:
+        with pytest.raises(DataError, match=r"points\.npz.*scratch directory"):
+            feature_table(self.POINTS, self.hash, 2, scratch=None, memory_limit=1000)
+
+    def test_a_scratch_directory_that_is_not_there(self, tmp_path: Path) -> None:
+        with pytest.raises(DataError, match="No such file"):
+            feature_table(self.POINTS, self.hash, 2, scratch=tmp_path / "gone", memory_limit=0)

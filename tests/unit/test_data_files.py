@@ -1,0 +1,217 @@
+"""Bad data files: each is a DataError that says what and where, and never quotes a value."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from protocol.data import DataColumns, load_dataset
+from protocol.errors import DataError, ExitCode
+
+SECRET = "7351.25"
+"""A value that stands in every bad file that can hold one."""
+NUMBER = float(SECRET)
+XY = DataColumns(features=("x", "y"))
+
+
+def text(content: str) -> Callable[[Path], object]:
+    return lambda path: path.write_bytes(content.encode())
+
+
+def raw(content: bytes) -> Callable[[Path], object]:
+    return lambda path: path.write_bytes(content)
+
+
+def npy(array: np.ndarray) -> Callable[[Path], object]:
+    return lambda path: np.save(path, array, allow_pickle=True)
+
+
+def npz(**arrays: np.ndarray) -> Callable[[Path], object]:
+    return lambda path: np.savez(path, **arrays)
+
+
+def parquet(**columns: list[object]) -> Callable[[Path], object]:
+    return lambda path: pq.write_table(pa.table(columns), path)
+
+
+def cut(write: Callable[[Path], object], size: int) -> Callable[[Path], object]:
+    def damaged(path: Path) -> None:
+        write(path)
+        os.truncate(path, size)
+
+    return damaged
+
+
+@dataclass(frozen=True)
+class Bad:
+    name: str
+    write: Callable[[Path], object]
+    says: tuple[str, ...]
+    columns: DataColumns = field(default_factory=DataColumns)
+
+
+OBJECTS = np.array([[NUMBER, None]], dtype=object)
+LATE = "x,y\n" + "1,2\n" * 400_000
+"""Longer than the first block, which pyarrow guesses the types of columns from."""
+
+BAD = {
+    "missing file": Bad("gone.npy", lambda path: None, ("gone.npy", "does not exist")),
+    "directory": Bad("folder.npz", lambda path: path.mkdir(), ("folder.npz", "not a file")),
+    "unknown format": Bad("points.txt", text(SECRET), ("points.txt", "no known format", ".parquet")),
+    "empty npy": Bad("a.npy", raw(b""), ("a.npy", "cannot be read")),
+    "npy of another format": Bad("a.npy", text(SECRET * 40), ("a.npy", "cannot be read")),
+    "npy cut short": Bad("a.npy", cut(npy(np.full((90, 9), NUMBER)), 4000), ("a.npy", "damaged")),
+    "npy with objects": Bad("a.npy", npy(OBJECTS), ("a.npy", "Python objects")),
+    "npy that is an archive": Bad(
+        "a.npy",
+        lambda path: (
+            np.savez(path.with_suffix(".npz"), x=np.ones(3)),
+            path.with_suffix(".npz").rename(path),
+        ),
+        ("a.npy", "cannot be read"),
+    ),
+    "npy with one axis": Bad("a.npy", npy(np.full(4, NUMBER)), ("a.npy", "1 axes", "(rows, columns)")),
+    "npy with three axes": Bad("a.npy", npy(np.full((4, 2, 2), NUMBER)), ("a.npy", "3 axes")),
+    "npy of text": Bad("a.npy", npy(np.array([[SECRET]])), ("a.npy", "not a real number")),
+    "npy of complex numbers": Bad("a.npy", npy(np.full((2, 2), 1j)), ("a.npy", "complex128")),
+    "npy of structures": Bad(
+        "a.npy", npy(np.zeros((2, 2), dtype=[(SECRET, "f8")])), ("a.npy", "a structure")
+    ),
+    "npy of too large integers": Bad(
+        "a.npy", npy(np.array([[1], [2**63]], dtype=np.uint64)), ("a.npy", "row 1", "63 bits")
+    ),
+    "npy with a label": Bad("a.npy", npy(np.ones((2, 2))), ("a.npy", ".npz"), DataColumns(label="l")),
+    "npz that is none": Bad("a.npz", raw(b"PK\x03\x04" + SECRET.encode()), ("a.npz", "damaged")),
+    "npz cut short": Bad("a.npz", cut(npz(features=np.ones((9, 9))), 200), ("a.npz", "damaged")),
+    "npz without features": Bad("a.npz", npz(points=np.ones((2, 2))), ("a.npz", "no array 'features'")),
+    "npz without the label": Bad(
+        "a.npz", npz(features=np.ones((2, 2))), ("a.npz", "no array 'bought'"), DataColumns(label="bought")
+    ),
+    "npz with two feature arrays": Bad("a.npz", npz(x=np.ones((2, 1)), y=np.ones((2, 1))), ("a.npz",), XY),
+    "npz with objects": Bad(
+        "a.npz",
+        npz(features=np.ones((1, 2)), labels=np.array([{SECRET}], dtype=object)),
+        ("a.npz", "'labels'", "Python objects"),
+    ),
+    "labels of another length": Bad(
+        "a.npz", npz(features=np.ones((2, 2)), labels=np.arange(3)), ("a.npz", "labels", "2 rows")
+    ),
+    "label that is not finite": Bad(
+        "a.npz", npz(features=np.ones((2, 2)), labels=np.array([NUMBER, np.nan])), ("a.npz", "row 1")
+    ),
+    "identifiers that are floats": Bad(
+        "a.npz", npz(features=np.ones((1, 2)), identifiers=np.array([NUMBER])), ("a.npz", "identifiers")
+    ),
+    "empty csv": Bad("a.csv", text(""), ("a.csv", "empty")),
+    "csv with a header only": Bad("a.csv", text("x,y\n"), ("a.csv", "no rows")),
+    "csv without a header": Bad("a.csv", text(f"1,{SECRET}\n2,3\n"), ("a.csv", "header is missing")),
+    "csv with a short line": Bad("a.csv", text(f"x,y\n1,2\n{SECRET}\n"), ("a.csv", "line 3")),
+    "csv with a long line": Bad("a.csv", text(f"x,y\n1,2\n3,4,{SECRET}\n"), ("a.csv", "line 3")),
+    "csv with a short line late": Bad("a.csv", text(f"{LATE}{SECRET}\n"), ("a.csv", "line 400002")),
+    "csv with a word": Bad(
+        "a.csv", text(f"x,y\n1,2\n3,{SECRET}a\n"), ("a.csv", "row 1, column 1 ('y')", "not a number"), XY
+    ),
+    "csv with a word late": Bad(
+        "a.csv", text(f"{LATE}1,{SECRET}a\n"), ("a.csv", "row 400000, column 1 ('y')", "not a number"), XY
+    ),
+    "csv with a gap": Bad("a.csv", text(f"x,y\n{SECRET},2\n3,\n"), ("a.csv", "row 1, column 1", "missing")),
+    "csv with NaN": Bad("a.csv", text(f"x,y\nnan,{SECRET}\n"), ("a.csv", "row 0, column 0", "missing")),
+    "csv without the column": Bad("a.csv", text(f"x,{SECRET}\n1,2\n"), ("a.csv", "no column 'y'"), XY),
+    "csv with a name twice": Bad("a.csv", text("x,x\n1,2\n"), ("a.csv", "two columns of one name")),
+    "csv of words": Bad("a.csv", text("x\none\n"), ("a.csv", "no numeric column")),
+    "csv of other bytes": Bad("a.csv", raw(bytes(range(256)) * 9), ("a.csv",)),
+    "csv with another encoding": Bad(
+        "a.csv", raw(b"x,y\n1,\xe9\n"), ("a.csv", "'y'", "binary"), DataColumns(label="y")
+    ),
+    "csv with a missing identifier": Bad(
+        "a.csv",
+        text(f"x,y\n{SECRET},1\n2,\n"),
+        ("a.csv", "row 1", "no 'y'"),
+        DataColumns(identifier="y"),
+    ),
+    "csv with a long label": Bad(
+        "a.csv", text(f"x,y\n1,a\n2,{SECRET * 999}\n"), ("a.csv", "row 1", "4096"), DataColumns(label="y")
+    ),
+    "gzip that is none": Bad("a.csv.gz", text(f"x,y\n1,{SECRET}\n"), ("a.csv.gz", "damaged")),
+    "gzip cut short": Bad("a.csv.gz", raw(gzip.compress(b"x,y\n" + b"1,2\n" * 99)[:30]), ("a.csv.gz",)),
+    "parquet that is none": Bad("a.parquet", text(f"PAR1{SECRET}"), ("a.parquet", "damaged")),
+    "parquet with a gap": Bad(
+        "a.parquet", parquet(x=[NUMBER, None]), ("a.parquet", "row 1, column 0", "missing")
+    ),
+    "parquet with lists": Bad(
+        "a.parquet",
+        parquet(x=[[NUMBER]], y=[1]),
+        ("a.parquet", "column 0 ('x')", "nested"),
+        XY,
+    ),
+    "parquet with a missing label": Bad(
+        "a.parquet", parquet(x=[1, 2], y=[SECRET, None]), ("a.parquet", "row 1"), DataColumns(label="y")
+    ),
+    "parquet without rows": Bad("a.parquet", parquet(x=[]), ("a.parquet", "no rows")),
+}
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
+def test_a_bad_file_is_named_with_the_place_and_never_quoted(bad: Bad, tmp_path: Path) -> None:
+    path = tmp_path / bad.name
+    bad.write(path)
+    with pytest.raises(DataError) as caught:
+        load_dataset(path, bad.columns)
+    message = str(caught.value)
+    assert [part for part in bad.says if part not in message] == []
+    assert SECRET not in message
+    assert caught.value.advice
+    assert caught.value.exit_code is ExitCode.USAGE
+    # A traceback must not print what the parser said: it quotes cells.
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+def test_a_file_that_this_user_may_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    np.save(path, np.ones((2, 2)))
+    path.chmod(0)
+    with pytest.raises(DataError, match="cannot be read by this user"):
+        load_dataset(path, DataColumns())
+
+
+def test_integers_that_turn_into_decimals_late_in_a_csv_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "late.csv"
+    path.write_text(f"{LATE}1,2.5\n")
+    dataset = load_dataset(path, DataColumns())
+    assert dataset.features.dtype == np.float64
+    assert dataset.features[-1].tolist() == [1.0, 2.5]
+
+
+def test_words_are_no_features_unless_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("name,x,kind,y\nann,1,3,0.5\nbob,2,4,1.5\n")
+    dataset = load_dataset(path, DataColumns(label="kind", identifier="name"))
+    assert dataset.features.tolist() == [[1.0, 0.5], [2.0, 1.5]]
+    assert dataset.labels is not None
+    assert dataset.labels.tolist() == [3, 4]
+    assert dataset.identifiers is not None
+    assert dataset.identifiers.tolist() == ["ann", "bob"]
+
+
+def test_columns_come_in_the_order_that_is_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("x,y\n1,2\n")
+    assert load_dataset(path, DataColumns(features=("y", "x"))).features.tolist() == [[2, 1]]
+
+
+def test_npy_is_memory_mapped(tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    np.save(path, np.ones((5, 2), dtype=np.float32))
+    features = load_dataset(path, DataColumns()).features
+    assert isinstance(features, np.memmap)
+    assert not features.flags.writeable
