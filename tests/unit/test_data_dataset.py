@@ -35,7 +35,7 @@ class TestCheck:
     def test_the_first_bad_value_is_named_by_row_and_column(
         self, value: float, says: str, dtype: type
     ) -> None:
-        features = np.zeros((500_000, 4), dtype=dtype)  # several chunks
+        features: npt.NDArray[Any] = np.zeros((500_000, 4), dtype=dtype)  # several chunks
         features[400_001, 2] = value
         features[400_001, 3] = features[450_000, 0] = np.nan
         with pytest.raises(DataError) as caught:
@@ -130,16 +130,12 @@ class TestAttributes:
             assert found.label == (None if labels is None else labels[row].item())
             assert found.identifier == (None if identifiers is None else identifiers[row].item())
 
-    @given(
-        st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), st.text(max_size=60)), min_size=1, max_size=20)
-    )
+    # NumPy's text ends at its last character that is not NUL, and half a surrogate pair is no text.
+    NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60)
+
+    @given(st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), NAMES), min_size=1, max_size=20))
     def test_one_length_for_any_labels_and_identifiers(self, rows: list[tuple[int, str]]) -> None:
-        rows = [(label, name.rstrip("\0").replace("\ud800", "")) for label, name in rows]
-        try:
-            names = np.array([name for _, name in rows])
-            np.strings.encode(names, "utf-8")
-        except UnicodeEncodeError:
-            return  # half a surrogate pair: no text
+        names = np.array([name for _, name in rows])
         points = dataset(
             np.zeros((len(rows), 1)), labels=np.array([label for label, _ in rows]), identifiers=names
         )
