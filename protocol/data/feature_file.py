@@ -49,8 +49,8 @@ def feature_table(
     elif scratch is None:
         raise DataError(
             f"{dataset.name}: the features take {size} bytes, more than the {memory_limit} allowed in"
-            " memory.",
-            advice="Name a scratch directory in the party's file, or allow more memory.",
+            " memory, and there is no scratch directory for them.",
+            advice="Allow more memory (`memory_limit`) in the party's file.",
         )
     else:
         table = _unnamed_file(dataset.name, scratch, shape, size)
@@ -74,5 +74,5 @@ def _unnamed_file(name: str, scratch: Path, shape: tuple[int, int], size: int) -
         reason = os.strerror(error.errno) if error.errno else "input/output error"
         raise DataError(
             f"{name}: the features ({size} bytes) do not go into the scratch directory {scratch}: {reason}.",
-            advice="Name another scratch directory in the party's file.",
+            advice="Free space there, or allow more memory (`memory_limit`) in the party's file.",
         ) from None
