@@ -1,0 +1,41 @@
+"""docs/errata.md cannot rot: the tests that it names exist, and a row without one says when it comes."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+
+import pytest
+
+from tests.conftest import ROOT
+
+TEXT = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
+NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", TEXT)))
+ROWS = [line for line in TEXT.splitlines() if line.startswith("| ") and not line.startswith("| where")]
+
+
+@cache
+def functions(path: str) -> frozenset[str]:
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
+
+
+@pytest.mark.parametrize(("path", "name"), NAMED)
+def test_a_test_that_the_errata_name_exists(path: str, name: str) -> None:
+    assert name.startswith("test_")
+    assert name in functions(path)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[2:50])
+def test_every_row_is_shown_by_a_test_or_says_when_it_will_be(row: str) -> None:
+    shown_by = row.strip("| ").split(" | ")[-1]
+    tests = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", shown_by)
+    assert tests or re.fullmatch(r"test comes with the (mechanism|audit)", shown_by)
+    assert len(row.strip("| ").split(" | ")) == 4
+
+
+def test_every_demonstration_is_named() -> None:
+    named = {name for path, name in NAMED if path == "tests/unit/test_errata.py"}
+    there = {name for name in functions("tests/unit/test_errata.py") if name.startswith("test_")}
+    assert named == there
