@@ -62,7 +62,7 @@ def pure_laplace(epsilon: float) -> ProfiledMechanism:
 def bounded_range(eta: float) -> ProfiledMechanism:
     """An exponential mechanism of range η: δ(t) = (1 - e^((t - η)/2))²/(1 - e^-η) for |t| ≤ η.
 
-    Source: Dong, Durfee and Rogers (2020), Lemma 3.2; with weights e^(cψ) and a score of sensitivity Δ,
+    Source: Dong, Durfee and Rogers (2020); with weights e^(cψ) and a score of sensitivity Δ,
     η = 2cΔ.
     """
     return ProfiledMechanism(

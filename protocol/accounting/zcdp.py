@@ -14,19 +14,19 @@ __all__ = ["bounded_range_rho", "compose_rho", "epsilon_of_rho", "gaussian_rho",
 def gaussian_rho(sensitivity: float, sigma: float) -> float:
     """ρ = Δ²/(2σ²) of (discrete) Gaussian noise on a vector of L2 sensitivity Δ.
 
-    Source: Canonne, Kamath, Steinke (2020), Theorems 4 and 14: the multivariate discrete Gaussian has
+    Source: Canonne, Kamath, Steinke (2020): the multivariate discrete Gaussian has
     the continuous one's ρ, for vectors on the noise's grid.
     """
     return sensitivity * sensitivity / (2.0 * sigma * sigma)
 
 
 def pure_rho(epsilon: float) -> float:
-    """ρ = ε²/2 of an ε-DP mechanism (Bun and Steinke 2016, Proposition 3.3)."""
+    """ρ = ε²/2 of an ε-DP mechanism (Bun and Steinke 2016)."""
     return epsilon * epsilon / 2.0
 
 
 def bounded_range_rho(eta: float) -> float:
-    """ρ = η²/8 of an η-bounded-range mechanism (Cesar and Rogers 2021, Lemma 3.4)."""
+    """ρ = η²/8 of an η-bounded-range mechanism (Cesar and Rogers 2021)."""
     return eta * eta / 8.0
 
 

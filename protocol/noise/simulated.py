@@ -55,7 +55,7 @@ class SimulatedNoise:
                 return self._discrete_gaussian(request.scale, request.size)
 
     def _discrete_gaussian(self, sigma: float, size: int) -> npt.NDArray[np.int64]:
-        # Canonne, Kamath, Steinke (2020), Algorithm 3: propose from a discrete Laplace distribution of
+        # Canonne, Kamath, Steinke (2020): propose from a discrete Laplace distribution of
         # scale t and accept with probability exp(-(|y| - σ²/t)²/(2σ²)).
         t = math.floor(sigma) + 1
         success = -math.expm1(-1.0 / t)

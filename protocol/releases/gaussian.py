@@ -36,7 +36,7 @@ class GaussianRelease(ReleaseMechanism[GaussianParameters]):
     """(Σφ + Z)/q, with Z discrete Gaussian of standard deviation σ on the grid of 2^-15.
 
     Σφ is a vector on that grid, so the multivariate discrete Gaussian's zCDP guarantee holds as it
-    stands: ρ = Δ²/(2σ²) a release (Canonne, Kamath, Steinke 2020, Theorem 14), summed over releases.
+    stands: ρ = Δ²/(2σ²) a release (Canonne, Kamath, Steinke 2020), summed over releases.
 
     Sensitivity: Δ = 2·max‖φ‖ in L2, since one point replaces another, whichever the neighbours
     (`Neighbours`). Status: private. Source: DESIGN §2.

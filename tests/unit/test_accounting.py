@@ -203,3 +203,15 @@ def test_kinds_of_very_different_size_are_composed_on_a_bounded_grid() -> None:
 def test_an_empty_composition_is_refused(parts: list[tuple[object, int]]) -> None:
     with pytest.raises(ConfigError):
         epsilon_of_composition(parts, 1e-5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("eta", [0.01, 1.0, 6.0])
+def test_the_bounded_range_profile_is_the_worst_of_all_mechanisms_of_that_range(eta: float) -> None:
+    """The extreme ones have two outcomes, of losses a and a - η; some a attains the profile at each t."""
+    t = np.linspace(-eta, eta, 41)[1:-1]
+    a = np.linspace(0.0, eta, 20_001)[1:-1, None]
+    under_q = np.expm1(a - eta) / (np.exp(a) * np.expm1(-eta))  # of the first outcome
+    under_p = np.exp(a) * under_q
+    curves = np.maximum(under_p - np.exp(t) * under_q, 0.0)
+    curves += np.maximum((1.0 - under_p) - np.exp(t) * (1.0 - under_q), 0.0)
+    assert bounded_range(eta).profile(t) == pytest.approx(curves.max(axis=0), rel=1e-5, abs=1e-12)
