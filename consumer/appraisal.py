@@ -1,0 +1,76 @@
+"""What the consumer bought, judged by its own private data: never leaves the consumer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from consumer.downstream import accuracy
+from protocol.data import Dataset, unpack_attributes
+from protocol.errors import DataError
+from protocol.features import FeatureMap
+from protocol.messages import Purchase
+from protocol.mmd import mmd2
+
+__all__ = ["Appraisal", "appraise"]
+
+
+@dataclass(frozen=True, slots=True)
+class Appraisal:
+    """How good a delivery is.
+
+    Attributes:
+        mmd2: MMD² of the delivered points, without the seed set, against D_v, by the exact kernel on scaled
+            points; None if nothing was delivered.
+        accuracy: Of a downstream model trained on the delivered points, on the test set; None without
+            a test set, or where there is nothing to judge (`consumer.downstream.accuracy`).
+    """
+
+    mmd2: float | None
+    accuracy: float | None
+
+
+def appraise(
+    purchases: Sequence[Purchase],
+    feature_map: FeatureMap,
+    *,
+    validation: Dataset,
+    test: Dataset | None,
+    model: str,
+    seed: int,
+) -> Appraisal:
+    """Judge a delivery, disputed points included: they were paid for.
+
+    Args:
+        purchases: What was delivered.
+        feature_map: The session's.
+        validation: D_v.
+        test: What to judge a downstream model by; None, or without labels: no accuracy.
+        model: One of `consumer.downstream.MODELS`.
+        seed: Of the model.
+
+    Raises:
+        ConfigError: There is no such model.
+        DataError: The test set has other columns than the session.
+    """
+    if not purchases:
+        return Appraisal(None, None)
+    # Owners may hold the same columns in different number types.
+    points = np.stack([np.asarray(purchase.candidate.point, dtype=np.float64) for purchase in purchases])
+    bought = feature_map.scale(points)
+    distance = mmd2(bought, feature_map.scale(validation.features), feature_map.gamma)
+    if test is None or test.labels is None:
+        return Appraisal(distance, None)
+    labels = [_label(purchase) for purchase in purchases]
+    judged = feature_map.scale(test.features)
+    return Appraisal(distance, accuracy(model, bought, labels, judged, test.labels, seed=seed))
+
+
+def _label(purchase: Purchase) -> int | float | str | None:
+    try:
+        return unpack_attributes(purchase.candidate.attributes).label
+    except DataError:
+        # Garbled by its owner: a point without a label.
+        return None
