@@ -11,6 +11,16 @@ from typing import Final
 MAX_FRAME_BYTES: Final = 16 * 2**20
 """Longest frame, header included: also ZeroMQ's ``MAXMSGSIZE``."""
 
+MAX_MESSAGE_BYTES: Final = 2**20
+"""Longest body of a message other than a delivery: a point of `MAX_COLUMNS` float64 fits. Decoding takes
+up to a hundred times a body's length in memory, so this bounds what a hostile peer can make a party spend."""
+
+MAX_MESSAGE_FIELDS: Final = 16
+"""Most fields of a message or of a part of one."""
+
+MAX_VERSIONS: Final = 16
+"""Most versions that a hello may offer."""
+
 MAX_ARRAY_DIMENSIONS: Final = 2
 """Most axes of an array on the wire."""
 
@@ -48,6 +58,10 @@ MAX_EVENTS_PER_DRAIN: Final = 4096
 
 DELIVERY_CHUNK_BYTES: Final = 4 * 2**20
 """Bytes of raw points at which a delivery is cut into parts."""
+
+MAX_PURCHASES: Final = 16_384
+"""Most points in one part of a delivery: at 256 bytes each, the least that is counted for a point, they
+reach `DELIVERY_CHUNK_BYTES`."""
 
 PEER_QUEUE_FRAMES: Final = 64
 """ZeroMQ's high-water mark per peer, in frames."""

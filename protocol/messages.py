@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema, StringConstraints
+from pydantic import BaseModel, ConfigDict, FailFast, Field, GetPydanticSchema, StringConstraints
 from pydantic_core import PydanticCustomError, core_schema
 
 from protocol import limits
@@ -72,8 +72,10 @@ def _array(dtypes: tuple[type[np.generic], ...], *, longest: int, length: int | 
             raise PydanticCustomError("array_type", "an array is required here")
         if value.dtype not in allowed:
             raise PydanticCustomError("array_dtype", "an array of another number type is required here")
-        if value.ndim != 1 or not 0 < value.size <= longest or (length is not None and value.size != length):
+        if value.ndim != 1 or value.size == 0 or (length is not None and value.size != length):
             raise PydanticCustomError("array_shape", "the array's shape is not allowed here")
+        if value.size > longest:
+            raise PydanticCustomError("array_too_long", "the array is longer than is allowed here")
         return value
 
     return GetPydanticSchema(lambda _source, _handler: core_schema.no_info_plain_validator_function(check))
@@ -129,7 +131,11 @@ class Hello(Message):
     """A peer's first words on every connection; binds the connection to a roster name."""
 
     kind: Literal["hello"] = "hello"
-    versions: Annotated[tuple[Annotated[int, Field(ge=1, le=2**16)], ...], Field(min_length=1, max_length=16)]
+    versions: Annotated[
+        tuple[Annotated[int, Field(ge=1, le=2**16)], ...],
+        Field(min_length=1, max_length=limits.MAX_VERSIONS),
+        FailFast(),
+    ]
     role: Literal["owner", "consumer"]
     name: Name
     session: Digest
@@ -254,7 +260,7 @@ class Delivery(Message):
     SECRECY = Secrecy.BODY
     part: Annotated[int, Field(ge=1, le=2**31)]
     parts: Annotated[int, Field(ge=1, le=2**31)]
-    purchases: tuple[Purchase, ...]
+    purchases: Annotated[tuple[Purchase, ...], Field(max_length=limits.MAX_PURCHASES), FailFast()]
 
 
 class Receipt(Message):

@@ -26,7 +26,7 @@ import numpy as np
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from protocol import limits
-from protocol.arrays import ARRAY_EXT, pack_array, unpack_array
+from protocol.arrays import ARRAY_EXT, OversizedArray, pack_array, unpack_array
 from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
 from protocol.messages import (
     ConsumerToCurator,
@@ -75,6 +75,10 @@ _VALIDATE: Final = {
 }
 
 
+_TOO_LONG: Final = frozenset({"too_long", "string_too_long", "bytes_too_long", "array_too_long"})
+"""What pydantic and `protocol.messages` call a field that is over its limit."""
+
+
 class Frame(NamedTuple):
     """A frame's parts, the body still encoded."""
 
@@ -90,9 +94,10 @@ def encode_frame(frame: Frame) -> bytes:
     Raises:
         LocalProtocolError: The frame is longer than peers accept.
     """
-    if HEADER_BYTES + len(frame.body) > limits.MAX_FRAME_BYTES:
+    length = HEADER_BYTES + len(frame.body)
+    if length > limits.MAX_FRAME_BYTES:
         raise LocalProtocolError(
-            f"A frame of {HEADER_BYTES + len(frame.body)} bytes is over the limit of {limits.MAX_FRAME_BYTES}.",
+            f"A frame of {length} bytes is over the limit of {limits.MAX_FRAME_BYTES}.",
             advice="Points with fewer columns, or of a smaller number type, fit.",
         )
     return _HEADER.pack(MAGIC, FRAME_VERSION, *frame[:3]) + frame.body
@@ -157,12 +162,28 @@ def decode_message(direction: Direction, body: bytes) -> Message:
         body: Canonical msgpack.
 
     Raises:
-        RemoteProtocolError: `MALFORMED` or `NOT_CANONICAL`. The text names fields, never their values.
+        RemoteProtocolError: `OVERSIZED`, `MALFORMED` or `NOT_CANONICAL`. The text names fields, never their
+            values.
     """
-    try:
-        value = msgpack.unpackb(
-            body, ext_hook=_unpack_extension, use_list=False, raw=False, strict_map_key=True
+    if len(body) > limits.MAX_MESSAGE_BYTES and direction is not Direction.CURATOR_TO_CONSUMER:
+        raise RemoteProtocolError(
+            Offence.OVERSIZED, f"A body of {len(body)} bytes is over the limit of {limits.MAX_MESSAGE_BYTES}."
         )
+    try:
+        # The limits keep out collections whose every element would cost an error's memory below.
+        value = msgpack.unpackb(
+            body,
+            ext_hook=_unpack_extension,
+            use_list=False,
+            raw=False,
+            strict_map_key=True,
+            max_map_len=limits.MAX_MESSAGE_FIELDS,
+            max_array_len=limits.MAX_PURCHASES,
+        )
+    except OversizedArray:
+        raise RemoteProtocolError(
+            Offence.OVERSIZED, f"An array has more than {limits.MAX_ARRAY_DIMENSIONS} axes."
+        ) from None
     except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
         raise RemoteProtocolError(
             Offence.MALFORMED, f"The body is not a message's msgpack ({type(error).__name__})."
@@ -173,7 +194,8 @@ def decode_message(direction: Direction, body: bytes) -> Message:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ascii(".".join(str(part) for part in first["loc"]) or "message")[1:-1][:80]
         raise RemoteProtocolError(
-            Offence.MALFORMED, f"Not a message that {direction.value} allows: {where}: {first['type']}."
+            Offence.OVERSIZED if first["type"] in _TOO_LONG else Offence.MALFORMED,
+            f"Not a message that {direction.value} allows: {where}: {first['type']}.",
         ) from None
     if encode_message(message) != body:
         raise RemoteProtocolError(
