@@ -101,7 +101,10 @@ class Session:
             why = f"the rule {self.rule.name} tells an owner {self.rule.learns}"
             owners = _without_guarantee(owners, why)
         consumer = self._statement(
-            "the consumer's validation set", "the owners and the curator", self.target(), Neighbours.SUBSTITUTE_ONE
+            "the consumer's validation set",
+            "the owners and the curator",
+            self.target(),
+            Neighbours.SUBSTITUTE_ONE,
         )
         return owners, consumer
 

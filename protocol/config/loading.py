@@ -41,7 +41,7 @@ def load_toml_text(model: type[ModelT], text: str, *, where: str) -> ModelT:
     """The model that a TOML text describes; raises `ConfigError` as `validated`, or on broken TOML."""
     try:
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also integers and nesting beyond Python's own limits
         raise ConfigError(f"{where}: not TOML: {error}.", advice="Correct the syntax there.") from None
     return validated(model, values, where=where)
 
@@ -58,5 +58,7 @@ def load_toml(model: type[ModelT], path: Path) -> ModelT:
         raise ConfigError(f"{path}: no such file.", advice="Check the path.") from None
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise ConfigError(f"{path}: cannot be read: {reason}.", advice="Check the file and its mode.") from None
+        raise ConfigError(
+            f"{path}: cannot be read: {reason}.", advice="Check the file and its mode."
+        ) from None
     return load_toml_text(model, text, where=str(path))

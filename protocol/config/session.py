@@ -1,7 +1,7 @@
 """The session file: everything that all parties must agree on, and nothing that is private.
 
 Every party has a copy. Parties compare the digest of what defines the session's meaning (all but the
-network address and the roster's keys, which CURVE authenticates by itself) at Hello.
+network address, the roster's keys, which CURVE authenticates by itself, and the timeouts) at Hello.
 """
 
 from __future__ import annotations
