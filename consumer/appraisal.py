@@ -10,9 +10,9 @@ import numpy as np
 from consumer.downstream import accuracy
 from protocol.data import Dataset, unpack_attributes
 from protocol.errors import DataError
-from protocol.features import FeatureMap
 from protocol.messages import Purchase
 from protocol.mmd import mmd2
+from protocol.session import Session
 
 __all__ = ["Appraisal", "appraise"]
 
@@ -33,8 +33,8 @@ class Appraisal:
 
 
 def appraise(
+    session: Session,
     purchases: Sequence[Purchase],
-    feature_map: FeatureMap,
     *,
     validation: Dataset,
     test: Dataset | None,
@@ -44,8 +44,8 @@ def appraise(
     """Judge a delivery, disputed points included: they were paid for.
 
     Args:
+        session: The session.
         purchases: What was delivered.
-        feature_map: The session's.
         validation: D_v.
         test: What to judge a downstream model by; None, or without labels: no accuracy.
         model: One of `consumer.downstream.MODELS`.
@@ -57,6 +57,7 @@ def appraise(
     """
     if not purchases:
         return Appraisal(None, None)
+    feature_map = session.feature_map
     # Owners may hold the same columns in different number types.
     points = np.stack([np.asarray(purchase.candidate.point, dtype=np.float64) for purchase in purchases])
     bought = feature_map.scale(points)
