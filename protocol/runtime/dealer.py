@@ -134,18 +134,20 @@ class DealerEndpoint:
 
     def happenings(self) -> list[Happening]:
         """What became of the connection since the last call, in order. Call it in every turn of the loop."""
-        happened: list[Happening] = []
-        try:
-            while True:
-                message = parse_monitor_message(self.monitor.recv_multipart(zmq.NOBLOCK))
-                happening = self._follow(zmq.Event(message["event"]))
-                if happening is not None:
-                    happened.append(happening)
-        except zmq.Again:
-            pass
+        happened = [happening for event in self._events() if (happening := self._follow(event)) is not None]
         if self._ended_at is not None and time.monotonic() - self._ended_at > ABANDONED_AFTER_S:
             self._connect_anew()
         return happened
+
+    def _events(self) -> list[zmq.Event]:
+        """All that the monitor holds."""
+        events: list[zmq.Event] = []
+        try:
+            while True:
+                message = parse_monitor_message(self.monitor.recv_multipart(zmq.NOBLOCK))
+                events.append(zmq.Event(message["event"]))
+        except zmq.Again:
+            return events
 
     def _follow(self, event: zmq.Event) -> Happening | None:
         """Take one event of libzmq's: what it means to a user, if anything."""
@@ -227,6 +229,9 @@ class DealerEndpoint:
         if self._closed:
             return
         self._closed = True
+        # libzmq's own thread waits for room in a full monitor, holding a lock that disable_monitor needs: a
+        # party that computed for minutes before an unreachable curator would hang here for ever.
+        self._events()
         self.socket.disable_monitor()
         self.monitor.close()  # disable_monitor leaves this end open, and the context would wait for it
         self.socket.close()

@@ -8,7 +8,7 @@ import socket as sockets
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 import zmq
@@ -488,6 +488,27 @@ def test_without_security_only_this_machine_may_come(address: bytes, refusals: d
     reply, counts = ask([b"1.0", b"7", b"hushbid", address, b"", b"NULL"], None)
     assert counts == refusals
     assert reply[2] == (b"400" if refusals else b"200")
+
+
+def test_a_dealer_closes_though_nobody_looked_at_what_happened(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The monitor is full after some 2,000 events; then libzmq's thread stops, and with it the attempts.
+    monkeypatch.setattr("protocol.runtime.dealer.RECONNECT_MS", 1)
+    monkeypatch.setattr("protocol.runtime.dealer.RECONNECT_MAX_MS", 1)
+    with sockets.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.5)
+        dealer = DealerEndpoint(
+            f"tcp://127.0.0.1:{server.getsockname()[1]}", pair=ALICE, server_key=CURATOR.public
+        )
+        attempts = 0
+        with suppress(TimeoutError):
+            while attempts < 5000:
+                server.accept()[0].close()
+                attempts += 1
+        assert 200 < attempts < 5000, "the monitor was to fill"
+        closing = threading.Thread(target=dealer.close, daemon=True)
+        closing.start()
+        closing.join(DEADLINE_S)
+        assert not closing.is_alive()
 
 
 def test_close_can_be_called_twice() -> None:
