@@ -1,0 +1,290 @@
+"""The cluster file: a whole demonstration session, with every party's data, in the operator's hands.
+
+It has the session file's sections but for the roster, whose keys are made anew for each run, and says where
+the parties' data come from: ``[dataset]`` deals a public dataset out, or ``[owners.NAME]`` and
+``[consumer]`` name a file for each. Relative paths are relative to the cluster file.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, RootModel, model_validator
+
+from hushbid.cluster_data import ClusterData, ConsumerPaths, OwnerPath, load_files, of_partition
+from hushbid.datasets import Partition, build
+from protocol.config.loading import load_toml, validated
+from protocol.config.party import DataSection
+from protocol.config.session import (
+    FeatureSection,
+    MechanismSection,
+    NetworkSection,
+    NoiseSection,
+    PartyName,
+    RosterSection,
+    RuleSection,
+    Section,
+    SessionFile,
+    SessionSection,
+    TimeoutSection,
+)
+from protocol.errors import ConfigError
+
+__all__ = [
+    "Cluster",
+    "ClusterFile",
+    "ConsumerSection",
+    "DatasetSection",
+    "OwnerSection",
+    "RunSection",
+    "open_cluster",
+]
+
+FilePath = Annotated[Path, Field(strict=False)]
+
+_SUGGESTED_FEATURES = ("gamma", "dimension")
+_DEFAULT_MODEL = "logistic"
+
+
+class DatasetSection(Section):
+    """``[dataset]``: a public dataset (`hushbid.datasets`); further keys are its options."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+    path: FilePath | None = None
+    seed: Annotated[int, Field(ge=0)] = 0
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The keys that are the dataset's own (`PartitionOptions`)."""
+        return dict(self.model_extra or {})
+
+
+class OwnerSection(Section):
+    """``[owners.NAME]``: where an owner's points lie."""
+
+    data: FilePath
+    columns: DataSection = DataSection()
+
+
+class ConsumerSection(Section):
+    """``[consumer]``: the consumer's files, if no dataset is dealt out, and its downstream model."""
+
+    validation: FilePath | None = None
+    seed_set: FilePath | None = None
+    test: FilePath | None = None
+    columns: DataSection = DataSection()
+    model: str | None = None
+    """`consumer.downstream.MODELS`; None: what suits the dataset."""
+    seed: Annotated[int, Field(ge=0)] = 0
+    """Of the model, and of the uniform choice that a result is compared with."""
+
+
+class RunSection(Section):
+    """``[run]``: how `hushbid run` runs it."""
+
+    durability: Literal["fsync", "flush"] = "fsync"
+    directory: FilePath | None = None
+    """Where run directories are made; None: ``runs`` in the working directory."""
+
+
+class ClusterFile(Section):
+    """A cluster file, whole."""
+
+    session: SessionSection
+    features: dict[str, Any]
+    """The keys of `FeatureSection`; those that the dataset gives may be left out."""
+    target: MechanismSection
+    summary: MechanismSection
+    acquisition: RuleSection
+    noise: NoiseSection = NoiseSection()
+    timeouts: TimeoutSection = TimeoutSection()
+    network: NetworkSection = NetworkSection(address="tcp://127.0.0.1:*")
+    """Port ``*``: one that is free when a run starts."""
+    dataset: DatasetSection | None = None
+    owners: dict[PartyName, OwnerSection] = Field(default_factory=dict)
+    consumer: ConsumerSection = ConsumerSection()
+    run: RunSection = RunSection()
+
+    @model_validator(mode="after")
+    def _data_come_from_one_place(self) -> ClusterFile:
+        consumer = self.consumer
+        named = [consumer.validation, consumer.seed_set, consumer.test]
+        if self.dataset is not None:
+            if self.owners or any(path is not None for path in named):
+                raise ValueError("the data come either from [dataset] or from files that are named, not both")
+        elif not self.owners or consumer.validation is None or consumer.seed_set is None:
+            raise ValueError(
+                "no data: either a [dataset], or [owners.NAME] and the consumer's validation and seed_set"
+            )
+        return self
+
+
+class _Table(RootModel[dict[str, Any]]):
+    """Any TOML file."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """A cluster file made complete by its dataset.
+
+    Attributes:
+        file: What the file says, paths resolved.
+        where: The file's path, for errors.
+        features: The feature map's section.
+        model: The consumer's downstream model.
+        owners: The owners' names in order.
+        partition: What the dataset deals to the parties; None where files are named.
+    """
+
+    file: ClusterFile
+    where: Path
+    features: FeatureSection
+    model: str
+    owners: tuple[str, ...]
+    partition: Partition | None
+
+    def session_file(self, roster: RosterSection, network: NetworkSection) -> SessionFile:
+        """The session's public file.
+
+        Raises:
+            ConfigError: Sections that do not go together.
+        """
+        file = self.file
+        sections: dict[str, Any] = {
+            "session": file.session,
+            "features": self.features,
+            "target": file.target,
+            "summary": file.summary,
+            "acquisition": file.acquisition,
+            "noise": file.noise,
+            "timeouts": file.timeouts,
+            "network": network,
+            "roster": roster,
+        }
+        return validated(SessionFile, sections, where=str(self.where))
+
+    def consumer_paths(self) -> ConsumerPaths:
+        """The consumer's files, where files are named.
+
+        Raises:
+            ConfigError: The cluster's data come from a dataset.
+        """
+        consumer = self.file.consumer
+        if consumer.validation is None or consumer.seed_set is None:
+            raise ConfigError(
+                f"{self.where}: the consumer's files are not named.", advice="Name them in [consumer]."
+            )
+        return ConsumerPaths(consumer.validation, consumer.seed_set, consumer.test, consumer.columns)
+
+    def owner_paths(self) -> dict[str, OwnerPath]:
+        """The owners' files, where files are named."""
+        owners = sorted(self.file.owners.items())
+        return {name: OwnerPath(section.data, section.columns) for name, section in owners}
+
+    def load(self) -> ClusterData:
+        """Every party's data.
+
+        Raises:
+            DataError: A file that is named cannot be used.
+        """
+        if self.partition is not None:
+            return of_partition(self.partition)
+        return load_files(self.owner_paths(), self.consumer_paths())
+
+
+def open_cluster(path: Path, *, data: Path | None = None, settings: Sequence[str] = ()) -> Cluster:
+    """Read a cluster file and deal out its dataset, if it names one.
+
+    Args:
+        path: The cluster file.
+        data: Where the dataset lies, in place of what the file says.
+        settings: "section.key=value" with a TOML value each, in place of what the file says.
+
+    Raises:
+        ConfigError: The file or a setting cannot hold.
+        DataError: The dataset's files cannot be used.
+    """
+    values = _with_settings(load_toml(_Table, path).root, settings)
+    file = _resolved(validated(ClusterFile, values, where=str(path)), path.parent)
+    partition = _partition(file, path, data)
+    features = dict(file.features)
+    model = file.consumer.model
+    if partition is not None:
+        suggested = partition.suggested
+        given = {name: suggested[name] for name in _SUGGESTED_FEATURES}
+        given |= {"columns": partition.columns, "lower": partition.lower, "upper": partition.upper}
+        features = given | features
+        model = model or str(suggested["model"])
+    return Cluster(
+        file=file,
+        where=path,
+        features=validated(FeatureSection, features, where=f"{path}, [features]"),
+        model=model or _DEFAULT_MODEL,
+        owners=tuple(sorted(file.owners if partition is None else partition.owners)),
+        partition=partition,
+    )
+
+
+def _partition(file: ClusterFile, where: Path, data: Path | None) -> Partition | None:
+    if file.dataset is None:
+        if data is not None:
+            raise ConfigError(
+                f"{where} names a file for each party, so there is no dataset to find in {data}.",
+                advice="Leave --data and HUSHBID_DATA out.",
+            )
+        return None
+    section = file.dataset
+    return build(section.name, path=data or section.path, seed=section.seed, options=section.options)
+
+
+def _with_settings(values: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
+    changed = {name: dict(table) if isinstance(table, dict) else table for name, table in values.items()}
+    for setting in settings:
+        place, equals, text = setting.partition("=")
+        section, dot, key = place.strip().partition(".")
+        if not (equals and dot and section and key):
+            raise ConfigError(
+                f"The setting {setting!r} is not of the form section.key=value.",
+                advice="Write it as in --set session.points=200.",
+            )
+        table = changed.setdefault(section, {})
+        if not isinstance(table, dict):
+            raise ConfigError(f"There is no section {section!r} to set a key in.", advice="Correct --set.")
+        table[key] = _toml_value(text.strip())
+    return changed
+
+
+def _toml_value(text: str) -> Any:
+    """The value as TOML has it; what is no TOML value is text, so that --set needs no inner quotes."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _resolved(file: ClusterFile, base: Path) -> ClusterFile:
+    """The file with its relative paths made absolute, from its own place."""
+
+    def absolute(path: Path | None) -> Path | None:
+        return None if path is None else (base / path.expanduser()).resolve()
+
+    dataset, consumer = file.dataset, file.consumer
+    changes: dict[str, Any] = {
+        "run": file.run.model_copy(update={"directory": absolute(file.run.directory)}),
+        "consumer": consumer.model_copy(
+            update={name: absolute(getattr(consumer, name)) for name in ("validation", "seed_set", "test")}
+        ),
+        "owners": {
+            name: owner.model_copy(update={"data": absolute(owner.data)})
+            for name, owner in file.owners.items()
+        },
+    }
+    if dataset is not None:
+        changes["dataset"] = dataset.model_copy(update={"path": absolute(dataset.path)})
+    return file.model_copy(update=changes)

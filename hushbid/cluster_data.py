@@ -1,0 +1,126 @@
+"""Every party's data, as only the operator of a demonstration cluster holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from hushbid.datasets import Partition
+from protocol.config.party import DataSection
+from protocol.data import DataColumns, Dataset, load_dataset
+from protocol.errors import ConfigError
+
+__all__ = ["ClusterData", "ConsumerPaths", "OwnerPath", "load_files", "of_partition", "spread"]
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterData:
+    """What each party holds.
+
+    Attributes:
+        owners: By name, in order.
+        validation: D_v.
+        seed_set: D_init.
+        test: What a downstream model is judged by, if there is such a set.
+    """
+
+    owners: Mapping[str, Dataset]
+    validation: Dataset
+    seed_set: Dataset
+    test: Dataset | None
+
+
+@dataclass(frozen=True)
+class OwnerPath:
+    """An owner's file."""
+
+    data: Path
+    columns: DataSection
+
+
+@dataclass(frozen=True)
+class ConsumerPaths:
+    """The consumer's files."""
+
+    validation: Path
+    seed_set: Path
+    test: Path | None
+    columns: DataSection
+
+
+def of_partition(partition: Partition) -> ClusterData:
+    """What the parties of a partition read from the files that `write_partition` gives them."""
+    return ClusterData(
+        owners={
+            name: Dataset.from_arrays(name, table.features, table.labels)
+            for name, table in partition.owners.items()
+        },
+        validation=Dataset.from_arrays("validation", partition.validation.features),
+        seed_set=Dataset.from_arrays("seed-set", partition.seed_set.features),
+        test=Dataset.from_arrays("test", partition.test.features, partition.test.labels),
+    )
+
+
+def load_files(owners: Mapping[str, OwnerPath], consumer: ConsumerPaths) -> ClusterData:
+    """Read every party's files.
+
+    Raises:
+        DataError: One of them cannot be used.
+    """
+    columns = _columns(consumer.columns)
+    return ClusterData(
+        owners={name: load_dataset(path.data, _columns(path.columns)) for name, path in owners.items()},
+        validation=load_dataset(consumer.validation, columns),
+        seed_set=load_dataset(consumer.seed_set, columns),
+        test=None if consumer.test is None else load_dataset(consumer.test, columns),
+    )
+
+
+def spread(data: ClusterData, owners: int, points: int | None, *, seed: int) -> ClusterData:
+    """Spread the owners' points over another number of owners, to simulate large sessions.
+
+    New owner number i comes of old owner i mod K. Without `points` an old owner's rows are dealt out, each
+    once; with it every new owner draws that many of them, with replacement.
+
+    Args:
+        data: What the K owners hold.
+        owners: N, the number of new owners.
+        points: Points of each new owner.
+        seed: Of the draw.
+
+    Raises:
+        ConfigError: There are too few points to deal one to each.
+    """
+    generator = np.random.default_rng(seed)
+    old = list(data.owners.values())
+    digits = len(str(owners))
+    new: dict[int, Dataset] = {}
+    for number, dataset in enumerate(old[:owners]):
+        heirs = range(number, owners, len(old))
+        if points is not None:
+            shares = [generator.integers(len(dataset), size=points) for _ in heirs]
+        elif len(heirs) > len(dataset):
+            raise ConfigError(
+                f"{dataset.name} has {len(dataset)} points, too few to deal out to {len(heirs)} owners.",
+                advice="Say with --owner-points how many each is to draw, with replacement.",
+            )
+        else:
+            shares = np.array_split(generator.permutation(len(dataset)), len(heirs))
+        for heir, share in zip(heirs, shares, strict=True):
+            new[heir] = _rows(dataset, f"owner-{heir + 1:0{digits}}", np.sort(share))
+    named = {dataset.name: dataset for _, dataset in sorted(new.items())}
+    return ClusterData(named, data.validation, data.seed_set, data.test)
+
+
+def _rows(dataset: Dataset, name: str, rows: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Dataset:
+    labels = None if dataset.labels is None else dataset.labels[rows]
+    identifiers = None if dataset.identifiers is None else dataset.identifiers[rows]
+    return Dataset.from_arrays(name, dataset.features[rows], labels, identifiers)
+
+
+def _columns(section: DataSection) -> DataColumns:
+    features = None if section.features is None else tuple(section.features)
+    return DataColumns(features, section.label, section.identifier)

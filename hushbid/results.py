@@ -1,0 +1,246 @@
+"""The result of `hushbid run` and `hushbid simulate`: for programs as JSON, for people as tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from protocol.session import PrivacyStatement
+
+__all__ = ["RunResult", "Transcripts", "render"]
+
+Transcripts = Mapping[str, Path]
+"""Party → its transcript."""
+
+_SHOWN_OWNERS: Final = 12
+"""Owners that the settlement table has a line for; the others are summed up."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult:
+    """What a procurement came to.
+
+    Figures that nobody could work out are None: MMD² where nothing was delivered, accuracies without
+    labels, the baselines' where the owners had no points.
+
+    Attributes:
+        session: The session's name.
+        p: Points that were to be acquired.
+        owners: K.
+        rounds: Rounds that were run.
+        wall_seconds: From the first round to the end of the last.
+        mmd2: The consumer's, of the delivered points without the seed set against D_v.
+        mmd2_greedy, mmd2_uniform: Of the baselines (`hushbid.evaluation`).
+        accuracy, accuracy_greedy, accuracy_uniform: Of the consumer's downstream model, likewise.
+        points_accessed_curator: Distinct raw points that the curator was handed.
+        points_delivered: Points that the consumer got.
+        disputed: Of those, how many do not match their features.
+        m: |D_v|.
+        privacy: What is guaranteed to whom.
+        settlement: Owner → sum of its points' marginal gains in the released target.
+        absences: Owner → rounds that it was absent in; owners that never were are left out.
+        faults: What was wrong with owners' points: ``owner``, ``round``, ``what``.
+        transcripts: Party → its transcript; empty if nothing was recorded.
+        data: Where the delivered points lie, if they were written.
+        directory: The run's directory, if it has one.
+        processes: Party → process id; empty for a simulation.
+        report: A report for people on this run, if one was written.
+    """
+
+    session: str
+    p: int
+    owners: int
+    rounds: int
+    wall_seconds: float
+    mmd2: float | None
+    mmd2_greedy: float | None
+    mmd2_uniform: float | None
+    accuracy: float | None
+    accuracy_greedy: float | None
+    accuracy_uniform: float | None
+    points_accessed_curator: int
+    points_delivered: int
+    disputed: int
+    m: int
+    privacy: tuple[PrivacyStatement, ...]
+    settlement: Mapping[str, float]
+    absences: Mapping[str, int]
+    faults: tuple[Mapping[str, Any], ...]
+    transcripts: Transcripts = field(default_factory=dict)
+    data: Path | None = None
+    directory: Path | None = None
+    processes: Mapping[str, int] = field(default_factory=dict)
+    report: Path | None = None
+
+    @property
+    def rounds_per_second(self) -> float | None:
+        """None where no time was measured."""
+        return self.rounds / self.wall_seconds if self.wall_seconds > 0 else None
+
+    @property
+    def parsimony(self) -> float:
+        """Distinct raw points that the curator accessed, over p + m (DESIGN §3)."""
+        return self.points_accessed_curator / (self.p + self.m)
+
+    def as_json(self) -> dict[str, Any]:
+        """The result under the names of DESIGN §7, of what JSON can hold: no NaN."""
+        return {
+            "session": self.session,
+            "p": self.p,
+            "owners": self.owners,
+            "rounds": self.rounds,
+            "wall_seconds": self.wall_seconds,
+            "rounds_per_second": self.rounds_per_second,
+            "mmd2": _finite(self.mmd2),
+            "mmd2_greedy": _finite(self.mmd2_greedy),
+            "mmd2_uniform": _finite(self.mmd2_uniform),
+            "accuracy": _finite(self.accuracy),
+            "accuracy_greedy": _finite(self.accuracy_greedy),
+            "accuracy_uniform": _finite(self.accuracy_uniform),
+            "points_accessed_curator": self.points_accessed_curator,
+            "points_delivered": self.points_delivered,
+            "disputed": self.disputed,
+            "m": self.m,
+            "parsimony": self.parsimony,
+            "privacy": [_plain(statement.as_json()) for statement in self.privacy],
+            "settlement": {owner: _finite(value) for owner, value in self.settlement.items()},
+            "absences": dict(self.absences),
+            "faults": [dict(fault) for fault in self.faults],
+            "transcripts": {party: str(path) for party, path in self.transcripts.items()},
+            "data": _text(self.data),
+            "directory": _text(self.directory),
+            "processes": dict(self.processes),
+            "report": _text(self.report),
+        }
+
+
+def render(result: RunResult, console: Console) -> None:
+    """Print the result for people."""
+    parts: list[RenderableType] = [
+        Rule(f"{result.session}", align="left"),
+        _facts(result),
+        _quality(result),
+        _privacy(result),
+        _settlement(result),
+    ]
+    if result.faults:
+        parts.append(_faults(result))
+    if places := _places(result):
+        parts.append(places)
+    console.print(Group(*parts))
+
+
+def _quality(result: RunResult) -> Table:
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column("choice of points")
+    table.add_column("MMD²", justify="right")
+    table.add_column("accuracy", justify="right")
+    rows = (
+        ("this run", result.mmd2, result.accuracy),
+        ("greedy, nothing private", result.mmd2_greedy, result.accuracy_greedy),
+        ("uniform, nobody chooses", result.mmd2_uniform, result.accuracy_uniform),
+    )
+    for name, distance, accuracy in rows:
+        style = "bold" if name == "this run" else ""
+        table.add_row(name, _figure(distance, "{:.5f}"), _figure(accuracy, "{:.3f}"), style=style)
+    return table
+
+
+def _facts(result: RunResult) -> Text:
+    speed = result.rounds_per_second
+    pace = f" ({speed:,.0f} rounds/s)" if speed is not None else ""
+    text = Text(
+        f"{result.points_delivered} of {result.p} points were delivered after {result.rounds} rounds "
+    )
+    text.append(f"with {result.owners} owners in {result.wall_seconds:.2f} s{pace}.\n")
+    text.append(
+        f"The curator saw {result.points_accessed_curator} raw points: parsimony {result.parsimony:.2f} "
+        f"(over p + m = {result.p + result.m})."
+    )
+    if result.disputed:
+        text.append(f"\n{result.disputed} delivered points do not match their features.", style="bold yellow")
+    if result.absences:
+        most = ", ".join(f"{owner} in {rounds} rounds" for owner, rounds in list(result.absences.items())[:5])
+        more = len(result.absences) - 5
+        others = f" and {more} others" if more > 0 else ""
+        text.append(f"\nAbsent: {most}{others}.", style="yellow")
+    return text
+
+
+def _privacy(result: RunResult) -> RenderableType:
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column("privacy of")
+    table.add_column("guaranteed")
+    table.add_column("as the paper claims")
+    warnings = []
+    for statement in result.privacy:
+        table.add_row(
+            f"{statement.protects}\nfrom {statement.against}",
+            _guarantee(statement),
+            _figure(statement.claimed_epsilon, "ε = {:.4g}"),
+            style="red" if statement.why else "",
+        )
+        if statement.why:
+            warnings.append(f"NO PRIVACY for {statement.protects} from {statement.against}: {statement.why}.")
+    if not warnings:
+        return table
+    return Group(table, Panel(Text("\n".join(warnings), style="bold red"), border_style="red", expand=False))
+
+
+def _guarantee(statement: PrivacyStatement) -> str:
+    if statement.epsilon is None:
+        return "nothing"
+    return f"ε = {_figure(statement.epsilon, '{:.4g}')}, δ = {statement.delta:g}\n{statement.neighbours}"
+
+
+def _settlement(result: RunResult) -> Table:
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column("settlement: owner")
+    table.add_column("gain in the released target", justify="right")
+    ranked = sorted(result.settlement.items(), key=lambda entry: (-entry[1], entry[0]))
+    for owner, value in ranked[:_SHOWN_OWNERS]:
+        table.add_row(owner, f"{value:+.5f}")
+    if rest := ranked[_SHOWN_OWNERS:]:
+        table.add_row(f"{len(rest)} others", f"{sum(value for _, value in rest):+.5f}", style="dim")
+    return table
+
+
+def _faults(result: RunResult) -> Text:
+    lines = [f"Round {fault['round']}, {fault['owner']}: {fault['what']}." for fault in result.faults]
+    return Text("\n".join(lines), style="yellow")
+
+
+def _places(result: RunResult) -> Text | None:
+    lines = []
+    if result.data is not None:
+        lines.append(f"Delivered points: {result.data}")
+    if result.directory is not None and result.transcripts:
+        lines.append(f"Transcripts of {len(result.transcripts)} parties: {result.directory}")
+    lines += [f"Report: {result.report}"] if result.report is not None else []
+    return Text("\n".join(lines)) if lines else None
+
+
+def _figure(value: float | None, form: str) -> str:
+    return form.format(value) if value is not None and math.isfinite(value) else "–"
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _finite(value) if isinstance(value, float) else value for name, value in values.items()}
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)

@@ -1,0 +1,146 @@
+"""`hushbid simulate`: a cluster file's session in one process, with the result that `hushbid run` gives."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TypeAlias
+
+from consumer.appraisal import appraise
+from curator.machine import CONSUMER
+from hushbid.cluster import Cluster
+from hushbid.cluster_data import ClusterData, spread
+from hushbid.evaluation import Baselines, evaluate
+from hushbid.results import RunResult
+from hushbid.simulator import Simulation
+from protocol.config.session import NetworkSection, RosterSection
+from protocol.errors import ConfigError
+from protocol.participant import CURATOR
+from protocol.runtime.party import ensure_done, one_blas_thread, open_journal
+from protocol.session import Session, open_session
+from protocol.transcript.journal import Journal
+
+__all__ = ["Progress", "baselines", "simulate"]
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Called with the round and the points chosen so far."""
+
+_NO_NETWORK = NetworkSection(address="tcp://127.0.0.1:*", insecure=True)
+
+
+def simulate(
+    cluster: Cluster,
+    *,
+    owners: int | None = None,
+    owner_points: int | None = None,
+    record: Path | None = None,
+    progress: Progress | None = None,
+) -> RunResult:
+    """Run a cluster's session in this process.
+
+    Args:
+        cluster: The cluster.
+        owners: Spread the owners' points over this many owners (`cluster_data.spread`).
+        owner_points: Points that each of those draws, with replacement; None: points are dealt out.
+        record: Directory for the parties' transcripts; None: nothing is recorded.
+        progress: Called after every round.
+
+    Raises:
+        HushbidError: A file or setting cannot hold, or the session did not end well.
+    """
+    one_blas_thread()  # as the parties' processes do: the same sums in the same order
+    if owner_points is not None and owners is None:
+        raise ConfigError(
+            "The points of an owner are given, but not the number of owners.", advice="Give --owners too."
+        )
+    data = cluster.load()
+    if owners is not None:
+        data = spread(data, owners, owner_points, seed=cluster.file.consumer.seed)
+    roster = RosterSection(owners=dict.fromkeys(data.owners, ""))
+    session = open_session(cluster.session_file(roster, _NO_NETWORK))
+    if record is not None:
+        _check_unused(record)
+
+    transcripts: dict[str, Path] = {}
+    with ExitStack() as journals:
+
+        def journal(role: str, party: str) -> Journal:
+            opened = open_journal(session, role=role, party=party, state=record or Path(), durability="flush")
+            journals.callback(opened.close)
+            transcripts[party] = opened.path.resolve()
+            return opened
+
+        simulation = Simulation(
+            session,
+            owners=data.owners,
+            validation=data.validation,
+            seed_set=data.seed_set,
+            journal=journal if record is not None else None,
+        )
+        started = time.monotonic()
+        outcome = simulation.run(
+            None if progress is None else lambda curator: progress(curator.round, len(curator.ledger.wins))
+        )
+        seconds = time.monotonic() - started
+    for party in (CURATOR, CONSUMER, *data.owners):
+        ensure_done(outcome.finishes[party])
+
+    purchases = outcome.delivered.purchases if outcome.delivered is not None else ()
+    appraisal = appraise(
+        session,
+        purchases,
+        validation=data.validation,
+        test=data.test,
+        model=cluster.model,
+        seed=cluster.file.consumer.seed,
+    )
+    reference = baselines(cluster, session, data)
+    ledger = outcome.curator.ledger
+    return RunResult(
+        session=session.file.session.name,
+        p=session.file.session.points,
+        owners=len(data.owners),
+        rounds=outcome.curator.round,
+        wall_seconds=seconds,
+        mmd2=appraisal.mmd2,
+        mmd2_greedy=reference.mmd2_greedy,
+        mmd2_uniform=reference.mmd2_uniform,
+        accuracy=appraisal.accuracy,
+        accuracy_greedy=reference.accuracy_greedy,
+        accuracy_uniform=reference.accuracy_uniform,
+        points_accessed_curator=ledger.points_accessed,
+        points_delivered=len(purchases),
+        disputed=len(outcome.delivered.disputed) if outcome.delivered is not None else 0,
+        m=len(data.validation),
+        privacy=session.privacy(),
+        settlement=dict(outcome.curator.settlement()),
+        absences=dict(Counter(absence.owner for absence in ledger.absences)),
+        faults=tuple(
+            {"owner": fault.owner, "round": fault.round, "what": fault.what} for fault in ledger.faults
+        ),
+        transcripts=transcripts,
+        directory=record.resolve() if record is not None else None,
+    )
+
+
+def baselines(cluster: Cluster, session: Session, data: ClusterData) -> Baselines:
+    """What the greedy and the uniform choice give on the same data (DESIGN §7): the operator's step alone."""
+    return evaluate(
+        data.owners,
+        data.validation.features,
+        data.seed_set.features,
+        session.feature_map,
+        p=session.file.session.points,
+        seed=cluster.file.consumer.seed,
+        test=data.test,
+        model=cluster.model,
+    )
+
+
+def _check_unused(directory: Path) -> None:
+    """Before hours are spent, not after: transcripts never replace others."""
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise ConfigError(f"{directory} is there already and not empty.", advice="Name another directory.")
