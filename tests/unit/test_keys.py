@@ -176,7 +176,7 @@ def test_every_character_of_a_key_stands_in_a_toml_string() -> None:
 
 
 def test_fingerprints_are_short_stable_and_differ() -> None:
-    key = PublicKey("rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7")  # the example key of RFC 26's tool pages
+    key = PublicKey("rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7")
     assert fingerprint(key) == fingerprint(PublicKey(key.text))
     groups = fingerprint(key).split("-")
     assert [len(group) for group in groups] == [4, 4, 4, 4]
