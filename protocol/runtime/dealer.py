@@ -229,8 +229,8 @@ class DealerEndpoint:
         if self._closed:
             return
         self._closed = True
-        # libzmq's own thread waits for room in a full monitor (libzmq issue 3575), and disable_monitor then does
-        # not return: a party that computed for minutes while its connection failed would hang here.
+        # libzmq's own thread waits for room in a full monitor (libzmq issue 3575); disable_monitor then
+        # never returns: a party that computed for minutes while its connection failed would hang here.
         self._events()
         self.socket.disable_monitor()
         self.monitor.close()  # disable_monitor leaves this end open, and the context would wait for it
