@@ -42,9 +42,7 @@ class OwnerMachine(Participant):
         Transition("waiting", "received:ask", "_on_ask", ("waiting",)),
     )
 
-    def __init__(
-        self, session: SessionFile, *, name: str, feature_map: bytes, rule: AcquisitionRule
-    ) -> None:
+    def __init__(self, session: SessionFile, *, name: str, feature_map: bytes, rule: AcquisitionRule) -> None:
         super().__init__(session, name=name, feature_map=feature_map)
         self._rule = rule
         self.round = 0

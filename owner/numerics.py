@@ -26,10 +26,11 @@ class OwnerNumerics:
     def __init__(self, dataset: Dataset, features: Features, *, norm_bound: float) -> None:
         self._dataset = dataset
         self._table = ScoreTable(features, norm_bound=norm_bound)
+        blank_point = np.zeros(dataset.features.shape[1], dtype=dataset.features.dtype)
+        blank_features = np.zeros(features.shape[1], dtype=np.int16)
+        blank_point.flags.writeable = blank_features.flags.writeable = False
         self._blank = Candidate(
-            point=np.zeros_like(dataset.features[0]),
-            features=np.zeros(features.shape[1], dtype=np.int16),
-            attributes=bytes(len(dataset.attributes(0))),
+            point=blank_point, features=blank_features, attributes=bytes(dataset.attribute_length)
         )
 
     def perform(self, effect: Effect) -> Event | None:
@@ -44,8 +45,10 @@ class OwnerNumerics:
         best = self._table.best(effect.weights)
         if best is None:
             return Scored(effect.round, -1, 0, self._blank)
+        point = np.ascontiguousarray(self._dataset.features[best.index])
+        point.flags.writeable = False
         candidate = Candidate.model_construct(
-            point=np.ascontiguousarray(self._dataset.features[best.index]),
+            point=point,
             features=self._table.features(best.index),
             attributes=self._dataset.attributes(best.index),
         )

@@ -62,9 +62,9 @@ def round_features(values: npt.NDArray[np.float64]) -> Features:
     return np.rint(values * 2.0**FEATURE_BITS).astype(np.int16)
 
 
-def features_to_float(features: Features) -> npt.NDArray[np.float64]:
-    """The features' values, exactly: float64 of the same shape."""
-    return features * FEATURE_UNIT
+def features_to_float(features: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:
+    """The values of features, or of totals up to 2^53, exactly: float64 of the same shape."""
+    return np.asarray(features * FEATURE_UNIT, dtype=np.float64)
 
 
 def round_weights(values: npt.NDArray[np.float64]) -> Weights:
@@ -82,7 +82,7 @@ def round_weights(values: npt.NDArray[np.float64]) -> Weights:
 
 def weights_to_float(weights: Weights) -> npt.NDArray[np.float64]:
     """The weight's values, exactly: float64 of the same shape."""
-    return weights * WEIGHT_UNIT
+    return np.asarray(weights * WEIGHT_UNIT, dtype=np.float64)
 
 
 def exact_scores(features: npt.NDArray[np.integer], weights: Weights) -> Scores:

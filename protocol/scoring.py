@@ -15,7 +15,8 @@ Two shortcuts keep this fast, and neither decides anything by itself:
 from __future__ import annotations
 
 import math
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +32,8 @@ _FLOAT32_EPSILON: Final = 2.0**-24
 _GROWTH: Final = 2
 
 
-class Best(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Best:
     """The first entry in the total order."""
 
     index: int
@@ -48,7 +50,8 @@ class ScoreTable:
     """
 
     def __init__(self, features: Features, *, norm_bound: float) -> None:
-        self._size, self._dimension = features.shape
+        self._size: int = features.shape[0]
+        self._dimension: int = features.shape[1]
         self._norm_bound = norm_bound
         self._grid: Features = features
         self._float: npt.NDArray[np.float32] = features * np.float32(FEATURE_UNIT)
@@ -68,8 +71,9 @@ class ScoreTable:
         return int(self._size - np.count_nonzero(self._withdrawn[: self._size]))
 
     def features(self, index: int) -> Features:
-        """φ of an entry, int16 of shape (d,)."""
+        """φ of an entry, int16 of shape (d,), read-only."""
         row: Features = self._grid[index]
+        row.flags.writeable = False
         return row
 
     def append(self, features: Features, *, rank: int) -> int:
