@@ -43,6 +43,8 @@ __all__ = [
 
 STORY_LENGTH: Final = 12
 """Steps that an error about an illegal transition tells."""
+_CONTROL: Final = (Hello, Welcome, Refused)
+"""Messages that make or end a link, rather than travel on it: the only ones without a number."""
 
 
 class Event(ABC):
@@ -313,17 +315,25 @@ class Machine(ABC):
         effects, self._effects = tuple(self._effects), []
         return effects
 
-    def check(self) -> None:
+    def check(self) -> None:  # noqa: B027 - a role may have none
         """Raise `LocalProtocolError` unless the invariants hold."""
 
     def _is_due(self, event: Received) -> bool:
         """Whether a received frame is new; duplicates are dropped, gaps are the peer's offence."""
-        if event.sequence == CONTROL_SEQUENCE:
+        control = isinstance(event.message, _CONTROL)
+        if control != (event.sequence == CONTROL_SEQUENCE):
+            raise RemoteProtocolError(
+                Offence.SEQUENCE,
+                f"A {event.message.kind} came {'with' if control else 'without'} a number among the frames.",
+            )
+        if control:
             return True
         link = self.links.get(event.peer)
         if link is None:
             raise RemoteProtocolError(
-                Offence.OUT_OF_TURN, f"A {event.message.kind} came before any hello.", advice="Say hello first."
+                Offence.OUT_OF_TURN,
+                f"A {event.message.kind} came before any hello.",
+                advice="Say hello first.",
             )
         link.check_acknowledged(event.acknowledged)
         return link.is_new(event.sequence)
@@ -352,9 +362,7 @@ class Machine(ABC):
 
     def _greet(self, peer: str, message: Hello | Welcome | Refused) -> None:
         """Send a message that makes or ends a link."""
-        self._do(
-            Send(peer, CONTROL_SEQUENCE, 0, message.kind, message.SECRECY, encode_message(message))
-        )
+        self._do(Send(peer, CONTROL_SEQUENCE, 0, message.kind, message.SECRECY, encode_message(message)))
 
     def _resend(self, peer: str, after: int) -> None:
         """Send again, from the stored bytes, what the peer does not have."""

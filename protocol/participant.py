@@ -54,7 +54,6 @@ class Participant(Machine):
 
     Args:
         session: The session file.
-        role: "owner" or "consumer".
         name: The roster name.
         feature_map: SHA-256 of the party's own feature map, to compare with the curator's.
     """
@@ -90,7 +89,8 @@ class Participant(Machine):
         welcome = cast(Welcome, cast(Received, event).message)
         link = self.links[CURATOR]
         if welcome.version != PROTOCOL_VERSION:
-            self._fail(ExitCode.CONNECTION, f"The curator chose version {welcome.version}.", "Use one release.")
+            what = f"The curator chose version {welcome.version} of the protocol."
+            self._fail(ExitCode.CONNECTION, what, "Use the same release of hushbid on both sides.")
             return False
         if welcome.feature_map != self._feature_map:
             self._fail(
@@ -117,7 +117,11 @@ class Participant(Machine):
         self._set_timer("abandon", self._session.timeouts.abandon)
 
     def _on_returned(self, event: Event) -> None:
-        self._clear_timer("abandon")
+        if self.phase == "greeting":
+            # It lives, but has not answered the hello: that it must, too.
+            self._set_timer("abandon", self._session.timeouts.enrolment)
+        else:
+            self._clear_timer("abandon")
 
     def _on_refused(self, event: Event) -> None:
         refused = cast(Refused, cast(Received, event).message)
