@@ -15,9 +15,7 @@ from protocol.errors import ConfigError
 
 __all__ = ["RULES", "AcquisitionRule", "Standing", "acquisition_rule"]
 
-RULES: Final[dict[str, type[AcquisitionRule]]] = {
-    rule.name: rule for rule in (AskAll, Published, WinnerOnly)
-}
+RULES: Final[dict[str, type[AcquisitionRule]]] = {rule.name: rule for rule in (AskAll, Published, WinnerOnly)}
 
 
 def acquisition_rule(name: str, parameters: Mapping[str, Any], *, owners: int) -> AcquisitionRule:
@@ -33,7 +31,9 @@ def acquisition_rule(name: str, parameters: Mapping[str, Any], *, owners: int) -
     """
     rule = RULES.get(name)
     if rule is None:
-        raise ConfigError(f"acquisition.rule: no rule is named {name!r}.", advice=f"There are: {', '.join(RULES)}.")
+        raise ConfigError(
+            f"acquisition.rule: no rule is named {name!r}.", advice=f"There are: {', '.join(RULES)}."
+        )
     try:
         return rule(rule.Parameters.model_validate(dict(parameters)), owners=owners)
     except ValidationError as error:

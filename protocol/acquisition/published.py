@@ -56,9 +56,14 @@ class Published(AcquisitionRule):
         obtained: frozenset[str],
         noise: tuple[npt.NDArray[np.float64], ...],
     ) -> tuple[str, ...]:
-        """Lines 13 and 14, once a round. Equal bids have equal ranks, so that the best is always asked."""
+        """Lines 13 and 14, once a round. Equal bids have equal ranks, so that the best is always asked.
+
+        The printed algorithm knows no owner that does not answer. If the best bidder is gone, the next one
+        has the best bid and is asked, so that the best available point is obtained in every round.
+        """
         if stage > 0:
-            return ()
+            best = standings[0].score if standings else 0
+            return tuple(s.owner for s in standings if s.score == best and s.owner not in obtained)
         (coins,) = noise
         asked = []
         rank = 0
