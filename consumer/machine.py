@@ -12,11 +12,9 @@ from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
 from protocol.machine import Event, Received, Transition
 from protocol.messages import Delivery, Purchase, Receipt, Target
 from protocol.participant import CURATOR, Participant, participant_transitions
+from protocol.verification import matching
 
 __all__ = ["ConsumerMachine"]
-
-CLOSE_MATCH: Final = 1
-"""Grid units by which φ of a point may differ between machines' floating-point arithmetic."""
 
 _OPEN: Final = ("greeting", "releasing", "waiting", "checking", "delivered")
 
@@ -75,6 +73,10 @@ class ConsumerMachine(Participant):
             )
         if delivery.part > delivery.parts:
             raise RemoteProtocolError(Offence.MALFORMED, "The delivery has more parts than it says.")
+        if len(self.purchases) + len(delivery.purchases) > self._session.session.points:
+            raise RemoteProtocolError(
+                Offence.MALFORMED, f"More than the {self._session.session.points} points are delivered."
+            )
         features = self._session.features
         for purchase in delivery.purchases:
             candidate = purchase.candidate
@@ -92,10 +94,10 @@ class ConsumerMachine(Participant):
     def _on_hashed(self, event: Event) -> None:
         recomputed = cast(PurchasesHashed, event).features
         first = len(self.purchases) - len(recomputed)
-        for row, features in enumerate(recomputed.astype(np.int32)):
-            claimed = self.purchases[first + row].candidate.features
-            if np.abs(features - claimed).max() > CLOSE_MATCH:
-                self.disputed.append(first + row)
+        if len(recomputed):
+            claimed = np.stack([purchase.candidate.features for purchase in self.purchases[first:]])
+            mismatches = np.flatnonzero(~matching(recomputed, claimed))
+            self.disputed.extend(first + int(row) for row in mismatches)
         self._send(CURATOR, Receipt(part=self._part))
         if self._part == self._parts:
             self.phase = "delivered"

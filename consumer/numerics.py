@@ -8,10 +8,11 @@ import numpy as np
 
 from consumer.events import CheckPurchases, PurchasesHashed, ReleaseTarget, StorePurchases, TargetReleased
 from protocol.data import Dataset
-from protocol.grid import Features, Totals
+from protocol.grid import Totals
 from protocol.machine import Effect, Event
 from protocol.noise import NoiseSource
 from protocol.session import Session
+from protocol.verification import hash_points
 
 __all__ = ["ConsumerNumerics"]
 
@@ -50,7 +51,8 @@ class ConsumerNumerics:
         if type(effect) is ReleaseTarget:
             return self._release()
         if type(effect) is CheckPurchases:
-            return PurchasesHashed(self._hash(effect))
+            points = [purchase.candidate.point for purchase in effect.purchases]
+            return PurchasesHashed(hash_points(self._map, points))
         if type(effect) is StorePurchases:
             self._store(effect)
         return None
@@ -58,6 +60,8 @@ class ConsumerNumerics:
     def _release(self) -> TargetReleased:
         mechanism = self._session.target()
         noise = tuple(self._noise.draw(draw) for draw in mechanism.draws(0))
+        for drawn in noise:
+            drawn.flags.writeable = False
         return TargetReleased(
             embedding=mechanism.release(0, self._validation, self._size, noise),
             size=self._size,
@@ -67,11 +71,7 @@ class ConsumerNumerics:
             noise=noise,
         )
 
-    def _hash(self, effect: CheckPurchases) -> Features:
-        if not effect.purchases:
-            return np.zeros((0, self._map.dimension), dtype=np.int16)
-        return np.concatenate([self._map.hash(purchase.candidate.point[None]) for purchase in effect.purchases])
-
     def _total(self, dataset: Dataset) -> Totals:
         total: Totals = self._map.hash(dataset.features).sum(axis=0, dtype=np.int64)
+        total.flags.writeable = False
         return total

@@ -12,7 +12,15 @@ from protocol.grid import Features, Totals, Weights
 from protocol.machine import Effect, Event
 from protocol.transcript.item import Item
 
-__all__ = ["ComputeWeights", "DrawNoise", "HashPoints", "NoiseDrawn", "PointsHashed", "RoundNoise", "WeightsComputed"]
+__all__ = [
+    "ComputeWeights",
+    "DrawNoise",
+    "HashPoints",
+    "NoiseDrawn",
+    "PointsHashed",
+    "RoundNoise",
+    "WeightsComputed",
+]
 
 RoundNoise = tuple[tuple[npt.NDArray[Any], ...], tuple[npt.NDArray[Any], ...]]
 """One round's noise: the release's draws, then the acquisition rule's."""

@@ -12,14 +12,13 @@ point is pooled and it resumes with the current broadcast.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import ClassVar, Final, Literal, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from curator.delivery import parts_of
+from curator.enrolment import check_hello, check_target
 from curator.events import (
     ComputeWeights,
     DrawNoise,
@@ -29,15 +28,16 @@ from curator.events import (
     RoundNoise,
     WeightsComputed,
 )
-from curator.ledger import Absence, Fault, Ledger, Win
+from curator.ledger import Absence, Fault, Ledger, Win, settle
 from curator.seat import Seat
 from curator.transitions import PHASES, TRANSITIONS
+from curator.verification import Unverified, check_shape, faults_of
 from protocol import limits
 from protocol.acquisition import AcquisitionRule, Standing
 from protocol.config.session import SessionFile
 from protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
 from protocol.features import FeatureMap
-from protocol.grid import Features, Weights, exact_scores
+from protocol.grid import Weights
 from protocol.link import Link
 from protocol.machine import (
     Event,
@@ -64,7 +64,6 @@ from protocol.messages import (
     Refused,
     Target,
     Welcome,
-    fixed,
     unfixed,
 )
 from protocol.scoring import ScoreTable
@@ -75,19 +74,6 @@ __all__ = ["CONSUMER", "CuratorMachine"]
 CONSUMER: Final = "consumer"
 NOISE_BATCH: Final = 64
 """Rounds whose noise is drawn together, off the critical path."""
-CLOSE_MATCH: Final = 1
-"""Grid units by which φ of a point may differ between machines' floating-point arithmetic."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Unverified:
-    """A point that was handed over and not yet compared with its bid."""
-
-    owner: str
-    round: int
-    score: int
-    weights: Weights
-    candidate: Candidate
 
 
 class CuratorMachine(Machine):
@@ -117,7 +103,6 @@ class CuratorMachine(Machine):
         self._session = session
         self._digest = session.digest()
         self._map = feature_map
-        self._admits: Callable[[Features], npt.NDArray[np.bool_]] = feature_map.admits
         self._rule = rule
         self._noisy = noisy
         self._noise_name = noise_name
@@ -133,8 +118,8 @@ class CuratorMachine(Machine):
         empty = np.zeros((0, session.features.dimension), dtype=np.int16)
         self._pool = ScoreTable(empty, norm_bound=feature_map.norm_bound)
         self._pooled: list[tuple[str, Candidate | None]] = []
-        self._unverified: list[_Unverified] = []
-        self._verifying: tuple[_Unverified, ...] = ()
+        self._unverified: list[Unverified] = []
+        self._verifying: tuple[Unverified, ...] = ()
         self._noise: deque[RoundNoise] = deque()
         self._stage = 0
         self._obtained: set[str] = set()
@@ -153,8 +138,14 @@ class CuratorMachine(Machine):
     def _on_hello(self, event: Event) -> None:
         received = cast(Received, event)
         peer, hello = received.peer, cast(Hello, received.message)
+        if peer != CONSUMER and peer not in self.seats:
+            raise RemoteProtocolError(
+                Offence.UNKNOWN_PEER,
+                "The peer is not on the session's roster.",
+                advice="Compare the session files of both sides.",
+            )
         link = self.links.get(peer)
-        self._check_hello(peer, hello, link)
+        check_hello(peer, "consumer" if peer == CONSUMER else "owner", self._digest, hello, link)
         if link is None:
             link = self.links[peer] = Link()
         welcome = Welcome(
@@ -168,58 +159,15 @@ class CuratorMachine(Machine):
             seat = self.seats[peer]
             seat.enrolled = seat.connected = True
             self._resume(peer)
+        self._close_if_closing(peer)
         if self.phase == "enrolling":
             self._begin_if_complete()
 
-    def _check_hello(self, peer: str, hello: Hello, link: Link | None) -> None:
-        """Raise the `RemoteProtocolError` for a hello that cannot be welcomed."""
-        expected = "consumer" if peer == CONSUMER else "owner"
-        if hello.name != peer or hello.role != expected:
-            raise RemoteProtocolError(
-                Offence.UNKNOWN_PEER,
-                f"The key is that of the {expected} {peer}, the hello says {hello.role} {hello.name}.",
-                advice="Use the key that the roster names for this party.",
-            )
-        if PROTOCOL_VERSION not in hello.versions:
-            raise RemoteProtocolError(
-                Offence.VERSION,
-                f"No common version: the curator speaks {PROTOCOL_VERSION}, the peer {list(hello.versions)}.",
-                advice="Use the same release of hushbid on both sides.",
-            )
-        if hello.session != self._digest:
-            raise RemoteProtocolError(
-                Offence.CONFIGURATION,
-                "The session file of the peer is not the curator's: their digests differ.",
-                advice="Get the curator's session file and start again.",
-            )
-        had_sent, had_received = (link.sent, link.received) if link else (0, 0)
-        if hello.sent < had_received or hello.received > had_sent:
-            raise RemoteProtocolError(
-                Offence.STATE_LOST,
-                f"The peer came back having sent {hello.sent} frames, of which {had_received} were had.",
-                advice="Start it with the state directory that it had in this session.",
-            )
-        held_from = link.held[0][0] if link and link.held else had_sent + 1
-        if hello.received < held_from - 1:
-            raise RemoteProtocolError(
-                Offence.STATE_LOST,
-                f"The peer came back at frame {hello.received}, having acknowledged {held_from - 1}.",
-                advice="Start it with the state directory that it had in this session.",
-            )
-
     def _on_target(self, event: Event) -> None:
         target = cast(Target, cast(Received, event).message)
-        dimension = self._session.features.dimension
         if cast(Received, event).peer != CONSUMER or self.target is not None:
-            raise RemoteProtocolError(Offence.OUT_OF_TURN, "The target is there already.")
-        if target.embedding.shape != (dimension,) or target.seed_total.shape != (dimension,):
-            raise RemoteProtocolError(
-                Offence.MALFORMED, f"The target's embeddings do not have {dimension} coordinates."
-            )
-        if int(np.abs(target.seed_total).max()) > target.seed_size * (2**15 + 1):
-            raise RemoteProtocolError(
-                Offence.MALFORMED, "The seed set's total is larger than its size allows."
-            )
+            raise RemoteProtocolError(Offence.OUT_OF_TURN, "There is one target, and it is the consumer's.")
+        check_target(target, self._map)
         self.target = target
         self._total = target.seed_total.copy()
         self._begin_if_complete()
@@ -308,7 +256,9 @@ class CuratorMachine(Machine):
             self._resume(owner)
 
     def _on_late_bid(self, event: Event) -> None:
-        self._take_bid(event)
+        """Take a bid in after bidding closed: even if it is for this round, its owner is absent from it."""
+        owner, _ = self._take_bid(event)
+        self.seats[owner].late = True
 
     def _take_bid(self, event: Event) -> tuple[str, Bid]:
         """Check a bid, keep it, and put its point, if any, among those to verify."""
@@ -321,15 +271,17 @@ class CuratorMachine(Machine):
             )
         if (bid.candidate is not None) != self._rule.candidate_with_bid:
             raise RemoteProtocolError(
-                Offence.MALFORMED, f"The rule {self._rule.name} wants bids the other way: with or without point."
+                Offence.MALFORMED,
+                f"The rule {self._rule.name} wants bids the other way: with or without point.",
             )
         if bid.candidate is not None:
-            self._check_shape(bid.candidate)
+            check_shape(bid.candidate, self._map)
         handle = unfixed(bid.handle)
         if not bid.exhausted and not 1 <= handle <= limits.MAX_POINTS:
             raise RemoteProtocolError(Offence.MALFORMED, "A bid's candidate number is out of range.")
         seat.broadcast = 0
         seat.bid = bid
+        seat.late = False
         if not bid.exhausted:
             seat.times[handle] = seat.times.get(handle, 0) + 1
             if bid.candidate is not None:
@@ -339,16 +291,7 @@ class CuratorMachine(Machine):
     def _hand_over(self, owner: str, bid: Bid, candidate: Candidate) -> None:
         weights = cast(Weights, self.seats[owner].weights)
         self.ledger.points_accessed += 1
-        self._unverified.append(_Unverified(owner, bid.round, unfixed(bid.score), weights, candidate))
-
-    def _check_shape(self, candidate: Candidate) -> None:
-        features = self._session.features
-        if candidate.features.shape != (features.dimension,) or candidate.point.shape != (features.columns,):
-            raise RemoteProtocolError(
-                Offence.MALFORMED,
-                f"A point needs {features.columns} columns and {features.dimension} features.",
-                advice="Check that the data file is the one for this session.",
-            )
+        self._unverified.append(Unverified(owner, bid.round, unfixed(bid.score), weights, candidate))
 
     def _close_bidding_if_complete(self) -> None:
         """Go on once nobody is waited for and enough owners are present."""
@@ -390,6 +333,7 @@ class CuratorMachine(Machine):
     # -- points: ask, verify, decide ----------------------------------------------------------------
 
     def _verify_or_decide(self) -> None:
+        self._clear_timer("round")
         if self._unverified:
             self._verifying = tuple(self._unverified)
             self._unverified = []
@@ -403,31 +347,19 @@ class CuratorMachine(Machine):
         entries = self._verifying
         if recomputed.shape[0] != len(entries):
             raise LocalProtocolError(f"{recomputed.shape[0]} points were hashed of {len(entries)}.")
-        claimed = np.stack([entry.candidate.features for entry in entries])
-        difference = np.abs(recomputed.astype(np.int32) - claimed).max(axis=1)
-        admitted = self._admits(claimed)
+        claimed, faults = faults_of(entries, recomputed, self._map)
         self._verifying = ()
         for row, entry in enumerate(entries):
-            fault = self._fault_of(entry, bool(admitted[row]), int(difference[row]))
-            if fault:
+            if faults[row]:
                 self.seats[entry.owner].faulty = True
-                self.ledger.faults.append(Fault(entry.round, entry.owner, fault))
+                self.ledger.faults.append(Fault(entry.round, entry.owner, faults[row]))
             else:
                 self._pool.append(claimed[row], rank=self.seats[entry.owner].rank)
                 self._pooled.append((entry.owner, entry.candidate))
                 if entry.round == self.round:
                     self._obtained.add(entry.owner)
-        self._ask_or_decide()
-
-    def _fault_of(self, entry: _Unverified, admitted: bool, difference: int) -> str:
-        """What is wrong with a point, or nothing."""
-        if not admitted:
-            return "the features are no output of the feature map"
-        if difference > CLOSE_MATCH:
-            return "the features are not those of the point"
-        if int(exact_scores(entry.candidate.features[None], entry.weights)[0]) != entry.score:
-            return "the bid is not the score of the features"
-        return ""
+        # A point that came meanwhile is verified before its owner counts as present.
+        self._verify_or_decide()
 
     def _ask_or_decide(self) -> None:
         asked = self._ask_next()
@@ -470,13 +402,15 @@ class CuratorMachine(Machine):
         bid = seat.bid
         if bid is None or not seat.asked or (offer.round, unfixed(offer.handle)) != (bid.round, seat.asked):
             raise RemoteProtocolError(Offence.OUT_OF_TURN, "A point was sent that was not asked for.")
-        self._check_shape(offer.candidate)
+        check_shape(offer.candidate, self._map)
         seat.asked = 0
         self._hand_over(owner, bid, offer.candidate)
         return owner
 
     def _close_asking_if_complete(self) -> None:
-        if not any(seat.connected and seat.asked and seat.has_bid(self.round) for seat in self.seats.values()):
+        if not any(
+            seat.connected and seat.asked and seat.has_bid(self.round) for seat in self.seats.values()
+        ):
             self._verify_or_decide()
 
     def _on_asking_over(self, event: Event) -> None:
@@ -500,7 +434,6 @@ class CuratorMachine(Machine):
         )
         if self._noisy:
             self._noise.popleft()
-        self._clear_timer("round")
         if self.round == self._session.session.points:
             self._deliver()
         else:
@@ -544,6 +477,11 @@ class CuratorMachine(Machine):
     def _close(self, peer: str, outcome: Literal["complete", "abandoned"]) -> None:
         self._closed.add(peer)
         self._send(peer, Close(outcome=outcome))
+
+    def _close_if_closing(self, peer: str) -> None:
+        """Tell a peer that was away when the others were told that the session is over."""
+        if self.phase == "closing" and peer not in self._closed:
+            self._close(peer, "complete")
 
     def _reachable(self) -> list[str]:
         peers = [owner for owner, seat in self.seats.items() if seat.connected]
@@ -589,9 +527,10 @@ class CuratorMachine(Machine):
         peer = cast(Returned, event).peer
         if peer == CONSUMER:
             self.consumer_connected = True
-            return
-        self.seats[peer].connected = True
-        self._resume(peer)
+        else:
+            self.seats[peer].connected = True
+            self._resume(peer)
+        self._close_if_closing(peer)
 
     def _on_offended(self, event: Event) -> None:
         offended = cast(Offended, event)
@@ -613,6 +552,13 @@ class CuratorMachine(Machine):
             )
             return
         self._disconnect(offended.peer)
+
+    def settlement(self) -> Mapping[str, float]:
+        """Each owner's share so far (`curator.ledger.settle`)."""
+        target = self.target
+        if target is None:
+            return dict.fromkeys(self.owners, 0.0)
+        return settle(self.ledger.wins, self.owners, target.embedding, target.seed_total, target.seed_size)
 
     # -- what must hold -------------------------------------------------------------------------------
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from curator.events import ComputeWeights, DrawNoise, HashPoints, NoiseDrawn, PointsHashed, WeightsComputed
-from protocol.features import FeatureMap
-from protocol.grid import Features, round_weights
+from protocol.grid import round_weights
 from protocol.machine import Effect, Event
 from protocol.noise import Draw, NoiseSource
 from protocol.session import Session
+from protocol.verification import hash_points
 
-__all__ = ["CuratorNumerics", "hash_points"]
+__all__ = ["CuratorNumerics"]
 
 
 class CuratorNumerics:
@@ -38,7 +37,7 @@ class CuratorNumerics:
         return None
 
     def _weights(self, effect: ComputeWeights) -> WeightsComputed:
-        """w = g̃ - q/(q+1)·g, the bid's weight (DESIGN §1, row 1), on the grid."""
+        """The bid's weight w = g̃ - q/(q+1)·g (DESIGN §1, row 1), on the grid."""
         mean = self._summary.release(effect.round - 1, effect.total, effect.count, effect.noise)
         ratio = effect.count / (effect.count + 1)
         weights = round_weights(effect.target - ratio * mean)
@@ -55,11 +54,7 @@ class CuratorNumerics:
         )
 
     def _drawn(self, draws: Sequence[Draw]) -> tuple[npt.NDArray[Any], ...]:
-        return tuple(self._noise.draw(draw) for draw in draws)
-
-
-def hash_points(feature_map: FeatureMap, points: Sequence[npt.NDArray[Any]]) -> Features:
-    """φ of points that may differ in number type, int16 of shape (n, d)."""
-    if len({point.dtype for point in points}) == 1:
-        return feature_map.hash(np.stack(points))
-    return np.concatenate([feature_map.hash(point[None]) for point in points])
+        drawn = tuple(self._noise.draw(draw) for draw in draws)
+        for noise in drawn:
+            noise.flags.writeable = False
+        return drawn

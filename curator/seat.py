@@ -24,6 +24,8 @@ class Seat:
     """The weight of that broadcast, or of its last bid."""
     bid: Bid | None = None
     """Its last bid."""
+    late: bool = False
+    """Its last bid came after its round's bidding had closed."""
     asked: int = 0
     """Number of the candidate that it was asked for and has not sent, 0: none."""
     faulty: bool = False
@@ -37,5 +39,5 @@ class Seat:
         return bool(self.broadcast or self.asked)
 
     def has_bid(self, round_number: int) -> bool:
-        """Whether its bid for that round is in."""
-        return self.bid is not None and self.bid.round == round_number
+        """Whether its bid for that round came while bids were taken."""
+        return self.bid is not None and self.bid.round == round_number and not self.late

@@ -30,7 +30,7 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
     Transition("bidding", "received:bid", "_on_bid", _BIDDING_TO),
     Transition("bidding", "timer:round", "_on_round_over", _BIDDING_TO),
     Transition("bidding", "timer:pause", "_on_pause_over", ("done",)),
-    Transition("verifying", "points-hashed", "_on_hashed", _ASKING_TO),
+    Transition("verifying", "points-hashed", "_on_hashed", ("verifying", "asking", *_DECIDED)),
     Transition("asking", "received:offer", "_on_offer", _ASKING_TO),
     Transition("asking", "timer:round", "_on_asking_over", _ASKING_TO),
     # Late answers.
@@ -47,7 +47,7 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
     Transition("asking", "lost", "_on_lost", _ASKING_TO),
     *expand(("enrolling", *_QUIET), "lost", "_on_lost"),
     *expand(_OPEN, "returned", "_on_returned"),
-    Transition("enrolling", "offended", "_on_offended", ("enrolling",)),
+    Transition("enrolling", "offended", "_on_offended", ("enrolling", "done")),
     Transition("bidding", "offended", "_on_offended", (*_BIDDING_TO, "done")),
     Transition("asking", "offended", "_on_offended", (*_ASKING_TO, "done")),
     *(Transition(phase, "offended", "_on_offended", (phase, "done")) for phase in _QUIET),

@@ -1,0 +1,77 @@
+"""Whether a hello can be welcomed, and a target be used."""
+
+from __future__ import annotations
+
+from protocol.errors import Offence, RemoteProtocolError
+from protocol.features import FeatureMap
+from protocol.grid import FEATURE_UNIT
+from protocol.link import Link
+from protocol.messages import PROTOCOL_VERSION, Hello, Target
+
+__all__ = ["check_hello", "check_target"]
+
+LARGEST_TOTAL = 2**53
+"""Up to it a coordinate of Σφ is exact in float64, and no sum of points makes it wrap around int64."""
+
+
+def check_hello(peer: str, role: str, digest: bytes, hello: Hello, link: Link | None) -> None:
+    """Check a hello against the roster, our version, our session file, and what was exchanged before.
+
+    Args:
+        peer: The roster name that goes with the connection's key.
+        role: What the roster says that it is: "owner" or "consumer".
+        digest: The session's.
+        hello: What it said.
+        link: The frames exchanged in this session, if there were any.
+
+    Raises:
+        RemoteProtocolError: `UNKNOWN_PEER`, `VERSION`, `CONFIGURATION` or `STATE_LOST`.
+    """
+    if hello.name != peer or hello.role != role:
+        raise RemoteProtocolError(
+            Offence.UNKNOWN_PEER,
+            f"The key is that of the {role} {peer}, the hello says {hello.role} {hello.name}.",
+            advice="Use the key that the roster names for this party.",
+        )
+    if PROTOCOL_VERSION not in hello.versions:
+        raise RemoteProtocolError(
+            Offence.VERSION,
+            f"No common version: the curator speaks {PROTOCOL_VERSION}, the peer {list(hello.versions)}.",
+            advice="Use the same release of hushbid on both sides.",
+        )
+    if hello.session != digest:
+        raise RemoteProtocolError(
+            Offence.CONFIGURATION,
+            "The session file of the peer is not the curator's: their digests differ.",
+            advice="Get the curator's session file and start again.",
+        )
+    _check_state(hello, link or Link())
+
+
+def _check_state(hello: Hello, link: Link) -> None:
+    """Both sides can resend what the other lacks only if neither has forgotten anything."""
+    resendable_from = link.held[0][0] - 1 if link.held else link.sent
+    if hello.sent < link.received or not resendable_from <= hello.received <= link.sent:
+        raise RemoteProtocolError(
+            Offence.STATE_LOST,
+            f"The peer has sent {hello.sent} and received {hello.received} frames; "
+            f"by our record it is {link.received} and {resendable_from} to {link.sent}.",
+            advice="Start it with the state directory that it had in this session.",
+        )
+
+
+def check_target(target: Target, feature_map: FeatureMap) -> None:
+    """Check the shapes of a target, and that the seed set's total can be that of so many points.
+
+    Raises:
+        RemoteProtocolError: `MALFORMED`.
+    """
+    dimension = feature_map.dimension
+    if target.embedding.shape != (dimension,) or target.seed_total.shape != (dimension,):
+        raise RemoteProtocolError(
+            Offence.MALFORMED, f"The target's embeddings do not have {dimension} coordinates."
+        )
+    bound = min(target.seed_size * feature_map.coordinate_bound / FEATURE_UNIT, LARGEST_TOTAL)
+    # The extremes are taken apart: -2^63 has no absolute value in int64.
+    if max(int(target.seed_total.max()), -int(target.seed_total.min())) > bound:
+        raise RemoteProtocolError(Offence.MALFORMED, "The seed set's total is larger than its size allows.")
