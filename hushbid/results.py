@@ -200,7 +200,9 @@ def _privacy(result: RunResult) -> RenderableType:
 def _guarantee(statement: PrivacyStatement) -> str:
     if statement.epsilon is None:
         return "nothing"
-    return f"ε = {_figure(statement.epsilon, '{:.4g}')}, δ = {statement.delta:g}\n{statement.neighbours}"
+    figures = f"ε = {_figure(statement.epsilon, '{:.4g}')}, δ = {statement.delta:g}\n{statement.neighbours}"
+    # Where something stands against the guarantee, the figures are what secret noise would give.
+    return f"nothing; with secret noise\n{figures}" if statement.why else figures
 
 
 def _settlement(result: RunResult) -> Table:

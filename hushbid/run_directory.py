@@ -1,0 +1,209 @@
+"""The directory of one run: a subdirectory for each party, with that party's own things and nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shutil
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+import tomli_w
+from pydantic import BaseModel
+
+from curator.machine import CONSUMER
+from hushbid.cluster import Cluster
+from hushbid.datasets import write_partition
+from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
+from protocol.config.session import NetworkSection, RosterSection, SessionFile
+from protocol.errors import ConfigError, ConnectionFailed
+from protocol.participant import CURATOR
+from protocol.runtime.keys import KeyPair, new_keypair, write_secret
+
+__all__ = ["PARTY_FILE", "SESSION_FILE", "Party", "Role", "RunDirectory", "prepare"]
+
+Role: TypeAlias = Literal["curator", "owner", "consumer"]
+
+SESSION_FILE: Final = "session.toml"
+PARTY_FILE: Final = "party.toml"
+_KEY_FILE: Final = "secret.key"
+_STATE: Final = "state"
+_PRIVATE: Final = 0o700
+
+_PORTS: Final = (20_000, 32_000)
+"""Where a free port is looked for: below what operating systems give to outgoing connections, since a party
+that connects to such a port before the curator listens there can be given that very port, and so find
+itself."""
+_PORT_TRIES: Final = 100
+
+
+@dataclass(frozen=True)
+class Party:
+    """One party of a run."""
+
+    name: str
+    role: Role
+    directory: Path
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """A run that can be started.
+
+    Attributes:
+        path: The directory.
+        session: The session's public file, of which every party has a copy.
+        parties: Curator, consumer, owners by name.
+    """
+
+    path: Path
+    session: SessionFile
+    parties: tuple[Party, ...]
+
+
+def prepare(cluster: Cluster, parent: Path) -> RunDirectory:
+    """Make the next directory ``<session>-<n>`` with what every party needs; never one that is there.
+
+    A party's subdirectory (mode 0700) holds a fresh key, the party's private file, a copy of the session
+    file, and its share of the dataset. Where the cluster file names data files, they are left where they
+    are.
+
+    Args:
+        cluster: The cluster.
+        parent: Where to make it; created if need be.
+
+    Raises:
+        ConfigError: The session's sections do not go together, or the directory cannot be made.
+        ConnectionFailed: No free port was found.
+    """
+    names = (CURATOR, CONSUMER, *cluster.owners)
+    network = _network(cluster.file.network)
+    keys = {} if network.insecure else {name: new_keypair() for name in names}
+    session = cluster.session_file(_roster(cluster.owners, keys), network)
+    try:
+        path = _new_directory(parent, session.session.name)
+    except OSError as error:
+        raise _cannot_write(parent, error) from None
+    try:
+        return _fill(path, cluster, session, keys)
+    except BaseException as error:
+        # Nothing has run in it: what is there of it is of no use to anybody.
+        shutil.rmtree(path, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise _cannot_write(path, error) from None
+        raise
+
+
+def _fill(path: Path, cluster: Cluster, session: SessionFile, keys: Mapping[str, KeyPair]) -> RunDirectory:
+    # One level down, where a party's name can collide with no file of the run.
+    place = path / "parties"
+    roles: dict[str, Role] = {CURATOR: "curator", CONSUMER: "consumer"}
+    roles |= dict.fromkeys(cluster.owners, "owner")
+    parties = tuple(Party(name, role, place / name) for name, role in roles.items())
+    for party in parties:
+        party.directory.mkdir(mode=_PRIVATE, parents=True)
+        (party.directory / _STATE).mkdir(mode=_PRIVATE)
+        _write_toml(party.directory / SESSION_FILE, session)
+        if party.name in keys:
+            write_secret(party.directory / _KEY_FILE, keys[party.name])
+    files = _data_files(cluster, place)
+    shared: dict[str, Any] = {
+        "key": Path(_KEY_FILE) if keys else None,
+        "state": Path(_STATE),
+        "durability": cluster.file.run.durability,
+    }
+    for party in parties:
+        own: BaseModel
+        if party.role == "curator":
+            own = CuratorFile(**shared)
+        elif party.role == "consumer":
+            own = ConsumerFile(**shared, **files[CONSUMER])
+        else:
+            own = OwnerFile(**shared, **files[party.name], name=party.name)
+        _write_toml(party.directory / PARTY_FILE, own)
+    return RunDirectory(path, session, parties)
+
+
+def _data_files(cluster: Cluster, place: Path) -> dict[str, dict[str, Any]]:
+    """What each private file says about data, by party; writes the files of a dataset's partition."""
+    chosen = {"model": cluster.model, "seed": cluster.file.consumer.seed}
+    if cluster.partition is None:
+        consumer = cluster.consumer_paths()
+        files: dict[str, dict[str, Any]] = {
+            name: {"data": owner.data, "columns": owner.columns}
+            for name, owner in cluster.owner_paths().items()
+        }
+        files[CONSUMER] = chosen | {
+            "validation": consumer.validation,
+            "seed_set": consumer.seed_set,
+            "test": consumer.test,
+            "columns": consumer.columns,
+        }
+        return files
+    written = write_partition(cluster.partition, place)
+    # A party works in its own directory, so that it need not know where that is.
+    files = {name: {"data": Path(written[name]["data"].name)} for name in cluster.owners}
+    files[CONSUMER] = chosen | {
+        key.replace("-", "_"): Path(path.name) for key, path in written[CONSUMER].items()
+    }
+    return files
+
+
+def _roster(owners: tuple[str, ...], keys: Mapping[str, KeyPair]) -> RosterSection:
+    public = {name: pair.public.text for name, pair in keys.items()}
+    return RosterSection(
+        curator=public.get(CURATOR, ""),
+        consumer=public.get(CONSUMER, ""),
+        owners={name: public.get(name, "") for name in owners},
+    )
+
+
+def _network(section: NetworkSection) -> NetworkSection:
+    """The network section with a port, if it leaves the choice to us."""
+    host, _, port = section.address.removeprefix("tcp://").rpartition(":")
+    if port != "*":
+        return section
+    return section.model_copy(update={"address": f"tcp://{host}:{_free_port(host)}"})
+
+
+def _free_port(host: str) -> int:
+    """A port that is free now. Another program may take it before the curator does: that fails clearly."""
+    name = host.strip("[]")
+    family = socket.AF_INET6 if ":" in name else socket.AF_INET
+    for _ in range(_PORT_TRIES):
+        port = _PORTS[0] + secrets.randbelow(_PORTS[1] - _PORTS[0])
+        with socket.socket(family, socket.SOCK_STREAM) as probe, contextlib.suppress(OSError):
+            probe.bind((name, port))
+            return port
+    raise ConnectionFailed(
+        f"No free port was found at {host}.",
+        advice="Use an address of this machine in the cluster file's [network], with a port that is free.",
+    )
+
+
+def _new_directory(parent: Path, name: str) -> Path:
+    parent.mkdir(parents=True, exist_ok=True)
+    number = 1
+    while True:
+        path = parent.resolve() / f"{name}-{number}"
+        try:
+            path.mkdir(mode=_PRIVATE)
+        except FileExistsError:
+            number += 1
+        else:
+            return path
+
+
+def _write_toml(path: Path, model: BaseModel) -> None:
+    path.touch(mode=0o600, exist_ok=False)
+    path.write_text(tomli_w.dumps(model.model_dump(mode="json", exclude_none=True)), encoding="utf-8")
+
+
+def _cannot_write(path: Path, error: OSError) -> ConfigError:
+    return ConfigError(
+        f"The run directory cannot be made in {path}: {error.strerror}.",
+        advice="Make room, or name another place with --directory.",
+    )
