@@ -1,0 +1,192 @@
+"""One table of messages that drives encoder, decoder, golden frames and mutations, and what compares them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgpack
+import numpy as np
+from pydantic import BaseModel
+
+from protocol.arrays import ARRAY_EXT, pack_array
+from protocol.messages import (
+    Array,
+    Ask,
+    Beat,
+    Bid,
+    Broadcast,
+    Candidate,
+    Close,
+    Delivery,
+    Farewell,
+    Hello,
+    Message,
+    Offer,
+    Purchase,
+    Receipt,
+    Refused,
+    Target,
+    Welcome,
+    fixed,
+)
+from protocol.wire import Direction, Frame
+
+GREETING = Direction.GREETING
+FROM_OWNER = Direction.OWNER_TO_CURATOR
+FROM_CONSUMER = Direction.CONSUMER_TO_CURATOR
+TO_OWNER = Direction.CURATOR_TO_OWNER
+TO_CONSUMER = Direction.CURATOR_TO_CONSUMER
+
+SESSION = bytes(range(0xA0, 0xB0))
+DIGEST = bytes(range(32))
+
+
+class Case(NamedTuple):
+    """A message with the header it travels under; `allowed` are the directions that may carry it."""
+
+    message: Message
+    allowed: frozenset[Direction]
+    sequence: int = 0
+    acknowledged: int = 0
+
+    @property
+    def direction(self) -> Direction:
+        """The first of the allowed directions."""
+        return next(direction for direction in Direction if direction in self.allowed)
+
+    def frame(self, body: bytes) -> Frame:
+        """The frame that carries the message encoded as `body`."""
+        return Frame(SESSION, self.sequence, self.acknowledged, body)
+
+
+def values(*numbers: float, dtype: str) -> Array:
+    """A read-only vector."""
+    array = np.array(numbers, dtype)
+    array.flags.writeable = False
+    return array
+
+
+def candidate(dtype: str, attributes: bytes = b"\x82\xa5label\x03\xa2id\x2a") -> Candidate:
+    """A point of three columns and a map of four coordinates."""
+    return Candidate(
+        point=values(0, 1, 100, dtype=dtype),
+        features=values(-23170, 23170, 0, 1, dtype="int16"),
+        attributes=attributes,
+    )
+
+
+def _case(message: Message, *allowed: Direction, at: tuple[int, int] = (0, 0)) -> Case:
+    return Case(message, frozenset(allowed), *at)
+
+
+_GREETS = (GREETING, FROM_OWNER, FROM_CONSUMER)
+
+CASES: dict[str, Case] = {
+    "hello": _case(
+        Hello(
+            versions=(1,), role="owner", name="clinic-7", session=DIGEST, software="0.1.0", sent=0, received=0
+        ),
+        *_GREETS,
+    ),
+    "hello-again": _case(
+        Hello(
+            versions=(1, 2, 65536),
+            role="consumer",
+            name="consumer",
+            session=DIGEST,
+            software="φ" * 40,
+            sent=70_000,
+            received=2**53,
+        ),
+        *_GREETS,
+    ),
+    "welcome": _case(Welcome(version=1, feature_map=DIGEST, sent=3, received=300), TO_OWNER, TO_CONSUMER),
+    "refused": _case(
+        Refused(code="unknown-peer", detail="No such owner.", advice="Ask the curator."),
+        TO_OWNER,
+        TO_CONSUMER,
+    ),
+    "beat": _case(Beat(), FROM_OWNER, FROM_CONSUMER, TO_OWNER, TO_CONSUMER),
+    "target": _case(
+        Target(
+            embedding=values(0.25, -0.0, 1e-300, -1.5, dtype="float64"),
+            size=380,
+            seed_total=values(-(2**40), 0, 1, 2**40, dtype="int64"),
+            seed_size=150,
+            noise="none",
+        ),
+        FROM_CONSUMER,
+        at=(1, 0),
+    ),
+    "broadcast": _case(
+        Broadcast(round=1000, weights=values(-(2**30), 0, 1, 2**30, dtype="int32"), noise="simulated"),
+        TO_OWNER,
+        at=(1000, 999),
+    ),
+    "bid": _case(
+        Bid(round=2, exhausted=False, score=fixed(-(2**52)), handle=fixed(2), candidate=candidate("float64")),
+        FROM_OWNER,
+        at=(2, 2),
+    ),
+    "bid-without-point": _case(
+        Bid(round=3, exhausted=False, score=fixed(2**52), handle=fixed(1), candidate=None),
+        FROM_OWNER,
+        at=(3, 4),
+    ),
+    "bid-exhausted": _case(
+        Bid(round=2**24 // 2, exhausted=True, score=fixed(0), handle=fixed(0), candidate=None),
+        FROM_OWNER,
+        at=(2**64 - 1, 2**64 - 1),
+    ),
+    "ask": _case(Ask(round=3, handle=fixed(1)), TO_OWNER, at=(4, 3)),
+    "offer": _case(Offer(round=3, handle=fixed(1), candidate=candidate("uint8")), FROM_OWNER, at=(4, 4)),
+    "delivery": _case(
+        Delivery(
+            part=1,
+            parts=2,
+            purchases=tuple(
+                Purchase(owner=f"owner-{place}", round=place + 1, candidate=candidate(dtype, b""))
+                for place, dtype in enumerate(("uint8", "int16", "int32", "int64", "float32", "float64"))
+            ),
+        ),
+        TO_CONSUMER,
+        at=(1, 1),
+    ),
+    "delivery-empty": _case(Delivery(part=1, parts=1, purchases=()), TO_CONSUMER, at=(1, 1)),
+    "receipt": _case(Receipt(part=2), FROM_CONSUMER, at=(2, 2)),
+    "close": _case(Close(outcome="complete"), TO_OWNER, TO_CONSUMER, at=(1001, 1000)),
+    "close-abandoned": _case(Close(outcome="abandoned"), TO_OWNER, TO_CONSUMER, at=(5, 4)),
+    "farewell": _case(Farewell(), FROM_OWNER, FROM_CONSUMER, at=(1001, 1001)),
+}
+"""Every kind of message, and every shape that one may take."""
+
+
+def plain(value: Any) -> Any:
+    """A message as maps, tuples and extensions: what may be changed and packed by a hostile peer."""
+    if isinstance(value, BaseModel):
+        return {name: plain(getattr(value, name)) for name in type(value).model_fields}
+    if isinstance(value, tuple):
+        return [plain(part) for part in value]
+    if isinstance(value, np.ndarray):
+        return msgpack.ExtType(ARRAY_EXT, pack_array(value))
+    return value
+
+
+def pack(value: Any) -> bytes:
+    """`plain` things in msgpack, by the library alone."""
+    packed = msgpack.packb(value)
+    assert isinstance(packed, bytes)
+    return packed
+
+
+def same(left: Any, right: Any) -> bool:
+    """Whether two messages, or parts of them, are of one type and equal bit for bit."""
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, BaseModel):
+        return all(same(getattr(left, name), getattr(right, name)) for name in type(left).model_fields)
+    if isinstance(left, tuple):
+        return len(left) == len(right) and all(map(same, left, right))
+    if isinstance(left, np.ndarray):
+        return (left.dtype, left.shape, left.tobytes()) == (right.dtype, right.shape, right.tobytes())
+    return bool(left == right)
