@@ -1,0 +1,8 @@
+"""``python -m hushbid``."""
+
+from __future__ import annotations
+
+from hushbid.cli import main
+
+if __name__ == "__main__":
+    main()

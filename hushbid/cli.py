@@ -1,0 +1,196 @@
+"""The command line of hushbid: every verb, what it takes, and what it prints.
+
+A verb imports what it needs when it runs, so that `hushbid --help` is quick.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
+
+import typer
+from rich.console import Console
+from typer.exceptions import TyperException
+
+import consumer.cli
+import curator.cli
+import owner.cli
+from hushbid.key_verbs import keys_app
+from hushbid.transcript_verbs import transcript_app
+from protocol import __version__
+from protocol.errors import ConfigError, ExitCode
+from protocol.runtime.command import fail, run_verb
+
+if TYPE_CHECKING:
+    from hushbid.results import RunResult
+    from hushbid.simulation import Progress
+
+__all__ = ["app", "main"]
+
+_EXIT_CODES: Final = (
+    "Exit codes: 0 done, 1 the job failed, 2 connection or authentication, 3 time-out, "
+    "4 usage, configuration or data, 5 a bug in hushbid, 130 interrupted. "
+    "Options go before HUSHBID_ variables, and these before files. "
+    "With --json every verb prints one JSON object on stdout, and text for people on stderr."
+)
+_INTERRUPTED: Final = 130
+
+app = typer.Typer(
+    name="hushbid",
+    help="Buy training data without anyone showing their data first.",
+    epilog=_EXIT_CODES,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+ClusterArgument = Annotated[Path, typer.Argument(help="The cluster file.", metavar="CLUSTER.toml")]
+DataOption = Annotated[
+    Path | None,
+    typer.Option("--data", help="Where the cluster file's dataset lies.", envvar="HUSHBID_DATA"),
+]
+SettingOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", help="A key of the cluster file, as in session.points=200.", metavar="SECTION.KEY=VALUE"
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+
+
+def main() -> NoReturn:
+    """Run the command line and end the process with the verb's exit code."""
+    try:
+        code = app(standalone_mode=False)
+    except TyperException as error:
+        usage = ConfigError(error.format_message(), advice="`hushbid --help` lists the verbs and options.")
+        fail(usage, as_json="--json" in sys.argv[1:])
+    except typer.Abort:
+        code = _INTERRUPTED
+    sys.exit(code or ExitCode.DONE)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"hushbid {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _hushbid(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and end.", is_eager=True, callback=_print_version),
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command("run", epilog=_EXIT_CODES)
+def _run(
+    cluster: ClusterArgument,
+    data: DataOption = None,
+    directory: Annotated[
+        Path | None,
+        typer.Option(help="Where the run's directory is made; default: runs.", envvar="HUSHBID_DIRECTORY"),
+    ] = None,
+    settings: SettingOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a whole cluster on this machine, every party as its own process."""
+
+    def body() -> dict[str, Any]:
+        from hushbid.cluster import open_cluster
+        from hushbid.launcher import PartyFailed, run
+
+        opened = open_cluster(cluster, data=data, settings=settings or ())
+        _end_on_signals()
+        try:
+            with _progress(opened.file.session.points) as progress:
+                result = run(opened, directory=directory, progress=progress)
+        except PartyFailed as error:
+            sys.stderr.writelines(f"{line}\n" for line in error.log)
+            raise
+        return _finished(result, as_json=as_json)
+
+    run_verb(body, as_json=as_json)
+
+
+@app.command("simulate", epilog=_EXIT_CODES)
+def _simulate(
+    cluster: ClusterArgument,
+    data: DataOption = None,
+    owners: Annotated[
+        int | None, typer.Option(min=1, help="Spread the owners' points over this many owners.")
+    ] = None,
+    owner_points: Annotated[
+        int | None,
+        typer.Option(min=1, help="Points of each of --owners, drawn with replacement; default: dealt out."),
+    ] = None,
+    record: Annotated[Path | None, typer.Option(help="Directory for the parties' transcripts.")] = None,
+    settings: SettingOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a whole cluster in one process: the same machines and messages, no network."""
+
+    def body() -> dict[str, Any]:
+        from hushbid.cluster import open_cluster
+        from hushbid.simulation import simulate
+
+        opened = open_cluster(cluster, data=data, settings=settings or ())
+        with _progress(opened.file.session.points) as progress:
+            result = simulate(
+                opened, owners=owners, owner_points=owner_points, record=record, progress=progress
+            )
+        return _finished(result, as_json=as_json)
+
+    run_verb(body, as_json=as_json)
+
+
+app.command("curator", epilog=_EXIT_CODES)(curator.cli.command)
+app.command("owner", epilog=_EXIT_CODES)(owner.cli.command)
+app.command("consumer", epilog=_EXIT_CODES)(consumer.cli.command)
+app.add_typer(keys_app, name="keys")
+app.add_typer(transcript_app, name="transcript")
+
+
+def _finished(result: RunResult, *, as_json: bool) -> dict[str, Any]:
+    """Print a result's tables, to stderr where stdout belongs to the JSON; returns the JSON."""
+    from hushbid.results import render
+
+    render(result, Console(stderr=as_json))
+    return result.as_json()
+
+
+@contextmanager
+def _progress(rounds: int) -> Iterator[Progress | None]:
+    """A bar of the rounds on stderr, where somebody watches."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("round"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[points]} points chosen"),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("rounds", total=rounds, points=0)
+        yield lambda number, points: bar.update(task, completed=number, points=points)
+
+
+def _end_on_signals() -> None:
+    """Let SIGTERM and SIGHUP unwind the stack, as Ctrl-C does, so that every party's process is ended."""
+
+    def end(number: int, _frame: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)

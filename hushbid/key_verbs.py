@@ -1,0 +1,89 @@
+"""`hushbid keys`: make a party's CURVE key, and show what others need of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from protocol.errors import KeyFileError
+from protocol.runtime.command import run_verb
+from protocol.runtime.keys import (
+    PublicKey,
+    fingerprint,
+    new_keypair,
+    read_public,
+    read_secret,
+    write_public,
+    write_secret,
+)
+
+__all__ = ["keys_app"]
+
+_PUBLIC_SUFFIX: Final = ".pub"
+_SECRET_SUFFIX: Final = ".key"  # noqa: S105 - the ending of a file's name
+
+keys_app = typer.Typer(help="Make a party's key, and show its public half.")
+
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+
+
+@keys_app.command("new")
+def _new(
+    name: Annotated[str, typer.Argument(help="The party's name, which the files are named by.")],
+    directory: Annotated[Path, typer.Option(help="Where to write the two files.")] = Path(),
+    as_json: JsonOption = False,
+) -> None:
+    """Make a key: NAME.key, which stays with the party, and NAME.pub, which the roster needs."""
+
+    def body() -> dict[str, Any]:
+        if Path(name).name != name:
+            raise KeyFileError(f"{name!r} is no name of a file.", advice="Name the place with --directory.")
+        pair = new_keypair()
+        secret, public = (directory / f"{name}{suffix}" for suffix in (_SECRET_SUFFIX, _PUBLIC_SUFFIX))
+        write_secret(secret, pair)
+        try:
+            write_public(public, pair.public)
+        except KeyFileError:
+            secret.unlink()  # nobody knows this key yet
+            raise
+        return {"secret_file": str(secret), "public_file": str(public), **_described(pair.public)}
+
+    def show(made: Mapping[str, Any]) -> None:
+        sys.stdout.write(f"secret key   {made['secret_file']} (keep it to yourself)\n")
+        sys.stdout.write(f"public key   {made['public']} (in {made['public_file']})\n")
+        sys.stdout.write(f"fingerprint  {made['fingerprint']}\n")
+
+    run_verb(body, as_json=as_json, show=show)
+
+
+@keys_app.command("show")
+def _show(
+    file: Annotated[Path, typer.Argument(help="A secret or a public key file.")], as_json: JsonOption = False
+) -> None:
+    """Show a file's public key, for a roster, and its fingerprint, to compare by telephone."""
+
+    def body() -> dict[str, Any]:
+        return {"file": str(file), **_described(_public_key(file))}
+
+    def show(found: Mapping[str, Any]) -> None:
+        sys.stdout.write(f"public key   {found['public']}\nfingerprint  {found['fingerprint']}\n")
+
+    run_verb(body, as_json=as_json, show=show)
+
+
+def _public_key(file: Path) -> PublicKey:
+    """The public key of either kind of file; the error is that of the kind that the name says."""
+    try:
+        return read_public(file)
+    except KeyFileError:
+        if file.suffix == _PUBLIC_SUFFIX:
+            raise
+        return read_secret(file).public
+
+
+def _described(key: PublicKey) -> dict[str, str]:
+    return {"public": key.text, "fingerprint": fingerprint(key)}
