@@ -31,7 +31,8 @@ def validated(model: type[ModelT], values: Mapping[str, Any], *, where: str) -> 
         return model.model_validate(dict(values))
     except ValidationError as error:
         faults = "; ".join(
-            f"{'.'.join(str(part) for part in fault['loc']) or 'the file'}: {fault['msg']}"
+            f"{'.'.join(str(part) for part in fault['loc']) or 'the file'}: "
+            f"{fault['msg'].removeprefix('Value error, ')}"
             for fault in error.errors(include_url=False, include_input=False, include_context=False)
         )
         raise ConfigError(f"{where}: {faults}.", advice="Correct these keys and start again.") from None

@@ -29,7 +29,8 @@ __all__ = [
 PartyName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")]
 Seconds = Annotated[float, Field(gt=0, le=30 * 86400, allow_inf_nan=False)]
 Real = Annotated[float, Field(allow_inf_nan=False)]
-PublicKeyText = Annotated[str, StringConstraints(pattern=r"^[\x21-\x7e]{40}$")]
+PublicKeyText = Annotated[str, StringConstraints(pattern=r"^([\x21-\x7e]{40})?$")]
+"""A public CURVE key in Z85, or nothing."""
 
 
 class Section(BaseModel):
@@ -137,9 +138,9 @@ class NetworkSection(Section):
 class RosterSection(Section):
     """``[roster]``: who takes part, and by which public CURVE key; empty keys in insecure sessions."""
 
-    curator: PublicKeyText | Literal[""] = ""
-    consumer: PublicKeyText | Literal[""] = ""
-    owners: dict[PartyName, PublicKeyText | Literal[""]]
+    curator: PublicKeyText = ""
+    consumer: PublicKeyText = ""
+    owners: dict[PartyName, PublicKeyText]
 
     @model_validator(mode="after")
     def _names_are_distinct(self) -> RosterSection:

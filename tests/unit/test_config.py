@@ -1,0 +1,307 @@
+"""Configuration files: what is wrong is named by file and key, and the digest covers the meaning alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from protocol import limits
+from protocol.config import ConsumerFile, CuratorFile, OwnerFile, SessionFile
+from protocol.config.loading import load_toml, load_toml_text, validated
+from protocol.errors import ConfigError, ExitCode
+from tests.unit.session_files import load, text
+
+KEYS = [chr(ord("a") + place) * 40 for place in range(8)]
+"""Text of the form of public CURVE keys."""
+SECURE: dict[str, Any] = {
+    "network.insecure": False,
+    "roster.curator": KEYS[0],
+    "roster.consumer": KEYS[1],
+    "roster.owners": {"alpha": KEYS[2], "beta": KEYS[3], "gamma": KEYS[4]},
+}
+
+
+def refusal(changes: dict[str, Any]) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load(changes)
+    assert caught.value.exit_code is ExitCode.USAGE
+    assert caught.value.what.startswith("session.toml: ")
+    assert caught.value.advice
+    return str(caught.value)
+
+
+def test_a_session_file_and_its_defaults() -> None:
+    file = load({})
+    assert file.session.points == 100
+    assert (file.features.map, file.features.lower, file.features.upper) == ("paired", 0.0, 1.0)
+    assert file.owners == ("alpha", "beta", "gamma")
+    assert load(SECURE).roster.owners["beta"] == KEYS[3]
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "unknown table": ({"extra.key": 1}, "extra: Extra inputs"),
+    "unknown key": ({"session.pionts": 5}, "session.pionts: Extra inputs"),
+    "unknown timeout": ({"timeouts.rounds": 1.0}, "timeouts.rounds"),
+    "missing key": ({"session.points": None}, "session.points: Field required"),
+    "missing table": ({"features": None}, "features: Field required"),
+    "missing mechanism": ({"target.mechanism": None}, "target.mechanism: Field required"),
+    "missing owners": ({"roster.owners": None}, "roster.owners: Field required"),
+    "text for an integer": ({"session.points": "100"}, "session.points"),
+    "float for an integer": ({"session.points": 100.0}, "session.points"),
+    "boolean for an integer": ({"session.points": True}, "session.points"),
+    "integer for a boolean": ({"session.allow_nonprivate": 1}, "session.allow_nonprivate"),
+    "boolean for a float": ({"features.gamma": True}, "features.gamma"),
+    "text for a float": ({"features.gamma": "0.5"}, "features.gamma"),
+    "number for a text": ({"session.name": 7}, "session.name"),
+    "list for a table": ({"session": [1]}, "session: "),
+    "no points": ({"session.points": 0}, "session.points"),
+    "too many points": ({"session.points": limits.MAX_POINTS + 1}, "session.points"),
+    "a name with spaces": ({"session.name": "a b"}, "session.name"),
+    "delta of 1": ({"session.delta": 1.0}, "session.delta"),
+    "delta of NaN": ({"session.delta": float("nan")}, "session.delta"),
+    "gamma of 0": ({"features.gamma": 0.0}, "features.gamma"),
+    "infinite gamma": ({"features.gamma": float("inf")}, "features.gamma"),
+    "negative seed": ({"features.seed": -1}, "features.seed"),
+    "seed over 63 bits": ({"features.seed": 2**63}, "features.seed"),
+    "dimension too small": ({"features.dimension": limits.MIN_DIMENSION - 1}, "features.dimension"),
+    "dimension too large": ({"features.dimension": limits.MAX_DIMENSION + 1}, "features.dimension"),
+    "too few lower bounds": (
+        {"features.lower": [0.0, 0.0]},
+        "features: lower has 2 values for 3",
+    ),
+    "too many upper bounds": (
+        {"features.upper": [1.0] * 4},
+        "features: upper has 4 values for 3",
+    ),
+    "a bound of NaN": ({"features.lower": [0.0, float("nan"), 0.0]}, "features.lower"),
+    "a bound of text": ({"features.upper": "1"}, "features.upper"),
+    "unknown noise": ({"noise.source": "dice"}, "noise.source"),
+    "no time": ({"timeouts.round": 0.0}, "timeouts.round"),
+    "endless time": ({"timeouts.round": float("inf")}, "timeouts.round"),
+    "not an address": ({"network.address": "localhost"}, "network.address"),
+    "an address without port": ({"network.address": "tcp://localhost"}, "network.address"),
+    "no owners": ({"roster.owners": {}}, "roster: a session has 1 to"),
+    "an owner named curator": ({"roster.owners": {"curator": ""}}, "roster: an owner cannot"),
+    "an owner named consumer": ({"roster.owners": {"consumer": ""}}, "roster: an owner cannot"),
+    "an owner's name in capitals": ({"roster.owners": {"Alpha": ""}}, "roster.owners.Alpha"),
+    "a key too short": ({**SECURE, "roster.owners.beta": KEYS[3][1:]}, "roster.owners.beta"),
+    "a key twice": ({**SECURE, "roster.owners.beta": KEYS[2]}, "roster: two parties"),
+    "an owner's key is the curator's": (
+        {**SECURE, "roster.curator": KEYS[2]},
+        "roster: two parties",
+    ),
+    "secure without an owner's key": ({**SECURE, "roster.owners.beta": ""}, "no public key for beta"),
+    "secure without curator's key": ({**SECURE, "roster.curator": ""}, "no public key for curator"),
+    "secure without any key": ({"network.insecure": False}, "alpha, beta, consumer, curator, gamma"),
+    "min_owners over the owners": ({"session.min_owners": 4}, "session.min_owners is more than the roster's"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_session_file_is_refused_by_key(name: str) -> None:
+    changes, expected = BAD[name]
+    assert expected in refusal(changes)
+
+
+def test_all_faults_are_named_at_once() -> None:
+    found = refusal({"session.points": "100", "features.gamma": None, "noise.colour": "pink"})
+    assert all(key in found for key in ("session.points", "features.gamma", "noise.colour"))
+
+
+def test_a_bad_key_is_one_fault_and_is_not_shown() -> None:
+    found = refusal({**SECURE, "roster.owners.beta": "#" * 39})
+    assert found.count("roster.owners.beta") == 1
+    assert "#" not in found
+
+
+@pytest.mark.parametrize(
+    ("broken", "expected"),
+    [
+        ("points = \n", "line 1"),
+        ('[roster.owners]\nalpha = ""\nbeta = ""\nalpha = ""\n', "line 4"),
+        ("[session]\n[session]\n", "line 2"),
+        ("a = " + "9" * 5000, "not TOML"),
+        ("a = " + "[" * 3000, "not TOML"),
+        ("\x00", "not TOML"),
+    ],
+    ids=["no-value", "owner-twice", "table-twice", "huge-integer", "deep", "null"],
+)
+def test_what_is_not_toml_is_refused_with_its_place(broken: str, expected: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_toml_text(SessionFile, broken, where="session.toml")
+    assert caught.value.what.startswith("session.toml: not TOML: ")
+    assert expected in caught.value.what
+    assert caught.value.exit_code is ExitCode.USAGE
+
+
+def test_a_file_is_read_from_disk(tmp_path: Path) -> None:
+    path = tmp_path / "session.toml"
+    path.write_text(text({"session.nonce": "φ"}), encoding="utf-8")
+    assert load_toml(SessionFile, path).session.nonce == "φ"
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    latin = tmp_path / "latin.toml"
+    latin.write_bytes(b'name = "caf\xe9"')
+    for path, expected in (
+        (tmp_path / "absent.toml", "no such file"),
+        (tmp_path, "cannot be read: Is a directory"),
+        (latin, "cannot be read: not UTF-8"),
+        (tmp_path / "latin.toml" / "below", "cannot be read: Not a directory"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            load_toml(SessionFile, path)
+        assert str(path) in caught.value.what
+        assert expected in caught.value.what
+        assert caught.value.exit_code is ExitCode.USAGE
+
+
+def test_a_file_without_permission_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(self: Path, **keywords: Any) -> str:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_text", denied)  # whoever is root may read every file
+    with pytest.raises(ConfigError, match=r"session\.toml: cannot be read: Permission denied"):
+        load_toml(SessionFile, tmp_path / "session.toml")
+
+
+# -- the private files ----------------------------------------------------------------------------------
+
+OWNER = {"name": "alpha", "data": "points.npz", "state": "state", "key": "alpha.key"}
+CONSUMER = {"validation": "v.csv", "seed_set": "s.csv", "state": "state"}
+
+
+def test_private_files_name_paths() -> None:
+    owner = validated(OwnerFile, OWNER, where="owner.toml")
+    assert (owner.data, owner.key, owner.durability) == (Path("points.npz"), Path("alpha.key"), "fsync")
+    assert validated(ConsumerFile, CONSUMER, where="consumer.toml").test is None
+    assert validated(CuratorFile, {"state": "state"}, where="curator.toml").listen is None
+
+
+@pytest.mark.parametrize(
+    ("model", "values", "expected"),
+    [
+        (OwnerFile, {**OWNER, "dat": "x"}, "dat: Extra"),
+        (OwnerFile, {"name": "alpha", "state": "s"}, "data: Field required"),
+        (OwnerFile, {**OWNER, "data": 5}, "data: "),
+        (OwnerFile, {**OWNER, "memory_limit": 1}, "memory_limit: "),
+        (OwnerFile, {**OWNER, "columns": {"features": "a"}}, "columns.features: "),
+        (OwnerFile, {**OWNER, "columns": {"feature": ["a"]}}, "columns.feature: Extra"),
+        (ConsumerFile, {**CONSUMER, "seed": -1}, "seed: "),
+        (ConsumerFile, {**CONSUMER, "seed_set": None}, "seed_set: "),
+        (CuratorFile, {"state": "s", "durability": "none"}, "durability: "),
+        (CuratorFile, {}, "state: Field required"),
+    ],
+)
+def test_a_bad_private_file_is_refused_by_key(
+    model: type[BaseModel], values: dict[str, Any], expected: str
+) -> None:
+    with pytest.raises(ConfigError, match=r"^party\.toml: ") as caught:
+        validated(model, values, where="party.toml")
+    assert expected in caught.value.what
+
+
+# -- the digest -----------------------------------------------------------------------------------------
+
+OTHERS: dict[str, Any] = {
+    "session.name": "other",
+    "session.points": 101,
+    "session.min_owners": 2,
+    "session.delta": 1e-6,
+    "session.allow_nonprivate": False,
+    "session.nonce": "again",
+    "features.map": "cosine",
+    "features.dimension": 10,
+    "features.gamma": 0.25,
+    "features.seed": 8,
+    "features.columns": 4,
+    "features.lower": -1.0,
+    "features.upper": [1.0, 1.0, 1.0],
+    "target.mechanism": "gaussian",
+    "summary.mechanism": "gaussian",
+    "acquisition.rule": "published",
+    "noise.seed": 1,
+}
+"""Another valid value for everything that the digest covers."""
+
+OUTSIDE = ("network.", "timeouts.", "roster.curator", "roster.consumer")
+ONE_VALUE = {"noise.source"}
+"""Fields that allow a single value."""
+
+
+def leaves(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """Dotted paths of all fields that are no tables of known keys."""
+    for name, field in model.model_fields.items():
+        inner = field.annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            yield from leaves(inner, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"
+
+
+def test_every_field_is_known_to_be_inside_or_outside_of_the_digest() -> None:
+    covered = {path for path in leaves(SessionFile) if not path.startswith(OUTSIDE)}
+    assert covered == set(OTHERS) | ONE_VALUE | {"roster.owners"}
+
+
+@pytest.mark.parametrize("path", OTHERS)
+def test_the_digest_changes_with_every_field_of_meaning(path: str) -> None:
+    assert load({path: OTHERS[path]}).digest() != load({}).digest()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"target.sigma": 1.0},
+        {"summary.steps": 3},
+        {"acquisition.tau": 2},
+        {"roster.owners.delta": ""},
+        {"roster.owners": {"alpha": "", "beta": ""}},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_the_digest_changes_with_parameters_and_owners(changes: dict[str, Any]) -> None:
+    assert load(changes).digest() != load({}).digest()
+
+
+@given(st.sets(st.sampled_from(sorted(OTHERS))), st.sets(st.sampled_from(sorted(OTHERS))))
+def test_two_digests_are_equal_only_for_the_same_meaning(one: set[str], other: set[str]) -> None:
+    # Bounds for each of three columns do not go with four columns.
+    one, other = (
+        paths - {"features.upper"} if "features.columns" in paths else paths for paths in (one, other)
+    )
+    digests = [load({path: OTHERS[path] for path in paths}).digest() for paths in (one, other)]
+    assert (digests[0] == digests[1]) == (one == other)
+    assert {len(digest) for digest in digests} == {32}
+
+
+@given(st.permutations(["alpha", "beta", "gamma", "zeta", "a.b_c-9"]))
+def test_the_digest_does_not_depend_on_the_order_of_owners(names: list[str]) -> None:
+    file = load({"roster.owners": dict.fromkeys(names, "")})
+    assert list(file.roster.owners) == names
+    assert file.owners == tuple(sorted(names))
+    assert file.digest() == load({"roster.owners": dict.fromkeys(sorted(names), "")}).digest()
+
+
+def test_the_digest_does_not_depend_on_addresses_keys_and_timeouts() -> None:
+    outside = {path for path in leaves(SessionFile) if path.startswith(OUTSIDE)}
+    changes = dict(SECURE) | {"network.address": "tcp://example.org:1"}
+    changes |= {path: 7.5 for path in outside if path.startswith("timeouts.")}
+    assert outside <= set(changes)
+    assert load(changes).digest() == load({}).digest()
+
+
+def test_a_default_that_is_written_out_changes_nothing() -> None:
+    written = {"features.map": "paired", "features.lower": 0, "session.delta": 1e-5, "noise.seed": 0}
+    assert load(written).digest() == load({}).digest()
+
+
+def test_the_digest_of_one_file_is_the_same_everywhere() -> None:
+    """Parties compare digests at Hello: where it changes, releases no longer speak with each other."""
+    assert load({}).digest().hex() == "b8eb0738706083156350bdf065d97b1027d7c4708b99a4d1e9adeaa40152ae50"
