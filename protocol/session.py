@@ -78,11 +78,11 @@ class Session:
 
     def target(self) -> ReleaseMechanism[Any]:
         """The mechanism of the consumer's one release of D_v."""
-        return self._mechanism(self.file.target, 1)
+        return self._mechanism("target", self.file.target, 1)
 
     def summary(self) -> ReleaseMechanism[Any]:
         """The mechanism of the curator's p releases of S."""
-        return self._mechanism(self.file.summary, self.file.session.points)
+        return self._mechanism("summary", self.file.summary, self.file.session.points)
 
     def noise(self, party: str) -> NoiseSource:
         """A party's own source of noise."""
@@ -108,14 +108,17 @@ class Session:
         )
         return owners, consumer
 
-    def _mechanism(self, section: MechanismSection, releases: int) -> ReleaseMechanism[Any]:
-        return release_mechanism(
-            section.mechanism,
-            section.parameters,
-            dimension=self.file.features.dimension,
-            releases=releases,
-            norm_bound=self.feature_map.norm_bound,
-        )
+    def _mechanism(self, table: str, section: MechanismSection, releases: int) -> ReleaseMechanism[Any]:
+        try:
+            return release_mechanism(
+                section.mechanism,
+                section.parameters,
+                dimension=self.file.features.dimension,
+                releases=releases,
+                norm_bound=self.feature_map.norm_bound,
+            )
+        except ConfigError as error:  # both tables may name the same mechanism
+            raise ConfigError(f"[{table}]: {error.what}", advice=error.advice) from None
 
     def _statement(
         self, protects: str, against: str, mechanism: ReleaseMechanism[Any], neighbours: Neighbours

@@ -1,0 +1,230 @@
+"""What a session file means: its parts, what they guarantee, and what needs `allow_nonprivate`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from protocol.acquisition import RULES
+from protocol.errors import ConfigError, ExitCode
+from protocol.features import FEATURE_MAPS
+from protocol.noise import Draw, SimulatedNoise
+from protocol.releases import RELEASES
+from protocol.session import PrivacyStatement, Session, open_session
+from tests.unit.session_files import load
+
+GAUSSIAN = {"mechanism": "gaussian", "sigma": 50.0}
+MWEM = {"mechanism": "mwem", "calibration": "sound", "epsilon": 0.05, "steps": 2, "eta": 0.25}
+PUBLISHED_MWEM = MWEM | {"calibration": "published"}
+EXACT = {"mechanism": "exact"}
+SIMULATED = "the noise is simulated"
+NO_NOISE = "the release exact has no noise"
+
+
+def opened(
+    summary: dict[str, Any] = GAUSSIAN,
+    target: dict[str, Any] = GAUSSIAN,
+    *,
+    rule: str = "ask-all",
+    allow: bool = True,
+    **changes: Any,
+) -> Session:
+    given = {
+        "summary": dict(summary),
+        "target": dict(target),
+        "acquisition.rule": rule,
+        "session.allow_nonprivate": allow,
+    }
+    return open_session(load(given | {name.replace("__", "."): value for name, value in changes.items()}))
+
+
+@pytest.fixture
+def noise_that_protects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise as a secure source would have it: only then do the other reasons stand alone."""
+    monkeypatch.setattr(SimulatedNoise, "protects", True)
+
+
+def refusal(**given: Any) -> str:
+    with pytest.raises(ConfigError) as caught:
+        opened(**given)
+    assert caught.value.exit_code is ExitCode.USAGE
+    assert caught.value.advice
+    return str(caught.value)
+
+
+# -- what protects nobody must be allowed ---------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("noise_that_protects")
+@pytest.mark.parametrize("mechanism", [GAUSSIAN, MWEM, PUBLISHED_MWEM], ids=["gaussian", "mwem", "published"])
+def test_a_session_that_protects_everybody_needs_no_permission(mechanism: dict[str, Any]) -> None:
+    session = opened(mechanism, mechanism, allow=False)
+    assert [statement.why for statement in session.privacy()] == ["", ""]
+
+
+@pytest.mark.usefixtures("noise_that_protects")
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"summary": EXACT}, f"the records of every owner: {NO_NOISE}"),
+        ({"target": EXACT}, f"the consumer's validation set: {NO_NOISE}"),
+        ({"rule": "winner-only"}, "the records of every owner: the rule winner-only tells an owner"),
+        ({"rule": "published"}, "not differentially private at any ε"),
+    ],
+    ids=["exact-summary", "exact-target", "winner-only", "published"],
+)
+def test_what_protects_nobody_needs_permission(given: dict[str, Any], reason: str) -> None:
+    found = refusal(allow=False, **given)
+    assert reason in found
+    assert "session.allow_nonprivate = true" in found
+    opened(allow=True, **given)
+
+
+def test_simulated_noise_needs_permission() -> None:
+    found = refusal(allow=False)
+    assert found.count(SIMULATED) == 2
+    assert {statement.why[: len(SIMULATED)] for statement in opened(allow=True).privacy()} == {SIMULATED}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule_that_tells_owners_of_others_is_gated(rule: str, noise_that_protects: None) -> None:
+    if RULES[rule].private:
+        opened(rule=rule, allow=False)
+    else:
+        assert RULES[rule].learns in refusal(rule=rule, allow=False)
+
+
+# -- privacy statements ---------------------------------------------------------------------------------
+
+
+def owners_and_consumer(session: Session) -> tuple[PrivacyStatement, PrivacyStatement]:
+    owners, consumer = session.privacy()
+    return owners, consumer
+
+
+def test_a_statement_says_who_is_protected_from_whom_and_for_which_neighbours() -> None:
+    owners, consumer = owners_and_consumer(opened())
+    assert owners.as_json() == {
+        "protects": "the records of every owner",
+        "from": "every other owner",
+        "neighbours": "add-remove-one",
+        "epsilon": owners.epsilon,
+        "delta": 1e-5,
+        "claimed_epsilon": None,
+        "noise": "simulated",
+        "why": owners.why,
+    }
+    assert (consumer.protects, consumer.neighbours) == ("the consumer's validation set", "substitute-one")
+    assert consumer.against == "the owners and the curator"
+
+
+def test_a_statement_covers_all_releases_of_the_session() -> None:
+    owners, consumer = owners_and_consumer(opened())
+    assert owners.epsilon is not None
+    assert consumer.epsilon is not None
+    assert owners.epsilon > consumer.epsilon > 0  # p releases of S against one of D_v
+    longer, _ = owners_and_consumer(opened(session__points=400))
+    assert longer.epsilon is not None
+    assert longer.epsilon > owners.epsilon
+
+
+def test_epsilon_is_stated_at_the_delta_of_the_file() -> None:
+    loose, tight = (owners_and_consumer(opened(session__delta=delta))[0] for delta in (1e-3, 1e-9))
+    assert (loose.delta, tight.delta) == (1e-3, 1e-9)
+    assert loose.epsilon is not None
+    assert tight.epsilon is not None
+    assert loose.epsilon < tight.epsilon
+
+
+def test_no_noise_is_no_guarantee_and_called_none() -> None:
+    for statement in opened(EXACT, EXACT).privacy():
+        assert (statement.epsilon, statement.claimed_epsilon) == (None, None)
+        assert (statement.noise, statement.why) == ("none", NO_NOISE)
+
+
+@pytest.mark.parametrize("rule", ["winner-only", "published"])
+def test_a_rule_that_tells_voids_the_owners_guarantee_and_not_the_consumers(rule: str) -> None:
+    owners, consumer = owners_and_consumer(opened(rule=rule))
+    assert owners.epsilon is None
+    assert SIMULATED in owners.why
+    assert RULES[rule].learns in owners.why
+    assert consumer == owners_and_consumer(opened())[1]
+
+
+def test_published_noise_states_the_claimed_and_the_sound_epsilon() -> None:
+    for statement in opened(PUBLISHED_MWEM, PUBLISHED_MWEM).privacy():
+        assert statement.epsilon is not None
+        assert statement.claimed_epsilon is not None
+        assert statement.epsilon > statement.claimed_epsilon
+    assert [statement.claimed_epsilon for statement in opened(MWEM, MWEM).privacy()] == [None, None]
+
+
+# -- parts ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FEATURE_MAPS)
+def test_the_map_is_the_one_of_the_file(name: str) -> None:
+    phi = opened(features__map=name, features__lower=[0.0, -1.0, 0.0]).feature_map
+    assert (phi.name, phi.dimension, phi.columns, phi.gamma) == (name, 8, 3, 0.5)
+    assert phi.digest == opened(features__map=name).feature_map.digest
+    assert phi.digest != opened(features__map=name, features__seed=8).feature_map.digest
+    assert phi.scale(np.zeros((1, 3))).tolist() == [[0.0, 0.5, 0.0]]
+
+
+def test_mechanisms_are_made_anew_for_the_releases_that_they_make() -> None:
+    session = opened(GAUSSIAN, MWEM)
+    assert (session.summary().name, session.summary().releases) == ("gaussian", 100)
+    assert (session.target().name, session.target().releases) == ("mwem", 1)
+    assert session.summary() is not session.summary()
+
+
+def test_parties_draw_noise_of_their_own() -> None:
+    session = opened(noise__seed=3)
+    request = Draw("uniform", 1.0, 4)
+    curator, consumer, again = (
+        session.noise(party).draw(request).tolist() for party in ("curator", "consumer", "curator")
+    )
+    assert curator == again != consumer
+    assert curator != opened(noise__seed=4).noise("curator").draw(request).tolist()
+
+
+def test_frames_name_the_session_by_its_digest() -> None:
+    session = opened()
+    assert session.identifier == session.file.digest()[:16]
+    assert session.identifier != opened(session__nonce="again").identifier
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"features__map": "fourier"}, ["feature map", "'fourier'", "paired"]),
+        ({"features__dimension": 7}, ["dimension 7", "odd"]),
+        ({"features__lower": 1.0}, ["upper is not above lower"]),
+        ({"target": {"mechanism": "noise"}}, ["[target]", "'noise'", "gaussian"]),
+        ({"summary": {"mechanism": "noise"}}, ["[summary]", "'noise'", "gaussian"]),
+        ({"summary": {"mechanism": "gaussian"}}, ["[summary]", "'sigma'", "required"]),
+        ({"target": GAUSSIAN | {"sigma": "1"}}, ["[target]", "'sigma'", "number"]),
+        ({"target": GAUSSIAN | {"sigma": True}}, ["[target]", "'sigma'", "number"]),
+        ({"target": GAUSSIAN | {"sigma": float("inf")}}, ["[target]", "'sigma'", "finite"]),
+        ({"target": EXACT | {"sigma": 1.0}}, ["[target]", "'sigma'", "not permitted"]),
+        ({"rule": "auction"}, ["acquisition.rule", "'auction'", "ask-all"]),
+        ({"acquisition__tau": 3}, ["acquisition.tau", "not permitted", "ask-all"]),
+        ({"rule": "published", "acquisition__tau": 0}, ["acquisition.tau", "greater"]),
+        ({"rule": "published", "acquisition__epsilon": float("nan")}, ["acquisition.epsilon"]),
+    ],
+)
+def test_what_the_parts_do_not_take_is_refused_by_key(changes: dict[str, Any], expected: list[str]) -> None:
+    found = refusal(**changes)
+    assert [part for part in expected if part not in found] == []
+
+
+@pytest.mark.parametrize("table", ["target", "summary", "acquisition"])
+@pytest.mark.parametrize("key", ["parameters", "model_extra", "model_config", "mechanism_", "rule_"])
+def test_no_unknown_key_of_an_open_table_slips_through(table: str, key: str) -> None:
+    assert key in refusal(**{f"{table}__{key}": 1})
+
+
+def test_every_mechanism_is_tried_here() -> None:
+    assert {given["mechanism"] for given in (EXACT, GAUSSIAN, MWEM)} == set(RELEASES)
