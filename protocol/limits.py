@@ -25,7 +25,7 @@ MAX_ARRAY_DIMENSIONS: Final = 2
 """Most axes of an array on the wire."""
 
 MAX_TEXT: Final = 1024
-"""Longest text on the wire, in bytes of UTF-8."""
+"""Longest text on the wire, in characters."""
 
 MAX_ATTRIBUTES: Final = 4096
 """Longest packed label and identifier of a point, in bytes."""
