@@ -66,7 +66,7 @@ from protocol.messages import (
     Welcome,
     unfixed,
 )
-from protocol.scoring import ScoreTable
+from protocol.scoring import Pool
 from protocol.wire import encode_message
 
 __all__ = ["CONSUMER", "CuratorMachine"]
@@ -115,8 +115,7 @@ class CuratorMachine(Machine):
         self.weights: Weights | None = None
         self.ledger = Ledger()
         self._total = np.zeros(session.features.dimension, dtype=np.int64)
-        empty = np.zeros((0, session.features.dimension), dtype=np.int16)
-        self._pool = ScoreTable(empty, norm_bound=feature_map.norm_bound)
+        self._pool = Pool(session.features.dimension, norm_bound=feature_map.norm_bound)
         self._pooled: list[tuple[str, Candidate | None]] = []
         self._unverified: list[Unverified] = []
         self._verifying: tuple[Unverified, ...] = ()
@@ -422,11 +421,11 @@ class CuratorMachine(Machine):
         withheld = np.array([owner not in present for owner in self.owners])
         best = self._pool.best(self._require_weights(), withheld=withheld if withheld.any() else None)
         if best is not None:
-            owner, candidate = self._pooled[best.index]
+            owner, candidate = self._pooled[best.entry]
             if candidate is None:
-                raise LocalProtocolError(f"Entry {best.index} of the pool was taken twice.")
-            self._pool.withdraw(best.index)
-            self._pooled[best.index] = (owner, None)
+                raise LocalProtocolError(f"Entry {best.entry} of the pool was taken twice.")
+            self._pool.withdraw(best.entry)
+            self._pooled[best.entry] = (owner, None)
             self._total += candidate.features
             self.ledger.wins.append(Win(self.round, owner, best.score, candidate))
         self.ledger.absences.extend(

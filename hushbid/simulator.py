@@ -85,7 +85,10 @@ class Simulation:
         consumer, consumer_numerics = consumer_party(
             session, validation=validation, seed_set=seed_set, store=self._store
         )
-        parties = {name: owner_party(session, name, data, scratch=None, memory_limit=IN_MEMORY) for name, data in sorted(owners.items())}
+        parties = {
+            name: owner_party(session, name, data, scratch=None, memory_limit=IN_MEMORY)
+            for name, data in sorted(owners.items())
+        }
         self.curator, self.consumer = curator, consumer
         self.owners = {name: machine for name, (machine, _) in parties.items()}
         self._drivers = {

@@ -9,7 +9,7 @@ from protocol.data import Dataset
 from protocol.grid import Features
 from protocol.machine import Effect, Event
 from protocol.messages import Candidate
-from protocol.scoring import ScoreTable
+from protocol.scoring import Points
 
 __all__ = ["OwnerNumerics"]
 
@@ -25,7 +25,7 @@ class OwnerNumerics:
 
     def __init__(self, dataset: Dataset, features: Features, *, norm_bound: float) -> None:
         self._dataset = dataset
-        self._table = ScoreTable(features, norm_bound=norm_bound)
+        self._table = Points(features, norm_bound=norm_bound)
         blank_point = np.zeros(dataset.features.shape[1], dtype=dataset.features.dtype)
         blank_features = np.zeros(features.shape[1], dtype=np.int16)
         blank_point.flags.writeable = blank_features.flags.writeable = False
@@ -45,11 +45,11 @@ class OwnerNumerics:
         best = self._table.best(effect.weights)
         if best is None:
             return Scored(effect.round, -1, 0, self._blank)
-        point = np.ascontiguousarray(self._dataset.features[best.index])
+        point = np.ascontiguousarray(self._dataset.features[best.entry])
         point.flags.writeable = False
         candidate = Candidate.model_construct(
             point=point,
-            features=self._table.features(best.index),
-            attributes=self._dataset.attributes(best.index),
+            features=self._table.features(best.entry),
+            attributes=self._dataset.attributes(best.entry),
         )
-        return Scored(effect.round, best.index, best.score, candidate)
+        return Scored(effect.round, best.entry, best.score, candidate)

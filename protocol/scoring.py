@@ -4,12 +4,7 @@ The order is: higher score wᵀφ first, then smaller bytes of φ, then smaller 
 among the sorted names), then the older entry. It depends on nothing but the points themselves, as the
 lemma behind the sensitivity of 2 needs.
 
-Two shortcuts keep this fast, and neither decides anything by itself:
-
-* float32 scores of all points find the few within the rounding error of the best; these are compared
-  exactly, on the grid;
-* between two broadcasts whose weights differ by Δw no score moves by more than ‖Δw‖·‖φ‖, so as long as
-  the best of a short list of earlier leaders beats that bound for all others, only the list is scored.
+A screen (`protocol.screening`) finds the few points that can be the best; these are compared exactly.
 """
 
 from __future__ import annotations
@@ -22,182 +17,171 @@ import numpy as np
 import numpy.typing as npt
 
 from protocol.errors import LocalProtocolError
-from protocol.grid import FEATURE_UNIT, SCORE_UNIT, Features, Weights, exact_scores, weights_to_float
+from protocol.grid import Features, Weights, exact_scores
+from protocol.screening import FixedScreen, GrowingScreen, Screened
 
-__all__ = ["Best", "ScoreTable"]
+__all__ = ["Best", "Points", "Pool"]
 
-LEADERS: Final = 192
-"""Length of the list of earlier leaders."""
-_FLOAT32_EPSILON: Final = 2.0**-24
-_GROWTH: Final = 2
+_SMALLEST: Final = 256
+_EXACT_ROWS: Final = 4096
+"""Rows that are compared exactly at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Best:
     """The first entry in the total order."""
 
-    index: int
+    entry: int
+    """Its number: entries are counted from 0 in the order in which they came."""
     score: int
     """wᵀφ in units of 2^-37."""
 
 
-class ScoreTable:
-    """Points by their features, of which entries can be withdrawn but never changed.
+class _Withdrawals:
+    """Which entries are out for good."""
+
+    def __init__(self) -> None:
+        self._entries = np.zeros(_SMALLEST, dtype=np.intp)
+        self._known: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def add(self, entry: int) -> None:
+        if entry in self._known:
+            raise LocalProtocolError(f"Entry {entry} was withdrawn before.")
+        if len(self._known) == len(self._entries):
+            self._entries = np.concatenate([self._entries, np.zeros_like(self._entries)])
+        self._entries[len(self._known)] = entry
+        self._known.add(entry)
+
+    @property
+    def entries(self) -> npt.NDArray[np.intp]:
+        return self._entries[: len(self._known)]
+
+
+class Points:
+    """An owner's points, of which some are withdrawn as they are handed over.
 
     Args:
-        features: int16 of shape (n, d): the first entries, in units of 2^-15; n may be 0.
-        norm_bound: At least the largest ‖φ‖ of any entry (`FeatureMap.norm_bound`).
+        features: int16 of shape (n, d), in units of 2^-15; may be memory-mapped.
+        norm_bound: At least the largest ‖φ‖ (`FeatureMap.norm_bound`).
     """
 
     def __init__(self, features: Features, *, norm_bound: float) -> None:
-        self._size: int = features.shape[0]
-        self._dimension: int = features.shape[1]
-        self._norm_bound = norm_bound
-        self._grid: Features = features
-        self._float: npt.NDArray[np.float32] = features * np.float32(FEATURE_UNIT)
-        self._rank = np.zeros(self._size, dtype=np.int32)
-        self._withdrawn = np.zeros(self._size, dtype=np.bool_)
-        self._leaders: npt.NDArray[np.intp] | None = None
-        self._leader_rows = self._float[:0]
-        self._reference: npt.NDArray[np.float64] = np.zeros(self._dimension)
-        self._rest = -np.inf
+        self._features = features
+        self._screen = FixedScreen(features, norm_bound=norm_bound)
+        self._withdrawn = _Withdrawals()
 
     def __len__(self) -> int:
-        return self._size
+        return len(self._features)
 
-    @property
-    def remaining(self) -> int:
-        """How many entries are not withdrawn."""
-        return int(self._size - np.count_nonzero(self._withdrawn[: self._size]))
-
-    def features(self, index: int) -> Features:
+    def features(self, entry: int) -> Features:
         """φ of an entry, int16 of shape (d,), read-only."""
-        row: Features = self._grid[index]
-        row.flags.writeable = False
-        return row
+        return _read_only(self._features[entry])
+
+    def withdraw(self, entry: int) -> None:
+        """Take an entry out for good; raises `LocalProtocolError` if it was out already."""
+        self._withdrawn.add(entry)
+
+    def best(self, weights: Weights) -> Best | None:
+        """The first entry in the total order that is not withdrawn; None if all are.
+
+        Args:
+            weights: Shape (d,), in units of 2^-22.
+        """
+        if len(self._withdrawn) == len(self._features):
+            return None
+        screened = self._screen.screen(weights)
+        screened.scores[self._withdrawn.entries] = np.iinfo(np.int32).min
+        near = _near_the_top(screened)
+        return _first(near, self._features, weights, lambda entry: (entry,))
+
+
+class Pool:
+    """Points of several owners that come one by one, of which owners' shares can be withheld for a time.
+
+    Args:
+        dimension: d.
+        norm_bound: At least the largest ‖φ‖ (`FeatureMap.norm_bound`).
+    """
+
+    def __init__(self, dimension: int, *, norm_bound: float) -> None:
+        self._features: Features = np.zeros((_SMALLEST, dimension), dtype=np.int16)
+        self._ranks = np.zeros(_SMALLEST, dtype=np.intp)
+        self._count = 0
+        self._screen = GrowingScreen(dimension, norm_bound=norm_bound)
+        self._withdrawn = _Withdrawals()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def features(self, entry: int) -> Features:
+        """φ of an entry, int16 of shape (d,), read-only."""
+        return _read_only(self._features[entry])
 
     def append(self, features: Features, *, rank: int) -> int:
-        """Add an entry; returns its index."""
-        if self._size == len(self._withdrawn):
-            self._grow()
-        index = self._size
-        self._grid[index] = features
-        self._float[index] = features * np.float32(FEATURE_UNIT)
-        self._rank[index] = rank
-        self._withdrawn[index] = False
-        self._size += 1
-        self._leaders = None
-        return index
+        """Add a point of the owner of that rank; returns its number."""
+        if self._count == len(self._ranks):
+            self._features = np.concatenate([self._features, np.zeros_like(self._features)])
+            self._ranks = np.concatenate([self._ranks, np.zeros_like(self._ranks)])
+        self._features[self._count] = features
+        self._ranks[self._count] = rank
+        self._screen.append(features)
+        self._count += 1
+        return self._count - 1
 
-    def withdraw(self, index: int) -> None:
-        """Take an entry out for good.
-
-        Raises:
-            LocalProtocolError: It was out already.
-        """
-        if self._withdrawn[index]:
-            raise LocalProtocolError(f"Entry {index} was withdrawn before.")
-        self._withdrawn[index] = True
+    def withdraw(self, entry: int) -> None:
+        """Take an entry out for good; raises `LocalProtocolError` if it was out already."""
+        self._withdrawn.add(entry)
 
     def best(self, weights: Weights, *, withheld: npt.NDArray[np.bool_] | None = None) -> Best | None:
-        """The first available entry in the total order.
+        """The first available entry in the total order; None if nothing is available.
 
         Args:
             weights: Shape (d,), in units of 2^-22.
             withheld: Per rank, whether its entries are unavailable this time; None: all are available.
-
-        Returns:
-            The entry and its exact score, or None if nothing is available.
         """
-        values = weights_to_float(weights)
-        error = self._screening_error(values)
-        if withheld is None:
-            found = self._best_of_leaders(weights, values, error)
-            if found is not None:
-                return found
-        unavailable = self._withdrawn[: self._size]
+        if len(self._withdrawn) == self._count:
+            return None
+        screened = self._screen.screen(weights)
+        screened.scores[self._withdrawn.entries] = -np.inf
         if withheld is not None:
-            unavailable = unavailable | withheld[self._rank[: self._size]]
-        scores = self._float[: self._size] @ values.astype(np.float32)
-        scores[unavailable] = -np.inf
-        if withheld is None:
-            self._remember_leaders(scores, values, error)
-        return self._decide(None, scores, weights, error)
-
-    def _screening_error(self, values: npt.NDArray[np.float64]) -> float:
-        """Bound of |float32 score - exact score|: rounding of w, and of d products and their sum.
-
-        Features are exact in float32. Standard bound γ_{d+2}·Σ|w_i||φ_i| ≤ γ_{d+2}·‖w‖·‖φ‖.
-        """
-        steps = (self._dimension + 2) * _FLOAT32_EPSILON
-        return 1.01 * steps / (1.0 - steps) * math.sqrt(values @ values) * self._norm_bound
-
-    def _decide(
-        self,
-        rows: npt.NDArray[np.intp] | None,
-        scores: npt.NDArray[np.float32],
-        weights: Weights,
-        error: float,
-    ) -> Best | None:
-        """The exact best among the entries whose float32 scores are given: of `rows`, or of all."""
-        if scores.size == 0:
-            return None
-        top = float(scores.max())
-        if top == -np.inf:
-            return None
-        near = np.flatnonzero(scores >= np.float32(top - 2.5 * error))
-        if rows is not None:
-            near = rows[near]
-        exact = exact_scores(self._grid[near], weights)
-        best = int(exact.max())
-        tied = near[exact == best]
-        if len(tied) > 1:
-            index = int(min(tied, key=lambda row: (self._grid[row].tobytes(), self._rank[row], row)))
-        else:
-            index = int(tied[0])
-        return Best(index, best)
-
-    def _remember_leaders(
-        self, scores: npt.NDArray[np.float32], values: npt.NDArray[np.float64], error: float
-    ) -> None:
-        if scores.size <= 2 * LEADERS:
-            return
-        split = scores.size - LEADERS
-        order = np.argpartition(scores, split - 1)
-        self._leaders = order[split:]
-        self._leader_rows = self._float[self._leaders]
-        self._reference = values
-        self._rest = float(scores[order[split - 1]]) + error
-
-    def _best_of_leaders(
-        self, weights: Weights, values: npt.NDArray[np.float64], error: float
-    ) -> Best | None:
-        """The best, if the list of leaders proves it; None if all entries have to be scored."""
-        if self._leaders is None:
-            return None
-        scores = self._leader_rows @ values.astype(np.float32)
-        scores[self._withdrawn[self._leaders]] = -np.inf
-        found = self._decide(self._leaders, scores, weights, error)
-        if found is None:
-            return None
-        step = values - self._reference
-        # No other entry's exact score is above this. Strictly above it, a tie is excluded too; the factor
-        # covers the rounding of this bound's own few operations.
-        others = self._rest + math.sqrt(step @ step) * self._norm_bound * (1 + 1e-9) + 1e-12
-        if found.score * SCORE_UNIT > others:
-            return found
-        self._leaders = None
-        return None
-
-    def _grow(self) -> None:
-        capacity = max(256, _GROWTH * len(self._withdrawn))
-        self._grid = _extended(self._grid, capacity)
-        self._float = _extended(self._float, capacity)
-        self._rank = _extended(self._rank, capacity)
-        self._withdrawn = _extended(self._withdrawn, capacity)
+            screened.scores[withheld[self._ranks[: self._count]]] = -np.inf
+            if not np.isfinite(screened.scores.max()):
+                return None
+        near = _near_the_top(screened)
+        return _first(near, self._features, weights, lambda entry: (int(self._ranks[entry]), entry))
 
 
-def _extended(array: npt.NDArray[Any], capacity: int) -> npt.NDArray[Any]:
-    grown = np.zeros((capacity, *array.shape[1:]), dtype=array.dtype)
-    grown[: len(array)] = array
-    return grown
+def _near_the_top(screened: Screened) -> npt.NDArray[np.intp]:
+    """The entries whose exact score can be the highest."""
+    scores = screened.scores
+    threshold = float(scores.max()) - 2.0 * screened.error / screened.scale
+    if scores.dtype == np.int32:
+        threshold = max(math.floor(threshold), np.iinfo(np.int32).min)
+    near: npt.NDArray[np.intp] = np.flatnonzero(scores >= threshold)
+    return near
+
+
+def _first(near: npt.NDArray[np.intp], features: Features, weights: Weights, last_resort: Any) -> Best:
+    """The first of the entries `near` in the total order."""
+    score = -(2**63)
+    tied: list[int] = []
+    for start in range(0, len(near), _EXACT_ROWS):
+        entries = near[start : start + _EXACT_ROWS]
+        exact = exact_scores(features[entries], weights)
+        highest = int(exact.max())
+        if highest > score:
+            score, tied = highest, []
+        if highest == score:
+            tied += entries[exact == score].tolist()
+    if len(tied) == 1:
+        return Best(tied[0], score)
+    return Best(min(tied, key=lambda entry: (features[entry].tobytes(), *last_resort(entry))), score)
+
+
+def _read_only(row: Features) -> Features:
+    view: Features = row.view(np.ndarray)
+    view.flags.writeable = False
+    return view

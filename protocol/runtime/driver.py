@@ -69,7 +69,7 @@ class Driver:
         self._outgoing: list[Outgoing] = []
 
     def receive(self, peer: str, data: bytes, now: float) -> None:
-        """Take a frame of a peer: a step, or an offence that is recorded; never an exception for its fault."""
+        """Take a frame of a peer: a step, or an offence that is recorded; its faults raise nothing."""
         sequence = acknowledged = CONTROL_SEQUENCE
         try:
             frame = decode_frame(data)

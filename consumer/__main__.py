@@ -1,0 +1,9 @@
+"""``python -m consumer``."""
+
+from __future__ import annotations
+
+from consumer.cli import command
+from protocol.runtime.command import run_command
+
+if __name__ == "__main__":
+    run_command(command)

@@ -1,0 +1,40 @@
+"""``python -m consumer`` and ``hushbid consumer``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from consumer.process import run_consumer
+from protocol.config.loading import load_toml
+from protocol.config.party import ConsumerFile
+from protocol.config.session import SessionFile
+from protocol.runtime.command import run_verb, set_up_logging
+
+__all__ = ["command"]
+
+
+def command(
+    session: Annotated[Path, typer.Option(help="The session file.", envvar="HUSHBID_SESSION")],
+    config: Annotated[Path, typer.Option(help="The consumer's private file.", envvar="HUSHBID_CONFIG")],
+    validation: Annotated[
+        Path | None, typer.Option(help="D_v, in place of the file's.", envvar="HUSHBID_VALIDATION")
+    ] = None,
+    seed_set: Annotated[
+        Path | None, typer.Option(help="D_init, in place of the file's.", envvar="HUSHBID_SEED_SET")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Take part in a session as its consumer, on this machine."""
+
+    def body() -> dict[str, Any]:
+        session_file = load_toml(SessionFile, session)
+        file = load_toml(ConsumerFile, config)
+        given = {"validation": validation, "seed_set": seed_set}
+        file = file.model_copy(update={name: path for name, path in given.items() if path is not None})
+        set_up_logging("consumer")
+        return run_consumer(session_file, file)
+
+    run_verb(body, as_json=as_json)

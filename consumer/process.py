@@ -1,0 +1,93 @@
+"""The consumer as a process of its own."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from consumer.appraisal import appraise
+from consumer.downstream import MODELS
+from consumer.party import NAME, consumer_party
+from consumer.store import PurchaseFile
+from protocol.config.party import ConsumerFile
+from protocol.config.session import SessionFile
+from protocol.data import DataColumns, Dataset, check_dataset, load_dataset
+from protocol.errors import ConfigError
+from protocol.runtime.connection import Connection
+from protocol.runtime.driver import Driver
+from protocol.runtime.party import ensure_done, one_blas_thread, open_journal, own_keys
+from protocol.session import Session, open_session
+from protocol.wire import Direction
+
+__all__ = ["run_consumer"]
+
+
+def run_consumer(session_file: SessionFile, file: ConsumerFile) -> dict[str, Any]:
+    """Take part in a session as its consumer, until it is over, and appraise what was delivered.
+
+    Returns:
+        The consumer's result: MMD² and accuracy of the delivered points, and where they lie.
+
+    Raises:
+        HushbidError: As `protocol.errors` says.
+    """
+    one_blas_thread()
+    session = open_session(session_file)
+    if file.model not in MODELS:
+        raise ConfigError(
+            f"There is no downstream model named {file.model!r}.", advice=f"There are: {', '.join(MODELS)}."
+        )
+    pair = own_keys(session, file, expected=session_file.roster.consumer, party=NAME)
+    validation = _load(file, file.validation)
+    seed_set = _load(file, file.seed_set)
+    test = _load(file, file.test) if file.test is not None else None
+    if test is not None:
+        _check(session, test)
+    kept = PurchaseFile(file.state / "delivered.npz")
+    machine, numerics = consumer_party(session, validation=validation, seed_set=seed_set, store=kept.store)
+    journal = open_journal(session, role="consumer", party=NAME, state=file.state, durability=file.durability)
+    started = time.monotonic()
+    try:
+        driver = Driver(
+            machine,
+            numerics,
+            journal,
+            session=session.identifier,
+            direction=lambda _peer: Direction.CURATOR_TO_CONSUMER,
+        )
+        finish = Connection(session_file, driver, pair).run()
+    finally:
+        journal.close()
+    ensure_done(finish)
+    seconds = time.monotonic() - started
+    appraisal = appraise(
+        session,
+        machine.purchases,
+        validation=validation,
+        test=test,
+        model=file.model,
+        seed=file.seed,
+    )
+    return {
+        "role": "consumer",
+        "session": session_file.session.name,
+        "m": len(validation),
+        "points_delivered": len(machine.purchases),
+        "disputed": len(machine.disputed),
+        "mmd2": appraisal.mmd2,
+        "accuracy": appraisal.accuracy,
+        "wall_seconds": seconds,
+        "data": str(kept.path),
+        "transcript": str(file.state / f"{NAME}.transcript"),
+    }
+
+
+def _load(file: ConsumerFile, path: Path) -> Dataset:
+    features = tuple(file.columns.features) if file.columns.features is not None else None
+    return load_dataset(path, DataColumns(features, file.columns.label, file.columns.identifier))
+
+
+def _check(session: Session, dataset: Dataset) -> None:
+    features = session.file.features
+    check_dataset(dataset, columns=features.columns, lower=features.lower, upper=features.upper)

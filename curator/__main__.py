@@ -1,0 +1,9 @@
+"""``python -m curator``."""
+
+from __future__ import annotations
+
+from curator.cli import command
+from protocol.runtime.command import run_command
+
+if __name__ == "__main__":
+    run_command(command)

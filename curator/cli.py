@@ -1,0 +1,38 @@
+"""``python -m curator`` and ``hushbid curator``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from curator.process import run_curator
+from protocol.config.loading import load_toml
+from protocol.config.party import CuratorFile
+from protocol.config.session import SessionFile
+from protocol.runtime.command import run_verb, set_up_logging
+
+__all__ = ["command"]
+
+
+def command(
+    session: Annotated[Path, typer.Option(help="The session file.", envvar="HUSHBID_SESSION")],
+    config: Annotated[Path, typer.Option(help="The curator's private file.", envvar="HUSHBID_CONFIG")],
+    listen: Annotated[
+        str | None, typer.Option(help="Address to bind, in place of the files'.", envvar="HUSHBID_LISTEN")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    progress_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
+) -> None:
+    """Run a session's rounds as its curator, on this machine."""
+
+    def body() -> dict[str, Any]:
+        session_file = load_toml(SessionFile, session)
+        file = load_toml(CuratorFile, config)
+        if listen is not None:
+            file = file.model_copy(update={"listen": listen})
+        set_up_logging("curator")
+        return run_curator(session_file, file, progress=progress_fd)
+
+    run_verb(body, as_json=as_json)

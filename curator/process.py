@@ -1,0 +1,263 @@
+"""The curator as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections import Counter
+from typing import Any, Final
+
+import zmq
+
+from curator.machine import CONSUMER, CuratorMachine
+from curator.party import curator_party, direction
+from protocol import limits
+from protocol.config.party import CuratorFile
+from protocol.config.session import SessionFile
+from protocol.errors import LocalProtocolError, RemoteProtocolError
+from protocol.machine import Finish, Lost, Returned, Started
+from protocol.messages import CONTROL_SEQUENCE, Hello
+from protocol.participant import CURATOR
+from protocol.runtime.driver import Driver, Outgoing
+from protocol.runtime.party import StopSignals, ensure_done, one_blas_thread, open_journal, own_keys
+from protocol.runtime.router import Arrival, RouterEndpoint
+from protocol.session import open_session
+from protocol.wire import Direction, decode_frame, decode_message
+
+__all__ = ["run_curator"]
+
+logger = logging.getLogger("hushbid")
+
+PROGRESS_SECONDS: Final = 0.1
+"""Between two lines of progress."""
+
+
+def run_curator(
+    session_file: SessionFile, file: CuratorFile, *, progress: int | None = None
+) -> dict[str, Any]:
+    """Run a session's rounds, until it is over.
+
+    Args:
+        session_file: The session.
+        file: The curator's private file.
+        progress: A file descriptor for one JSON line per PROGRESS_SECONDS, or None.
+
+    Returns:
+        The curator's result: what was acquired from whom.
+
+    Raises:
+        HushbidError: As `protocol.errors` says.
+    """
+    one_blas_thread()
+    session = open_session(session_file)
+    pair = own_keys(session, file, expected=session_file.roster.curator, party=CURATOR)
+    machine, numerics = curator_party(session)
+    roster = {key: name for name, key in session_file.roster.owners.items()}
+    roster[session_file.roster.consumer] = CONSUMER
+    address = file.listen or session_file.network.address
+    with RouterEndpoint(address, pair=pair, roster=roster if pair is not None else {}) as endpoint:
+        logger.info("listening at %s", endpoint.address)
+        journal = open_journal(
+            session, role="curator", party=CURATOR, state=file.state, durability=file.durability
+        )
+        try:
+            driver = Driver(machine, numerics, journal, session=session.identifier, direction=direction)
+            hub = _Hub(session_file, machine, driver, endpoint, progress)
+            finish = hub.run()
+        finally:
+            journal.close()
+    ensure_done(finish)
+    return _result(session_file, machine, hub.seconds, str(file.state / f"{CURATOR}.transcript"))
+
+
+class _Hub:
+    """The curator's loop: frames in, steps, frames out, signs of life."""
+
+    def __init__(
+        self,
+        session: SessionFile,
+        machine: CuratorMachine,
+        driver: Driver,
+        endpoint: RouterEndpoint,
+        progress: int | None,
+    ) -> None:
+        self._session = session
+        self._machine = machine
+        self._driver = driver
+        self._endpoint = endpoint
+        self._progress = progress
+        self._routes: dict[str, bytes] = {}
+        """The connection of each peer's newest accepted hello."""
+        self._latest: dict[str, bytes] = {}
+        """The connection of each peer's newest hello, accepted or not."""
+        self._names: dict[bytes, str] = {}
+        """Who said hello on which connection: insecure sessions only."""
+        self._heard: dict[str, float] = {}
+        self._lost: set[str] = set()
+        self._stale: Counter[str] = Counter()
+        self._beaten = self._shown = time.monotonic()
+        self._first_round: float | None = None
+        self._last_round = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """From the first broadcast to the end of the last round."""
+        return self._last_round - self._first_round if self._first_round is not None else 0.0
+
+    def run(self) -> Finish:
+        """Run until the machine is done."""
+        driver = self._driver
+        with StopSignals() as stop:
+            driver.feed(Started(), time.monotonic())
+            while driver.finished is None:
+                self._turn()
+                stop.raise_if_received()
+            self._send_out(time.monotonic())
+        if driver.finished is None:
+            raise LocalProtocolError("The loop ended before the machine did.")
+        return driver.finished
+
+    def _turn(self) -> None:
+        arrivals = self._endpoint.receive(limits.MAX_EVENTS_PER_DRAIN)
+        if not arrivals:
+            self._wait()
+            arrivals = self._endpoint.receive(limits.MAX_EVENTS_PER_DRAIN)
+        now = time.monotonic()
+        for arrival in arrivals:
+            self._take(arrival, now)
+        self._driver.fire_due(now)
+        self._send_out(now)
+        self._note_progress(now)
+        if now - self._beaten >= self._session.timeouts.beat:
+            self._beaten = now
+            self._check_silence(now)
+            beat = self._driver.beat()
+            for route in self._routes.values():
+                self._endpoint.send(route, beat)
+
+    def _wait(self) -> None:
+        due = self._beaten + self._session.timeouts.beat
+        if self._driver.next_due is not None:
+            due = min(due, self._driver.next_due)
+        milliseconds = max(0, round((due - time.monotonic()) * 1000) + 1)
+        self._endpoint.socket.poll(milliseconds, zmq.POLLIN)
+
+    def _take(self, arrival: Arrival, now: float) -> None:
+        peer = arrival.peer if arrival.peer is not None else self._name_of(arrival)
+        if peer is None:
+            self._stale["unnamed"] += 1
+            return
+        if self._routes.get(peer) != arrival.route:
+            if not _may_be_hello(arrival.frame):
+                # Its connection was replaced, or never said hello. What it has to say, it will say again.
+                self._stale["connection"] += 1
+                return
+            self._latest[peer] = arrival.route
+        else:
+            self._heard[peer] = now
+            if peer in self._lost:
+                self._lost.discard(peer)
+                logger.info("%s is back", peer)
+                self._driver.feed(Returned(peer), now)
+        self._driver.receive(peer, arrival.frame, now)
+
+    def _name_of(self, arrival: Arrival) -> str | None:
+        """Who speaks, in an insecure session: whom its hello names, if the roster does."""
+        known = self._names.get(arrival.route)
+        if known is not None:
+            return known
+        try:
+            hello = decode_message(Direction.GREETING, decode_frame(arrival.frame).body)
+        except RemoteProtocolError:
+            return None
+        if not isinstance(hello, Hello) or hello.name not in (*self._session.roster.owners, CONSUMER):
+            return None
+        self._names[arrival.route] = hello.name
+        return hello.name
+
+    def _send_out(self, now: float) -> None:
+        for frame in self._driver.release():
+            if not self._send(frame, now):
+                self._lose(frame.peer, now)
+
+    def _send(self, frame: Outgoing, now: float) -> bool:
+        if frame.sequence == CONTROL_SEQUENCE and frame.kind in ("welcome", "refused"):
+            route = self._latest.get(frame.peer, self._routes.get(frame.peer))
+            if frame.kind == "welcome" and route is not None:
+                self._routes[frame.peer] = route
+                self._heard[frame.peer] = now
+                self._lost.discard(frame.peer)
+                logger.info("%s is here", frame.peer)
+            elif frame.kind == "refused":
+                logger.warning("%s was refused", frame.peer)
+                if route is not None:
+                    self._endpoint.send(route, frame.data)
+                return True
+        else:
+            route = self._routes.get(frame.peer)
+        return route is not None and self._endpoint.send(route, frame.data)
+
+    def _lose(self, peer: str, now: float) -> None:
+        """A peer is gone: it has to say hello again on a new connection, or speak again on this one."""
+        if peer in self._lost or self._driver.finished is not None:
+            return
+        self._lost.add(peer)
+        self._routes.pop(peer, None)
+        logger.warning("%s is gone", peer)
+        self._driver.feed(Lost(peer), now)
+
+    def _check_silence(self, now: float) -> None:
+        for peer in list(self._routes):
+            if peer not in self._lost and now - self._heard[peer] > self._session.timeouts.silence:
+                self._lost.add(peer)
+                logger.warning("%s is silent", peer)
+                self._driver.feed(Lost(peer), now)
+        self._send_out(now)
+
+    def _note_progress(self, now: float) -> None:
+        machine = self._machine
+        if machine.round == 0:
+            return
+        if self._first_round is None:
+            self._first_round = now
+        if machine.phase not in ("delivering", "closing", "done") or not self._last_round:
+            self._last_round = now
+        if self._progress is None or (now - self._shown < PROGRESS_SECONDS and machine.phase != "done"):
+            return
+        self._shown = now
+        line = {"round": machine.round, "points": len(machine.ledger.wins), "phase": machine.phase}
+        try:
+            os.write(self._progress, json.dumps(line).encode() + b"\n")
+        except OSError:
+            # Nobody watches any more; the session goes on.
+            self._progress = None
+
+
+def _may_be_hello(frame: bytes) -> bool:
+    """Whether a frame is unnumbered, as hellos are; frames that cannot be read are told so by the driver."""
+    try:
+        return decode_frame(frame).sequence == CONTROL_SEQUENCE
+    except RemoteProtocolError:
+        return True
+
+
+def _result(session: SessionFile, machine: CuratorMachine, seconds: float, transcript: str) -> dict[str, Any]:
+    ledger = machine.ledger
+    absences = Counter(absence.owner for absence in ledger.absences)
+    return {
+        "role": "curator",
+        "session": session.session.name,
+        "rounds": machine.round,
+        "wall_seconds": seconds,
+        "rounds_per_second": machine.round / seconds if seconds > 0 else None,
+        "points_accessed": ledger.points_accessed,
+        "points_delivered": len(ledger.wins),
+        "settlement": dict(machine.settlement()),
+        "absences": {owner: absences[owner] for owner in machine.owners if absences[owner]},
+        "faults": [
+            {"owner": fault.owner, "round": fault.round, "what": fault.what} for fault in ledger.faults
+        ],
+        "transcript": transcript,
+    }

@@ -1,0 +1,149 @@
+"""The loop of a party that connects to the curator: owners and the consumer."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Final
+
+import zmq
+
+from protocol import limits
+from protocol.config.session import SessionFile
+from protocol.errors import ConnectionFailed, LocalProtocolError
+from protocol.machine import Connected, Finish, Lost, Returned, Started
+from protocol.participant import CURATOR
+from protocol.runtime.dealer import DealerEndpoint, Happening
+from protocol.runtime.driver import Driver
+from protocol.runtime.keys import KeyPair, parse_public
+from protocol.runtime.party import StopSignals
+
+__all__ = ["Connection"]
+
+logger = logging.getLogger("hushbid")
+
+MAX_FAILED_HANDSHAKES: Final = 5
+"""Failed handshakes in a row after which a wrong key on either side is taken for certain."""
+
+
+class Connection:
+    """Runs a driver against the curator until its machine is done.
+
+    Args:
+        session: The session file: address and limits.
+        driver: The party's driver.
+        pair: Its keys; None in insecure sessions.
+    """
+
+    def __init__(self, session: SessionFile, driver: Driver, pair: KeyPair | None) -> None:
+        self._session = session
+        self._driver = driver
+        self._pair = pair
+        self._server_key = parse_public(session.roster.curator) if pair is not None else None
+        self._endpoint = self._connect()
+        self._connected = False
+        self._lost = False
+        self._heard = time.monotonic()
+        self._beaten = self._heard
+        self._failed_handshakes = 0
+
+    def run(self) -> Finish:
+        """Run until the machine is done.
+
+        Returns:
+            How it ended.
+
+        Raises:
+            ConnectionFailed: The curator does not know our key, or has another one than the roster says.
+            HushbidError: The process was told to stop.
+        """
+        driver = self._driver
+        try:
+            with StopSignals() as stop:
+                driver.feed(Started(), time.monotonic())
+                while driver.finished is None:
+                    self._turn()
+                    stop.raise_if_received()
+                self._send_out()
+        finally:
+            self._endpoint.close()
+        if driver.finished is None:
+            raise LocalProtocolError("The loop ended before the machine did.")
+        return driver.finished
+
+    def _turn(self) -> None:
+        frames = self._endpoint.receive(limits.MAX_EVENTS_PER_DRAIN)
+        if not frames:
+            self._wait()
+            frames = self._endpoint.receive(limits.MAX_EVENTS_PER_DRAIN)
+        now = time.monotonic()
+        for happening in self._endpoint.happenings():
+            self._follow(happening, now)
+        for frame in frames:
+            self._heard = now
+            if self._lost:
+                self._lost = False
+                self._driver.feed(Returned(CURATOR), now)
+            self._driver.receive(CURATOR, frame, now)
+        self._driver.fire_due(now)
+        self._check_silence(now)
+        self._send_out()
+        if self._connected and now - self._beaten >= self._session.timeouts.beat:
+            self._beaten = now
+            self._endpoint.send(self._driver.beat())
+
+    def _wait(self) -> None:
+        """Wait for a frame, a change of the connection, or the next time that something is due."""
+        due = self._beaten + self._session.timeouts.beat
+        if self._driver.next_due is not None:
+            due = min(due, self._driver.next_due)
+        milliseconds = max(0, round((due - time.monotonic()) * 1000) + 1)
+        poller = zmq.Poller()
+        poller.register(self._endpoint.socket, zmq.POLLIN)
+        poller.register(self._endpoint.monitor, zmq.POLLIN)
+        poller.poll(min(milliseconds, round(self._session.timeouts.beat * 1000) + 1))
+
+    def _follow(self, happening: Happening, now: float) -> None:
+        if happening is Happening.CONNECTED:
+            self._connected = True
+            self._failed_handshakes = 0
+            self._heard = now
+            self._driver.feed(Connected(), now)
+        elif happening is Happening.DISCONNECTED:
+            self._connected = False
+            self._lose(now)
+        elif happening is Happening.AUTHENTICATION_FAILED:
+            raise ConnectionFailed(
+                f"The curator at {self._session.network.address} does not know our key.",
+                advice="Compare the public key with the session's roster, on both sides.",
+            )
+        else:
+            self._failed_handshakes += 1
+            if self._failed_handshakes >= MAX_FAILED_HANDSHAKES:
+                raise ConnectionFailed(
+                    f"The handshake with {self._session.network.address} failed "
+                    f"{self._failed_handshakes} times.",
+                    advice="Compare the curator's public key with the roster, and check what listens there.",
+                )
+
+    def _check_silence(self, now: float) -> None:
+        """A curator that is silent on a standing connection may have lost track of it: connect anew."""
+        if self._connected and now - self._heard > self._session.timeouts.silence:
+            self._lose(now)
+            self._endpoint.close()
+            self._endpoint = self._connect()
+            self._connected = False
+
+    def _lose(self, now: float) -> None:
+        if not self._lost and self._driver.finished is None:
+            self._lost = True
+            logger.warning("the curator is gone; waiting for it")
+            self._driver.feed(Lost(CURATOR), now)
+
+    def _send_out(self) -> None:
+        # What cannot be sent now is held by the link, and sent again after the next welcome.
+        for frame in self._driver.release():
+            self._endpoint.send(frame.data)
+
+    def _connect(self) -> DealerEndpoint:
+        return DealerEndpoint(self._session.network.address, pair=self._pair, server_key=self._server_key)

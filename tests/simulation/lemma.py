@@ -1,0 +1,209 @@
+"""The game behind the lemma of DESIGN §1: fixed releases, one record more, and what S differs by.
+
+A case fixes the broadcast weights, who bids late or is gone when, and in which order bids arrive. It is
+played twice with the real curator machine: with D, and with D' = D + {x}. Then S' is S, or S with at most
+one point put in the place of another.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from protocol.grid import Features, Weights, exact_scores
+from protocol.messages import Ask, Broadcast
+from protocol.scoring import Best, Pool
+from tests.simulation.harness import MAP, CuratorBench, Player, corners, names, session_file, weights_of
+
+__all__ = ["Case", "KeepsAbsentOwnersPool", "TiesByArrival", "difference", "make_case", "play"]
+
+CORNERS = corners()
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is fixed while one record is added."""
+
+    data: Mapping[str, Features]
+    extra: Features
+    """x, shape (4,)."""
+    extra_owner: str
+    weights: tuple[Weights, ...]
+    order: tuple[tuple[str, ...], ...]
+    """Per round, the order in which bids arrive."""
+    late: frozenset[tuple[str, int]]
+    """Owners whose answer to a round's broadcast comes only after the rounds of `delay`."""
+    delay: int
+    gone: frozenset[tuple[str, int]]
+    """Owners that have no connection during a round."""
+
+
+class KeepsAbsentOwnersPool(Pool):
+    """A broken control: points of absent owners stay available."""
+
+    def best(self, weights: Weights, *, withheld: npt.NDArray[np.bool_] | None = None) -> Best | None:
+        return super().best(weights)
+
+
+class TiesByArrival(Pool):
+    """A broken control: of equal scores, the point that came first wins."""
+
+    def __init__(self, features: Features, *, norm_bound: float) -> None:
+        super().__init__(features, norm_bound=norm_bound)
+        self.entries: list[tuple[Features, int]] = []
+        self.out: set[int] = set()
+
+    def append(self, features: Features, *, rank: int) -> int:
+        self.entries.append((features, rank))
+        return super().append(features, rank=rank)
+
+    def withdraw(self, entry: int) -> None:
+        self.out.add(entry)
+        super().withdraw(entry)
+
+    def best(self, weights: Weights, *, withheld: npt.NDArray[np.bool_] | None = None) -> Best | None:
+        found: Best | None = None
+        for entry, (features, rank) in enumerate(self.entries):
+            if entry in self.out or (withheld is not None and withheld[rank]):
+                continue
+            score = int(exact_scores(features[None], weights)[0])
+            if found is None or score > found.score:
+                found = Best(entry, score)
+        return found
+
+
+def make_case(rng: np.random.Generator) -> Case:
+    """A small case, full of ties, absences, returns, exhausted owners, and often with fewer points than p."""
+    owners = names(int(rng.integers(1, 5)))
+    rounds = int(rng.integers(3, 11))
+    palette = CORNERS[rng.choice(len(CORNERS), size=int(rng.integers(2, 17)), replace=False)]
+    fewest, most = (0, 4) if rng.random() < 0.3 else (3, 9)
+    data = {
+        owner: palette[rng.integers(0, len(palette), size=int(rng.integers(fewest, most)))]
+        for owner in owners
+    }
+    # Weights of few values: points of different φ tie, and the best of one round is the worst of another.
+    weights = tuple(weights_of(*(1000 * rng.choice([-1, 0, 0, 1], size=4))) for _ in range(rounds))
+    late, gone = set(), set()
+    for number in range(1, rounds + 1):
+        for owner in owners:
+            fate = rng.random()
+            if fate < 0.15:
+                late.add((owner, number))
+            elif fate < 0.4:
+                gone.add((owner, number))
+    return Case(
+        data=data,
+        extra=CORNERS[int(rng.integers(len(CORNERS)))],
+        extra_owner=owners[int(rng.integers(len(owners)))],
+        weights=weights,
+        order=tuple(tuple(str(name) for name in rng.permutation(owners)) for _ in range(rounds)),
+        late=frozenset(late),
+        delay=int(rng.integers(1, 3)),
+        gone=frozenset(gone),
+    )
+
+
+def play(
+    case: Case, rule: str, *, with_extra: bool, table: type[Pool] = Pool
+) -> tuple[Counter[bytes], CuratorBench]:
+    """Play a case out.
+
+    Returns:
+        How often each φ was chosen, and the curator.
+    """
+    session = session_file(owners=tuple(case.data), points=len(case.weights), rule=rule)
+    bench = CuratorBench(session)
+    if table is not Pool:
+        bench.machine._pool = table(np.zeros((0, 4), dtype=np.int16), norm_bound=MAP.norm_bound)
+    players = {}
+    for owner, features in case.data.items():
+        if with_extra and owner == case.extra_owner:
+            features = np.concatenate([features, case.extra[None]])
+        players[owner] = Player(bench, owner, features)
+    bench.enrol()
+    table_of = _Table(bench, players, case)
+    for number in range(1, len(case.weights) + 1):
+        table_of.play_round(number)
+    assert bench.machine.phase == "delivering"
+    bench.machine.check_total()
+    return Counter(bench.chosen), bench
+
+
+class _Table:
+    """Who answers when."""
+
+    def __init__(self, bench: CuratorBench, players: Mapping[str, Player], case: Case) -> None:
+        self.bench = bench
+        self.players = players
+        self.case = case
+        self.unanswered: dict[str, tuple[Broadcast, int]] = {}
+        """Broadcasts that were not answered yet, and the round in which they will be."""
+        self.connected = dict.fromkeys(players, True)
+
+    def play_round(self, number: int) -> None:
+        case, bench = self.case, self.bench
+        for owner in self.players:
+            gone = (owner, number) in case.gone
+            if gone and self.connected[owner]:
+                bench.lost(owner)
+            elif not gone and not self.connected[owner]:
+                bench.returned(owner)
+            self.connected[owner] = not gone
+        bench.broadcast(case.weights[number - 1])
+        for owner in case.order[number - 1]:
+            self._bid(owner, number)
+        if bench.machine.phase == "bidding":
+            bench.fire("round")
+        if bench.machine.phase == "bidding":
+            # Nobody is present, whatever the data: a pause, which ends when they come back.
+            self._come_back(case.order[number - 1], number)
+        bench.verify_all()
+        while bench.machine.phase == "asking":
+            for owner in case.order[number - 1]:
+                ask = bench.last(owner)
+                if bench.machine.seats[owner].asked and isinstance(ask, Ask):
+                    bench.say(owner, self.players[owner].offer(ask))
+            bench.verify_all()
+
+    def _come_back(self, owners: tuple[str, ...], number: int) -> None:
+        for owner in owners:
+            if self.bench.machine.phase == "bidding":
+                if not self.connected[owner]:
+                    self.connected[owner] = True
+                    self.bench.returned(owner)
+                if owner in self.unanswered:
+                    self.unanswered[owner] = (self.unanswered[owner][0], number)
+                self._bid(owner, number)
+
+    def _bid(self, owner: str, number: int) -> None:
+        if not self.connected[owner]:
+            return
+        if owner not in self.unanswered and not self._take_broadcast(owner, number):
+            return
+        broadcast, due = self.unanswered[owner]
+        if due > number:
+            return
+        del self.unanswered[owner]
+        self.bench.say(owner, self.players[owner].answer(broadcast))
+        if broadcast.round < number and self._take_broadcast(owner, number):
+            # It resumes with the current broadcast; the answer may be late again.
+            self._bid(owner, number)
+
+    def _take_broadcast(self, owner: str, number: int) -> bool:
+        broadcast = self.bench.last(owner)
+        if self.bench.machine.phase != "bidding" or not self.bench.machine.seats[owner].broadcast:
+            return False
+        assert isinstance(broadcast, Broadcast)
+        late = (owner, number) in self.case.late
+        self.unanswered[owner] = (broadcast, number + self.case.delay if late else number)
+        return True
+
+
+def difference(first: Counter[bytes], second: Counter[bytes]) -> int:
+    """How many points have to be put in the place of others, or put in, to make one of the other."""
+    return max(sum((first - second).values()), sum((second - first).values()))
