@@ -52,8 +52,8 @@ class KeepsAbsentOwnersPool(Pool):
 class TiesByArrival(Pool):
     """A broken control: of equal scores, the point that came first wins."""
 
-    def __init__(self, features: Features, *, norm_bound: float) -> None:
-        super().__init__(features, norm_bound=norm_bound)
+    def __init__(self, dimension: int, *, norm_bound: float) -> None:
+        super().__init__(dimension, norm_bound=norm_bound)
         self.entries: list[tuple[Features, int]] = []
         self.out: set[int] = set()
 
@@ -109,7 +109,7 @@ def make_case(rng: np.random.Generator) -> Case:
 
 
 def play(
-    case: Case, rule: str, *, with_extra: bool, table: type[Pool] = Pool
+    case: Case, rule: str, *, with_extra: bool, pool: type[Pool] = Pool
 ) -> tuple[Counter[bytes], CuratorBench]:
     """Play a case out.
 
@@ -118,8 +118,8 @@ def play(
     """
     session = session_file(owners=tuple(case.data), points=len(case.weights), rule=rule)
     bench = CuratorBench(session)
-    if table is not Pool:
-        bench.machine._pool = table(np.zeros((0, 4), dtype=np.int16), norm_bound=MAP.norm_bound)
+    if pool is not Pool:
+        bench.machine._pool = pool(MAP.dimension, norm_bound=MAP.norm_bound)
     players = {}
     for owner, features in case.data.items():
         if with_extra and owner == case.extra_owner:

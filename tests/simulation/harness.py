@@ -1,0 +1,410 @@
+"""A curator's machine with a test in the place of everybody else: network, clock, numerics and peers.
+
+The sessions here have as many raw columns as features, and a raw point *is* its φ (int16). So a test
+chooses φ directly, and recomputing features is `np.stack`. With d = 4 the paired map's circles hold the
+few points of `corners`, all of which the map admits, and whose scores tie all the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from curator.events import ComputeWeights, DrawNoise, HashPoints, NoiseDrawn, PointsHashed, WeightsComputed
+from curator.machine import CONSUMER, CuratorMachine
+from protocol.acquisition import AcquisitionRule, acquisition_rule
+from protocol.config.session import (
+    FeatureSection,
+    MechanismSection,
+    NetworkSection,
+    RosterSection,
+    RuleSection,
+    SessionFile,
+    SessionSection,
+    TimeoutSection,
+)
+from protocol.errors import RemoteProtocolError
+from protocol.features import FeatureMap, feature_map
+from protocol.grid import Features, Weights
+from protocol.machine import (
+    Effect,
+    Event,
+    Finish,
+    Lost,
+    Offended,
+    Received,
+    Returned,
+    Send,
+    SetTimer,
+    Started,
+    TimerFired,
+)
+from protocol.messages import (
+    CONTROL_SEQUENCE,
+    PROTOCOL_VERSION,
+    Ask,
+    Bid,
+    Broadcast,
+    Candidate,
+    Hello,
+    Message,
+    Offer,
+    Refused,
+    Target,
+    Welcome,
+    fixed,
+)
+from protocol.wire import Direction, decode_message
+
+__all__ = [
+    "DIMENSION",
+    "MAP",
+    "CuratorBench",
+    "Player",
+    "candidate_of",
+    "corners",
+    "names",
+    "session_file",
+    "weights_of",
+]
+
+DIMENSION = 4
+RADIUS = 23170
+"""2^15·√(2/4), rounded: the radius of each of the two circles."""
+CONTROL = (Hello, Welcome, Refused)
+
+
+def names(count: int) -> tuple[str, ...]:
+    """Roster names that sort like their numbers."""
+    return tuple(f"owner-{number}" for number in range(count))
+
+
+def session_file(
+    *,
+    owners: Sequence[str],
+    points: int,
+    rule: str = "ask-all",
+    min_owners: int = 1,
+    dimension: int = DIMENSION,
+    columns: int | None = None,
+    timeouts: TimeoutSection | None = None,
+    summary: Mapping[str, Any] | None = None,
+    target: Mapping[str, Any] | None = None,
+    noise_seed: int = 0,
+    **rule_parameters: Any,
+) -> SessionFile:
+    """A session on loopback, without keys."""
+    return SessionFile.model_validate(
+        {
+            "session": SessionSection(
+                name="test", points=points, min_owners=min_owners, allow_nonprivate=True
+            ),
+            "features": FeatureSection(
+                dimension=dimension, gamma=1.0, seed=1, columns=dimension if columns is None else columns
+            ),
+            "target": MechanismSection.model_validate(dict(target or {"mechanism": "exact"})),
+            "summary": MechanismSection.model_validate(dict(summary or {"mechanism": "exact"})),
+            "acquisition": RuleSection.model_validate({"rule": rule, **rule_parameters}),
+            "noise": {"source": "simulated", "seed": noise_seed},
+            "timeouts": timeouts or TimeoutSection(),
+            "network": NetworkSection(address="tcp://127.0.0.1:1", insecure=True),
+            "roster": RosterSection(owners=dict.fromkeys(owners, "")),
+        }
+    )
+
+
+def _map() -> FeatureMap:
+    return feature_map(
+        "paired", seed=1, dimension=DIMENSION, gamma=1.0, lower=0.0, upper=1.0, columns=DIMENSION
+    )
+
+
+MAP = _map()
+"""The feature map of the sessions with d = 4."""
+
+
+def corners() -> Features:
+    """The 16 points of the map's image that lie on the axes: shape (16, 4)."""
+    circle = [(RADIUS, 0), (-RADIUS, 0), (0, RADIUS), (0, -RADIUS)]
+    rows = [(first[0], second[0], first[1], second[1]) for first in circle for second in circle]
+    grid = np.array(rows, dtype=np.int16)
+    assert MAP.admits(grid).all()
+    return grid
+
+
+def weights_of(*values: int) -> Weights:
+    """A read-only broadcast weight."""
+    weights = np.array(values, dtype=np.int32)
+    weights.flags.writeable = False
+    return weights
+
+
+def candidate_of(features: Features, point: Features | None = None) -> Candidate:
+    """A point as it is handed over; by default its φ is itself."""
+    held = np.array(features, dtype=np.int16)
+    held.flags.writeable = False
+    raw = held if point is None else np.array(point, dtype=np.int16)
+    return Candidate.model_construct(point=raw, features=held, attributes=b"")
+
+
+class CuratorBench:
+    """A curator's machine, and all that it talks to.
+
+    Args:
+        session: The session.
+        machine: Another machine than the session's own: a broken control.
+        noisy: Whether the machine asks for noise.
+    """
+
+    def __init__(
+        self,
+        session: SessionFile,
+        *,
+        rule: AcquisitionRule | None = None,
+        machine: type[CuratorMachine] = CuratorMachine,
+    ) -> None:
+        self.session = session
+        self.rule = rule or acquisition_rule(
+            session.acquisition.rule, session.acquisition.parameters, owners=len(session.owners)
+        )
+        self.noisy = bool(self.rule.draws())
+        self.machine = machine(session, feature_map=MAP, rule=self.rule, noisy=self.noisy, noise_name="none")
+        self.digest = session.digest()
+        self.now = 0.0
+        self.sent: dict[str, int] = {}
+        self.had: dict[str, int] = {}
+        self.inbox: dict[str, list[Message]] = {}
+        self.frames: dict[str, list[tuple[int, str, bytes]]] = {}
+        self.timers: dict[str, SetTimer] = {}
+        self.jobs: list[Effect] = []
+        self.finish: Finish | None = None
+        self.coins = np.random.default_rng(0)
+        self._decoded: dict[bytes, Message] = {}
+
+    # -- events -----------------------------------------------------------------------------------
+
+    def step(self, event: Event) -> tuple[Effect, ...]:
+        """One step; its frames go to inboxes, its timers and computations are kept."""
+        self.now += 1e-3
+        effects = self.machine.step(event, self.now)
+        for effect in effects:
+            if type(effect) is Send:
+                self._deliver(effect)
+            elif type(effect) is SetTimer:
+                self.timers[effect.name] = effect
+            elif type(effect) is Finish:
+                self.finish = effect
+            else:
+                self.jobs.append(effect)
+        return effects
+
+    def _deliver(self, frame: Send) -> None:
+        direction = Direction.CURATOR_TO_CONSUMER if frame.peer == CONSUMER else Direction.CURATOR_TO_OWNER
+        message = self._decoded.get(frame.body)
+        if message is None:
+            message = self._decoded[frame.body] = decode_message(direction, frame.body)
+        self.inbox.setdefault(frame.peer, []).append(message)
+        self.frames.setdefault(frame.peer, []).append((frame.sequence, frame.kind, frame.body))
+        self.had[frame.peer] = max(self.had.get(frame.peer, 0), frame.sequence)
+
+    def received(self, peer: str, message: Message, **changes: Any) -> Received:
+        """The frame that a peer would send next."""
+        control = isinstance(message, CONTROL)
+        values: dict[str, Any] = {
+            "peer": peer,
+            "sequence": CONTROL_SEQUENCE if control else self.sent.get(peer, 0) + 1,
+            "acknowledged": CONTROL_SEQUENCE if control else self.had.get(peer, 0),
+            "body": b"",
+            "message": message,
+        }
+        return Received(**(values | changes))
+
+    def say(self, peer: str, message: Message) -> tuple[Effect, ...]:
+        """A peer says something; it counts as said only if the machine takes it."""
+        event = self.received(peer, message)
+        effects = self.step(event)
+        self.sent[peer] = max(self.sent.get(peer, 0), event.sequence)
+        return effects
+
+    def offend(self, peer: str, message: Message) -> RemoteProtocolError:
+        """A peer says something that has to be refused: the refusal, after the driver's follow-up."""
+        event = self.received(peer, message)
+        try:
+            self.step(event)
+        except RemoteProtocolError as error:
+            self.step(
+                Offended(peer, event.sequence, event.acknowledged, error.offence, error.what, error.advice)
+            )
+            return error
+        raise AssertionError(f"{message.kind} was taken")
+
+    def hello(self, peer: str, **changes: Any) -> Hello:
+        """What a peer says first, on every connection."""
+        values: dict[str, Any] = {
+            "versions": (PROTOCOL_VERSION,),
+            "role": "consumer" if peer == CONSUMER else "owner",
+            "name": peer,
+            "session": self.digest,
+            "software": "test",
+            "sent": self.sent.get(peer, 0),
+            "received": self.had.get(peer, 0),
+        }
+        return Hello(**(values | changes))
+
+    def target(self, seed_size: int = 2, **changes: Any) -> Target:
+        """A target; what it says matters little, since tests release the weights."""
+        values: dict[str, Any] = {
+            "embedding": np.zeros(DIMENSION),
+            "size": 3,
+            "seed_total": np.zeros(DIMENSION, dtype=np.int64),
+            "seed_size": seed_size,
+            "noise": "none",
+        }
+        return Target(**(values | changes))
+
+    def enrol(self, peers: Iterable[str] | None = None) -> None:
+        """Start, and let these (or all) say hello; the consumer sends its target first."""
+        self.step(Started())
+        self.say(CONSUMER, self.hello(CONSUMER))
+        self.say(CONSUMER, self.target())
+        for peer in self.session.owners if peers is None else peers:
+            self.say(peer, self.hello(peer))
+
+    def lost(self, peer: str) -> None:
+        self.step(Lost(peer))
+
+    def returned(self, peer: str) -> None:
+        self.step(Returned(peer))
+
+    def fire(self, name: str) -> None:
+        """The timer of that name runs out."""
+        timer = self.timers[name]
+        self.now = max(self.now, timer.due)
+        self.step(TimerFired(name, timer.attempt))
+
+    # -- computations -----------------------------------------------------------------------------
+
+    def job(self, kind: type[Effect]) -> Effect:
+        """Take the oldest computation, which is of that kind."""
+        effect = self.jobs.pop(0)
+        assert type(effect) is kind, f"{effect.KIND} is due, not {kind.KIND}"
+        return effect
+
+    def draw(self) -> None:
+        """Answer a request for noise: the coins of every round, if the rule needs any."""
+        effect = self.job(DrawNoise)
+        assert isinstance(effect, DrawNoise)
+        rounds = tuple(
+            ((), tuple(self.coins.random(draw.size) for draw in self.rule.draws()))
+            for _ in range(effect.first, effect.last + 1)
+        )
+        self.step(NoiseDrawn(effect.first, rounds))
+
+    def broadcast(self, weights: Weights) -> None:
+        """Release a round's weight."""
+        if self.jobs and type(self.jobs[0]) is DrawNoise:
+            self.draw()
+        effect = self.job(ComputeWeights)
+        assert isinstance(effect, ComputeWeights)
+        self.step(WeightsComputed(effect.round, weights))
+
+    def verify(self) -> None:
+        """Recompute the features of the points that were handed over."""
+        effect = self.job(HashPoints)
+        assert isinstance(effect, HashPoints)
+        self.step(PointsHashed(np.stack(effect.points)))
+
+    def verify_all(self) -> None:
+        """Answer all requests to recompute features."""
+        while self.jobs and type(self.jobs[0]) is HashPoints:
+            self.verify()
+
+    # -- what came of it ----------------------------------------------------------------------------
+
+    def last(self, peer: str) -> Message:
+        """The last message to a peer."""
+        return self.inbox[peer][-1]
+
+    @property
+    def chosen(self) -> list[bytes]:
+        """φ of the chosen points, in order."""
+        return [win.candidate.features.tobytes() for win in self.machine.ledger.wins]
+
+    def bid(
+        self,
+        round_number: int,
+        features: npt.NDArray[np.int16],
+        handle: int,
+        weights: Weights,
+        **changes: Any,
+    ) -> Bid:
+        """An honest bid for a point."""
+        values: dict[str, Any] = {
+            "round": round_number,
+            "exhausted": False,
+            "score": fixed(int(features.astype(np.int64) @ weights.astype(np.int64))),
+            "handle": fixed(handle),
+            "candidate": candidate_of(features) if self.rule.candidate_with_bid else None,
+        }
+        return Bid.model_construct(**(values | changes))
+
+    def no_bid(self, round_number: int) -> Bid:
+        """The bid of an owner that has no point left."""
+        blank = candidate_of(np.zeros(DIMENSION, dtype=np.int16))
+        return Bid.model_construct(
+            round=round_number,
+            exhausted=True,
+            score=fixed(0),
+            handle=fixed(0),
+            candidate=blank if self.rule.candidate_with_bid else None,
+        )
+
+
+class Player:
+    """An honest owner, written a second time: plain integers and Python's `min`.
+
+    Args:
+        bench: The curator that it plays with.
+        name: Its roster name.
+        features: Its points' φ, shape (n, 4).
+    """
+
+    def __init__(self, bench: CuratorBench, name: str, features: Features) -> None:
+        self.bench = bench
+        self.name = name
+        self.rows = [tuple(int(value) for value in row) for row in features]
+        self.bytes = [row.tobytes() for row in np.asarray(features, dtype=np.int16)]
+        self.features = features
+        self.left = list(range(len(features)))
+        self.handles: dict[int, int] = {}
+
+    def best(self, weights: Weights) -> int | None:
+        """Its first point in the total order, of those that it still has."""
+        w = [int(value) for value in weights]
+
+        def place(row: int) -> tuple[int, bytes, int]:
+            score = sum(a * b for a, b in zip(self.rows[row], w, strict=True))
+            return -score, self.bytes[row], row
+
+        return min(self.left, key=place, default=None)
+
+    def answer(self, broadcast: Broadcast) -> Bid:
+        """Its bid."""
+        row = self.best(broadcast.weights)
+        if row is None:
+            return self.bench.no_bid(broadcast.round)
+        handle = self.handles.setdefault(row, len(self.handles) + 1)
+        if self.bench.rule.candidate_with_bid:
+            self.left.remove(row)
+        return self.bench.bid(broadcast.round, self.features[row], handle, broadcast.weights)
+
+    def offer(self, ask: Ask) -> Offer:
+        """The point that it is asked for."""
+        row = next(row for row, handle in self.handles.items() if handle == int(ask.handle[0]))
+        self.left.remove(row)
+        return Offer.model_construct(
+            round=ask.round, handle=ask.handle, candidate=candidate_of(self.features[row])
+        )
