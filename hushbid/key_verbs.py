@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
+from pydantic import TypeAdapter, ValidationError
 
-from protocol.errors import KeyFileError
+from protocol.config.session import PartyName
+from protocol.errors import ConfigError, KeyFileError
 from protocol.runtime.command import run_verb
 from protocol.runtime.keys import (
     PublicKey,
@@ -40,8 +42,7 @@ def _new(
     """Make a key: NAME.key, which stays with the party, and NAME.pub, which the roster needs."""
 
     def body() -> dict[str, Any]:
-        if Path(name).name != name:
-            raise KeyFileError(f"{name!r} is no name of a file.", advice="Name the place with --directory.")
+        _check_name(name)
         pair = new_keypair()
         secret, public = (directory / f"{name}{suffix}" for suffix in (_SECRET_SUFFIX, _PUBLIC_SUFFIX))
         write_secret(secret, pair)
@@ -73,6 +74,16 @@ def _show(
         sys.stdout.write(f"public key   {found['public']}\nfingerprint  {found['fingerprint']}\n")
 
     run_verb(body, as_json=as_json, show=show)
+
+
+def _check_name(name: str) -> None:
+    try:
+        TypeAdapter(PartyName).validate_python(name)
+    except ValidationError:
+        raise ConfigError(
+            f"{name!r} is no name that a roster can have.",
+            advice="Use small letters, digits, and after the first of them also _ . - (64 at most).",
+        ) from None
 
 
 def _public_key(file: Path) -> PublicKey:

@@ -1,0 +1,312 @@
+"""`hushbid run` from outside: seven processes that know nothing of each other, and how a run can fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from hushbid.cluster import open_cluster
+from hushbid.simulation import simulate
+from tests.conftest import ROOT
+from tests.unit.test_cluster import DIGITS, DIGITS_OWNERS, files_cluster
+
+PARTIES = ("curator", "consumer", *DIGITS_OWNERS)
+LONG = "session.points=20000"
+"""More rounds than are run while a test looks on."""
+PATIENCE = 60.0
+
+
+@dataclass
+class Seen:
+    """What an onlooker saw of one process."""
+
+    arguments: list[str]
+    environment: dict[str, str]
+    directory: str
+    files: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Watched:
+    """A run that was watched until it ended."""
+
+    code: int
+    out: str
+    err: str
+    seconds: float
+    processes: dict[int, Seen]
+
+    @property
+    def json(self) -> dict[str, Any]:
+        assert len(self.out.splitlines()) == 1, self.out
+        found: dict[str, Any] = json.loads(self.out)
+        return found
+
+
+def start(cluster: Path, directory: Path, *settings: str) -> subprocess.Popen[str]:
+    arguments = [
+        sys.executable,
+        "-m",
+        "hushbid",
+        "run",
+        str(cluster),
+        "--directory",
+        str(directory),
+        "--json",
+    ]
+    for setting in settings:
+        arguments += ["--set", setting]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("HUSHBID_")}
+    return subprocess.Popen(
+        arguments,
+        cwd=ROOT,
+        env=environment | {"OPERATOR_TOKEN": "kept-from-parties"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def look(launcher: psutil.Process, seen: dict[int, Seen]) -> None:
+    """Note what the launcher's children show of themselves now."""
+    for child in launcher.children(recursive=True):
+        try:
+            arguments = child.cmdline()
+            if "-m" not in arguments:
+                continue  # not yet the program that it becomes
+            known = seen.setdefault(child.pid, Seen(arguments, child.environ(), child.cwd()))
+            known.files |= {file.path for file in child.open_files()}
+        except (psutil.NoSuchProcess, psutil.ZombieProcess, psutil.AccessDenied):
+            continue
+
+
+def watch(process: subprocess.Popen[str]) -> Watched:
+    seen: dict[int, Seen] = {}
+    started = time.monotonic()
+    launcher = psutil.Process(process.pid)
+    while process.poll() is None and time.monotonic() - started < PATIENCE:
+        look(launcher, seen)
+        time.sleep(0.05)
+    seconds = time.monotonic() - started
+    out, err = process.communicate(timeout=5)
+    return Watched(process.returncode, out, err, seconds, seen)
+
+
+def party_of(seen: Seen) -> str:
+    return Path(seen.directory).name
+
+
+def survivors(processes: Sequence[int]) -> list[int]:
+    return [pid for pid in processes if psutil.pid_exists(pid)]
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Watched:
+    return watch(start(DIGITS, tmp_path_factory.mktemp("runs"), "session.points=300"))
+
+
+@pytest.fixture(scope="module")
+def simulated() -> dict[str, Any]:
+    return simulate(open_cluster(DIGITS, settings=["session.points=300"])).as_json()
+
+
+# -- a run that succeeds ---------------------------------------------------------------------------------
+
+
+def test_every_party_is_a_process_of_its_own(watched: Watched) -> None:
+    assert watched.code == 0, watched.err
+    assert sorted(party_of(seen) for seen in watched.processes.values()) == sorted(PARTIES)
+    assert set(watched.json["processes"].values()) == set(watched.processes)
+    assert watched.seconds < 60
+
+
+def test_no_process_is_left(watched: Watched) -> None:
+    assert survivors(list(watched.processes)) == []
+
+
+def test_the_session_is_authenticated(watched: Watched) -> None:
+    session = tomllib.loads((Path(watched.json["directory"]) / "parties/curator/session.toml").read_text())
+    assert not session["network"]["insecure"]
+    keys = [
+        session["roster"]["curator"],
+        session["roster"]["consumer"],
+        *session["roster"]["owners"].values(),
+    ]
+    assert len(set(keys)) == 7
+    assert all(len(key) == 40 for key in keys)
+
+
+def test_the_result_is_that_of_the_simulation(watched: Watched, simulated: dict[str, Any]) -> None:
+    own = {"wall_seconds", "rounds_per_second", "transcripts", "data", "directory", "processes"}
+    assert {name: value for name, value in watched.json.items() if name not in own} == {
+        name: value for name, value in simulated.items() if name not in own
+    }
+
+
+def test_an_exact_run_is_as_good_as_greedy_and_better_than_uniform(watched: Watched) -> None:
+    assert watched.json["mmd2"] == watched.json["mmd2_greedy"] < watched.json["mmd2_uniform"] / 2
+    assert watched.json["accuracy"] > 0.9
+
+
+def test_the_tables_are_on_stderr_and_the_result_in_the_directory(watched: Watched) -> None:
+    assert "greedy" in watched.err
+    assert json.loads((Path(watched.json["directory"]) / "result.json").read_text()) == watched.json
+
+
+def test_transcripts_and_delivered_points_lie_where_the_result_says(watched: Watched) -> None:
+    assert set(watched.json["transcripts"]) == set(PARTIES)
+    assert all(Path(path).is_file() for path in watched.json["transcripts"].values())
+    with np.load(watched.json["data"]) as delivered:
+        assert len(delivered["features"]) == watched.json["points_delivered"] == 300
+
+
+# -- isolation, seen from outside ------------------------------------------------------------------------
+
+
+def test_arguments_and_environment_name_no_other_party(watched: Watched) -> None:
+    for seen in watched.processes.values():
+        text = " ".join([*seen.arguments, *seen.environment.values()])
+        assert [name for name in DIGITS_OWNERS if name in text] == []
+        assert "kept-from-parties" not in text
+        assert not any(name.startswith("HUSHBID_") for name in seen.environment)
+
+
+def test_no_process_opens_a_file_of_another_party(watched: Watched) -> None:
+    parties = Path(watched.json["directory"]) / "parties"
+    for seen in watched.processes.values():
+        of_parties = {Path(file) for file in seen.files if Path(file).is_relative_to(parties)}
+        assert of_parties, "the onlooker saw nothing of it"
+        assert all(file.is_relative_to(parties / party_of(seen)) for file in of_parties)
+
+
+def test_an_owner_s_transcript_holds_no_point_of_another(watched: Watched) -> None:
+    parties = Path(watched.json["directory"]) / "parties"
+    rows = {
+        name: {row.tobytes() for row in np.load(parties / name / "data.npz")["features"]}
+        for name in DIGITS_OWNERS
+    }
+    transcripts = {name: Path(path).read_bytes() for name, path in watched.json["transcripts"].items()}
+    for name in DIGITS_OWNERS:
+        others = set().union(*(rows[other] for other in DIGITS_OWNERS if other != name)) - rows[name]
+        assert not any(row in transcripts[name] for row in others)
+        # The control: what was handed over is found in this way, with its owner and with the curator.
+        assert any(row in transcripts[name] for row in rows[name])
+        assert any(row in transcripts["curator"] for row in rows[name])
+
+
+# -- runs that fail --------------------------------------------------------------------------------------
+
+
+def damaged(place: Path, name: str, damage: Callable[[Path], None]) -> Path:
+    cluster = files_cluster(place)
+    damage(place / f"{name}.npz")
+    return cluster
+
+
+def with_nan(path: Path) -> None:
+    features = np.full((20, 2), 0.5)
+    features[7, 1] = np.nan
+    np.savez(path, features=features)
+
+
+def garbled(path: Path) -> None:
+    path.write_bytes(b"no archive")
+
+
+BAD_DATA = [
+    pytest.param("north", Path.unlink, "north.npz", id="missing"),
+    pytest.param("south", garbled, "south.npz", id="garbled"),
+    pytest.param("north", with_nan, "row 7, column 1", id="NaN"),
+    pytest.param("validation", Path.unlink, "validation.npz", id="the consumer's"),
+]
+
+
+@pytest.mark.parametrize(("file", "damage", "named"), BAD_DATA)
+def test_a_bad_data_file_fails_the_run_with_4_and_its_party_s_name(
+    tmp_path: Path, file: str, damage: Callable[[Path], None], named: str
+) -> None:
+    watched = watch(start(damaged(tmp_path, file, damage), tmp_path / "runs"))
+    party = "consumer" if file == "validation" else file
+    assert watched.code == 4, watched.err
+    assert watched.json["error"]["exit_code"] == 4
+    assert watched.json["error"]["what"].startswith(f"{party}: ")
+    assert named in watched.json["error"]["what"]
+    assert f"{party} | " in watched.err
+    assert watched.seconds < 40, "the others were waited for"
+    assert survivors(list(watched.processes)) == []
+
+
+def test_a_port_in_use_fails_the_run_with_2(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
+        watched = watch(start(DIGITS, tmp_path, f"network.address={address}"))
+    assert watched.code == 2, watched.err
+    assert watched.json["error"]["what"].startswith("curator: ")
+    assert survivors(list(watched.processes)) == []
+
+
+@pytest.fixture
+def long_run(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], dict[str, int]]]:
+    """A run in its rounds, and the process id of each party."""
+    process = start(DIGITS, tmp_path, LONG, "run.durability=flush", "dataset.owner_points=20")
+    seen: dict[int, Seen] = {}
+    deadline = time.monotonic() + PATIENCE
+    transcript = tmp_path / "digits-1/parties/curator/state/curator.transcript"
+    while time.monotonic() < deadline and process.poll() is None:
+        look(psutil.Process(process.pid), seen)
+        if len(seen) == 7 and transcript.exists() and transcript.stat().st_size > 100_000:
+            break
+        time.sleep(0.05)
+    yield process, {party_of(each): pid for pid, each in seen.items()}
+    process.kill()
+    process.communicate()
+
+
+def test_a_party_that_is_killed_ends_the_run_and_is_named(
+    long_run: tuple[subprocess.Popen[str], dict[str, int]],
+) -> None:
+    process, parties = long_run
+    os.kill(parties["digits-56"], signal.SIGKILL)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 1, err
+    assert json.loads(out)["error"]["what"] == "digits-56: its process was ended by SIGKILL."
+    assert survivors(list(parties.values())) == []
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_run_leaves_no_process_and_whole_transcripts(
+    long_run: tuple[subprocess.Popen[str], dict[str, int]], tmp_path: Path, number: int, code: int
+) -> None:
+    process, parties = long_run
+    process.send_signal(number)
+    process.communicate(timeout=30)
+    assert process.returncode == code
+    assert len(parties) == 7
+    assert survivors(list(parties.values())) == []
+    transcripts = sorted(map(str, tmp_path.glob("digits-1/parties/*/state/*.transcript")))
+    verified = subprocess.run(
+        [sys.executable, "-m", "hushbid", "transcript", "verify", *transcripts, "--json"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert verified.returncode == 0, verified.stdout
+    assert [each["torn_bytes"] for each in json.loads(verified.stdout)["transcripts"]] == [0] * 7

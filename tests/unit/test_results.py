@@ -1,0 +1,157 @@
+"""What a run says at its end: to programs, and to people."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from hushbid.results import RunResult, render
+from protocol.session import PrivacyStatement
+
+GUARANTEE = PrivacyStatement(
+    protects="the records of every owner",
+    against="every other owner",
+    neighbours="add-remove-one",
+    epsilon=1.25,
+    delta=1e-5,
+    claimed_epsilon=0.5,
+    noise="secure",
+    why="",
+)
+RESULT = RunResult(
+    session="demo",
+    p=100,
+    owners=2,
+    rounds=100,
+    wall_seconds=0.5,
+    mmd2=0.0125,
+    mmd2_greedy=0.0025,
+    mmd2_uniform=0.0625,
+    accuracy=0.75,
+    accuracy_greedy=0.875,
+    accuracy_uniform=0.625,
+    points_accessed_curator=300,
+    points_delivered=90,
+    disputed=0,
+    m=50,
+    privacy=(GUARANTEE,),
+    settlement={"north": 0.125, "south": -0.25},
+    absences={},
+    faults=(),
+    transcripts={"curator": Path("runs/demo-1/parties/curator/state/curator.transcript")},
+    data=Path("runs/demo-1/parties/consumer/state/delivered.npz"),
+    directory=Path("runs/demo-1"),
+    processes={"curator": 17},
+)
+
+REQUIRED = {
+    "session", "p", "owners", "rounds", "wall_seconds", "rounds_per_second", "mmd2", "mmd2_greedy",
+    "mmd2_uniform", "accuracy", "points_accessed_curator", "points_delivered", "parsimony", "privacy",
+    "settlement", "transcripts", "report", "processes",
+}  # fmt: skip
+
+
+def shown(result: RunResult) -> str:
+    stream = io.StringIO()
+    render(result, Console(file=stream, width=100))
+    return stream.getvalue()
+
+
+def as_json(result: RunResult) -> dict[str, Any]:
+    parsed: dict[str, Any] = json.loads(json.dumps(result.as_json(), allow_nan=False))
+    return parsed
+
+
+def test_the_json_has_every_field_that_programs_rely_on() -> None:
+    found = as_json(RESULT)
+    assert set(found) >= REQUIRED
+    assert (found["rounds_per_second"], found["parsimony"], found["report"]) == (200.0, 2.0, None)
+    assert set(found["privacy"][0]) >= {
+        "protects",
+        "from",
+        "neighbours",
+        "epsilon",
+        "delta",
+        "claimed_epsilon",
+    }
+
+
+def test_figures_that_nobody_could_work_out_are_null() -> None:
+    empty = replace(RESULT, mmd2=None, accuracy=None, mmd2_greedy=float("nan"), wall_seconds=0.0)
+    found = as_json(empty)
+    assert {found[name] for name in ("mmd2", "accuracy", "mmd2_greedy", "rounds_per_second")} == {None}
+    assert "nan" not in shown(empty)
+
+
+def test_an_infinite_epsilon_is_null_in_json() -> None:
+    unbounded = replace(RESULT, privacy=(replace(GUARANTEE, epsilon=float("inf")),))
+    assert as_json(unbounded)["privacy"][0]["epsilon"] is None
+
+
+def test_people_see_the_choice_beside_greedy_and_uniform() -> None:
+    text = shown(RESULT)
+    rows = {
+        name: line.split()[-2:]
+        for line in text.splitlines()
+        for name in ("this run", "greedy", "uniform")
+        if line.strip().startswith(name)
+    }
+    assert rows == {
+        "this run": ["0.01250", "0.750"],
+        "greedy": ["0.00250", "0.875"],
+        "uniform": ["0.06250", "0.625"],
+    }
+
+
+def test_people_see_what_was_accessed_and_where_things_lie() -> None:
+    text = shown(RESULT)
+    assert "90 of 100 points" in text
+    assert "300 raw points: parsimony 2.00" in text
+    assert "runs/demo-1/parties/consumer/state/delivered.npz" in text
+    assert "+0.12500" in text
+    assert "-0.25000" in text
+
+
+def test_a_guarantee_is_stated_with_its_neighbours_and_no_warning() -> None:
+    text = shown(RESULT)
+    assert "ε = 1.25, δ = 1e-05" in text
+    assert "add-remove-one" in text
+    assert "ε = 0.5" in text
+    assert "NO PRIVACY" not in text
+
+
+@pytest.mark.parametrize("epsilon", [None, 1.25])
+def test_where_nothing_is_guaranteed_it_is_said_loudly_and_why(epsilon: float | None) -> None:
+    # A figure that simulated noise would give is no guarantee.
+    weak = replace(GUARANTEE, epsilon=epsilon, why="the noise is simulated")
+    text = shown(replace(RESULT, privacy=(weak,)))
+    assert "NO PRIVACY for the records of every owner from every other owner: the noise is simulated." in text
+    assert "nothing" in text
+
+
+def test_faults_absences_and_disputes_are_shown() -> None:
+    text = shown(
+        replace(
+            RESULT,
+            absences={"south": 7},
+            faults=({"owner": "south", "round": 3, "what": "the bid is not the score of the features"},),
+            disputed=2,
+        )
+    )
+    assert "south in 7 rounds" in text
+    assert "Round 3, south: the bid is not the score of the features." in text
+    assert "2 delivered points do not match" in text
+
+
+def test_a_thousand_owners_are_summed_up() -> None:
+    settlement = {f"owner-{number:04}": float(number) for number in range(1000)}
+    text = shown(replace(RESULT, settlement=settlement))
+    assert "owner-0999" in text
+    assert "988 others" in text
+    assert len(text.splitlines()) < 50
