@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import resource
 import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from consumer.appraisal import appraise
 from curator.machine import CONSUMER
@@ -28,6 +29,8 @@ __all__ = ["Progress", "baselines", "simulate"]
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the round and the points chosen so far."""
 
+_OTHER_FILES: Final = 64
+"""Open files that a process has besides transcripts, generously."""
 _NO_NETWORK = NetworkSection(address="tcp://127.0.0.1:*", insecure=True)
 
 
@@ -63,6 +66,7 @@ def simulate(
     session = open_session(cluster.session_file(roster, _NO_NETWORK))
     if record is not None:
         _check_unused(record)
+        _allow_open_files(len(data.owners) + 2)
 
     transcripts: dict[str, Path] = {}
     with ExitStack() as journals:
@@ -144,3 +148,17 @@ def _check_unused(directory: Path) -> None:
     """Before hours are spent, not after: transcripts never replace others."""
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise ConfigError(f"{directory} is there already and not empty.", advice="Name another directory.")
+
+
+def _allow_open_files(transcripts: int) -> None:
+    """Raise this process's own limit, which is often 1,024, as far as the system lets it."""
+    needed = transcripts + _OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise ConfigError(
+            f"Recording takes {needed} open files, and this system allows a process {hard}.",
+            advice="Raise the limit (ulimit -n), simulate fewer owners, or leave --record out.",
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

@@ -330,3 +330,12 @@ def test_a_simulation_records_where_it_is_told_and_never_over_another(tmp_path: 
     assert all(path.is_file() for path in result.transcripts.values())
     with pytest.raises(ConfigError, match="not empty"):
         simulate(cluster, record=tmp_path / "record")
+
+
+def test_a_limit_on_open_files_is_met_before_the_simulation_not_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("resource.getrlimit", lambda _which: (8, 64))
+    with pytest.raises(ConfigError, match="71 open files"):
+        simulate(open_cluster(DIGITS), record=tmp_path / "record")
+    assert not (tmp_path / "record").exists()
