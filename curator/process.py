@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import time
 from collections import Counter
 from typing import Any, Final
-
-import zmq
 
 from curator.machine import CONSUMER, CuratorMachine
 from curator.party import curator_party, direction
@@ -120,10 +119,7 @@ class _Hub:
         return driver.finished
 
     def _turn(self) -> None:
-        arrivals = self._endpoint.receive(limits.MAX_EVENTS_PER_DRAIN)
-        if not arrivals:
-            self._wait()
-            arrivals = self._endpoint.receive(limits.MAX_EVENTS_PER_DRAIN)
+        arrivals = self._endpoint.receive(limits.MAX_EVENTS_PER_DRAIN, wait_ms=self._patience())
         now = time.monotonic()
         for arrival in arrivals:
             self._take(arrival, now)
@@ -137,12 +133,12 @@ class _Hub:
             for route in self._routes.values():
                 self._endpoint.send(route, beat)
 
-    def _wait(self) -> None:
+    def _patience(self) -> int:
+        """Milliseconds until something is due, at least 1."""
         due = self._beaten + self._session.timeouts.beat
         if self._driver.next_due is not None:
             due = min(due, self._driver.next_due)
-        milliseconds = max(0, round((due - time.monotonic()) * 1000) + 1)
-        self._endpoint.socket.poll(milliseconds, zmq.POLLIN)
+        return max(1, math.ceil((due - time.monotonic()) * 1000))
 
     def _take(self, arrival: Arrival, now: float) -> None:
         peer = arrival.peer if arrival.peer is not None else self._name_of(arrival)

@@ -31,7 +31,7 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
     Transition("bidding", "timer:round", "_on_round_over", _BIDDING_TO),
     Transition("bidding", "timer:pause", "_on_pause_over", ("done",)),
     Transition("verifying", "points-hashed", "_on_hashed", ("verifying", "asking", *_DECIDED)),
-    Transition("asking", "received:offer", "_on_offer", _ASKING_TO),
+    Transition("asking", "received:offer", "_on_offer", ("asking", "verifying")),
     Transition("asking", "timer:round", "_on_asking_over", _ASKING_TO),
     # Late answers.
     *expand((*_QUIET, "asking"), "received:bid", "_on_late_bid"),

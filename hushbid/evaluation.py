@@ -19,7 +19,7 @@ from protocol.data import Dataset
 from protocol.features import FeatureMap
 from protocol.grid import FEATURE_UNIT, Features, round_weights
 from protocol.mmd import mmd2
-from protocol.scoring import Points
+from protocol import scoring
 
 __all__ = ["Baselines", "Rows", "Selection", "evaluate", "greedy", "uniform"]
 
@@ -132,7 +132,7 @@ def greedy(
     """
     names = sorted(owners)  # the order that the protocol breaks ties between owners by
     starts = np.cumsum([0, *(len(owners[name]) for name in names)])
-    table = Points(np.concatenate([owners[name] for name in names]), norm_bound=norm_bound)
+    table = scoring.Points(np.concatenate([owners[name] for name in names]), norm_bound=norm_bound)
     # In the order of operations of the `exact` release, so that the weights agree to the last bit.
     target = validation.sum(axis=0, dtype=np.int64) * (FEATURE_UNIT / len(validation))
     total = seed_set.sum(axis=0, dtype=np.int64)

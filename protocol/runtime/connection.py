@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from typing import Final
 
 import zmq
 
-from protocol import limits
 from protocol.config.session import SessionFile
 from protocol.errors import ConnectionFailed, LocalProtocolError
 from protocol.machine import Connected, Finish, Lost, Returned, Started
@@ -22,6 +22,8 @@ __all__ = ["Connection"]
 
 logger = logging.getLogger("hushbid")
 
+LOOK_SECONDS: Final = 0.1
+"""How often a busy party looks after its connection."""
 MAX_FAILED_HANDSHAKES: Final = 5
 """Failed handshakes in a row after which a wrong key on either side is taken for certain."""
 
@@ -45,6 +47,7 @@ class Connection:
         self._lost = False
         self._heard = time.monotonic()
         self._beaten = self._heard
+        self._looked = self._heard
         self._failed_handshakes = 0
 
     def run(self) -> Finish:
@@ -72,13 +75,15 @@ class Connection:
         return driver.finished
 
     def _turn(self) -> None:
-        frames = self._endpoint.receive(limits.MAX_EVENTS_PER_DRAIN)
-        if not frames:
-            self._wait()
-            frames = self._endpoint.receive(limits.MAX_EVENTS_PER_DRAIN)
+        if not self._connected:
+            self._wait_for_change()
+        # The curator sends one frame at a time, so there is nothing to drain.
+        frames = self._endpoint.receive(1, wait_ms=self._patience() if self._connected else 0)
         now = time.monotonic()
-        for happening in self._endpoint.happenings():
-            self._follow(happening, now)
+        if not frames or now - self._looked >= LOOK_SECONDS:
+            self._looked = now
+            for happening in self._endpoint.happenings():
+                self._follow(happening, now)
         for frame in frames:
             self._heard = now
             if self._lost:
@@ -92,16 +97,20 @@ class Connection:
             self._beaten = now
             self._endpoint.send(self._driver.beat())
 
-    def _wait(self) -> None:
-        """Wait for a frame, a change of the connection, or the next time that something is due."""
+    def _patience(self) -> int:
+        """Milliseconds until something is due, from 1 to what lies between two signs of life."""
         due = self._beaten + self._session.timeouts.beat
         if self._driver.next_due is not None:
             due = min(due, self._driver.next_due)
-        milliseconds = max(0, round((due - time.monotonic()) * 1000) + 1)
+        longest = math.ceil(self._session.timeouts.beat * 1000)
+        return min(longest, max(1, math.ceil((due - time.monotonic()) * 1000)))
+
+    def _wait_for_change(self) -> None:
+        """Wait for a frame, a change of the connection, or the next time that something is due."""
         poller = zmq.Poller()
         poller.register(self._endpoint.socket, zmq.POLLIN)
         poller.register(self._endpoint.monitor, zmq.POLLIN)
-        poller.poll(min(milliseconds, round(self._session.timeouts.beat * 1000) + 1))
+        poller.poll(self._patience())
 
     def _follow(self, happening: Happening, now: float) -> None:
         if happening is Happening.CONNECTED:
