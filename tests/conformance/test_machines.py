@@ -1,0 +1,255 @@
+"""Every machine keeps the contract of `protocol.machine`, whatever its peers and the network do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from consumer.machine import ConsumerMachine
+from curator.machine import CuratorMachine
+from owner.machine import OwnerMachine
+from protocol import limits
+from protocol.acquisition import acquisition_rule
+from protocol.data import Dataset
+from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
+from protocol.link import Link
+from protocol.machine import (
+    Connected,
+    Event,
+    Lost,
+    Machine,
+    Offended,
+    Received,
+    Returned,
+    Started,
+    TimerFired,
+    Transition,
+    trigger_of,
+)
+from protocol.messages import Message
+from protocol.session import open_session
+from tests.simulation.harness import MAP, names, session_file
+from tests.simulation.snapshots import arrays_in, snapshot
+from tests.simulation.walks import Edge, Walk, consumer_walk, curator_walk, owner_walk, rows_of
+
+WALKS: dict[type[Machine], Callable[[int], Walk]] = {
+    OwnerMachine: owner_walk,
+    ConsumerMachine: consumer_walk,
+    CuratorMachine: curator_walk,
+}
+MACHINES = list(WALKS)
+
+
+def make(machine: type[Machine]) -> Machine:
+    session = session_file(owners=names(2), points=3)
+    rule = acquisition_rule("ask-all", {}, owners=2)
+    if machine is CuratorMachine:
+        return CuratorMachine(session, feature_map=MAP, rule=rule, noisy=False, noise_name="none")
+    if machine is OwnerMachine:
+        return OwnerMachine(session, name="owner-0", feature_map=MAP.digest, rule=rule)
+    return ConsumerMachine(session, name="consumer", feature_map=MAP.digest)
+
+
+def peer_of(machine: type[Machine]) -> str:
+    return "owner-0" if machine is CuratorMachine else "curator"
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_random_lives_take_every_row_of_the_table_and_no_other(
+    machine: type[Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`walks.Walk` checks each step of each life; a row that no life takes has no place in the table."""
+    monkeypatch.setattr(limits, "DELIVERY_CHUNK_BYTES", 1)
+    taken: set[Edge] = set()
+    offences: set[Offence] = set()
+    for seed in range(1500):
+        walk = WALKS[machine](seed)
+        taken |= walk.edges
+        offences |= walk.offences
+    assert taken == rows_of(machine)
+    assert {Offence.OUT_OF_TURN, Offence.MALFORMED, Offence.SEQUENCE} <= offences
+    if machine is CuratorMachine:
+        assert {Offence.VERSION, Offence.CONFIGURATION, Offence.STATE_LOST, Offence.UNKNOWN_PEER} <= offences
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", MACHINES)
+def test_many_more_lives_break_nothing(machine: type[Machine], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "DELIVERY_CHUNK_BYTES", 1)
+    for seed in range(10_000, 22_000):
+        assert WALKS[machine](seed).edges <= rows_of(machine)
+
+
+# -- what the table does not allow -------------------------------------------------------------------
+
+
+class Unlisted(Event):
+    """An event that only has a kind."""
+
+    def __init__(self, kind: str) -> None:
+        self.KIND = kind  # type: ignore[misc]
+
+
+def all_messages(base: type[Message] = Message) -> list[type[Message]]:
+    return [cls for sub in base.__subclasses__() for cls in (sub, *all_messages(sub))]
+
+
+def event_for(trigger: str, peer: str) -> Event:
+    head, _, rest = trigger.partition(":")
+    if head == "received":
+        cls = next(cls for cls in all_messages() if cls.model_fields["kind"].default == rest)
+        control = rest in ("hello", "welcome", "refused")
+        return Received(peer, 0 if control else 1, 0, b"", cls.model_construct(kind=rest))
+    if head == "timer":
+        return TimerFired(rest, 1)
+    plain: dict[str, Event] = {
+        "started": Started(),
+        "connected": Connected(),
+        "lost": Lost(peer),
+        "returned": Returned(peer),
+        "offended": Offended(peer, 1, 0, Offence.MALFORMED, "what", "advice"),
+    }
+    return plain.get(head) or Unlisted(head)
+
+
+ALL_TRIGGERS = sorted(
+    {row.trigger for machine in MACHINES for row in machine.TRANSITIONS}
+    | {f"received:{cls.model_fields['kind'].default}" for cls in all_messages()}
+)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_what_is_not_in_the_table_is_a_typed_error_and_changes_nothing(machine: type[Machine]) -> None:
+    allowed = {(row.phase, row.trigger) for row in machine.TRANSITIONS}
+    tried = 0
+    for phase in machine.PHASES:
+        for trigger in ALL_TRIGGERS:
+            if (phase, trigger) in allowed:
+                continue
+            made, peer = make(machine), peer_of(machine)
+            made.links[peer] = Link()
+            made.phase = phase
+            event = event_for(trigger, peer)
+            if isinstance(event, TimerFired):
+                made._attempts[event.name] = event.attempt
+            assert trigger_of(event) == trigger
+            before = snapshot(made)
+            if isinstance(event, Received):
+                with pytest.raises(RemoteProtocolError, match=f"no place in the phase {phase}") as caught:
+                    made.step(event, 1.0)
+                assert caught.value.offence is Offence.OUT_OF_TURN
+            else:
+                with pytest.raises(LocalProtocolError, match=f"cannot happen in {phase}"):
+                    made.step(event, 1.0)
+            assert snapshot(made) == before
+            tried += 1
+    assert tried > 50
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_an_illegal_transition_tells_the_story_that_led_to_it(machine: type[Machine]) -> None:
+    made = make(machine)
+    made.step(Started(), 0.0)
+    first = made.PHASES[0]
+    with pytest.raises(LocalProtocolError, match=f"Before: {first} -started-> {first}"):
+        made.step(Unlisted("nonsense"), 1.0)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_timer_that_was_set_anew_fires_into_nothing(machine: type[Machine]) -> None:
+    made = make(machine)
+    made.step(Started(), 0.0)
+    made.step(Started(), 0.0)
+    (name,) = made._attempts
+    before = snapshot(made)
+    assert made.step(TimerFired(name, 1), 5.0) == ()
+    assert made.step(TimerFired("never-set", 1), 5.0) == ()
+    assert snapshot(made) == before
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_table_names_handlers_and_phases_that_there_are(machine: type[Machine]) -> None:
+    for row in machine.TRANSITIONS:
+        assert callable(getattr(machine, row.handler))
+        assert {row.phase, *row.to} <= set(machine.PHASES)
+    phases = {row.phase for row in machine.TRANSITIONS}
+    assert set(machine.PHASES) - phases == {"done"}
+
+
+def test_a_table_with_two_rows_for_one_trigger_is_refused() -> None:
+    row = Transition("a", "started", "_on_started", ("a",))
+    with pytest.raises(TypeError, match="two transitions"):
+        type("Twice", (Machine,), {"TRANSITIONS": (row, row), "PHASES": ("a",)})
+
+
+def test_a_handler_that_ends_in_a_phase_its_row_does_not_name_is_caught() -> None:
+    class Astray(Machine):
+        PHASES = ("a", "b")
+        TRANSITIONS = (Transition("a", "started", "_on_started", ("a",)),)
+
+        def _on_started(self, event: Event) -> None:
+            self.phase = "b"
+
+    with pytest.raises(LocalProtocolError, match="_on_started went from a to b"):
+        Astray().step(Started(), 0.0)
+
+
+def test_invariants_are_checked_after_every_step() -> None:
+    class Broken(Machine):
+        PHASES = ("a",)
+        TRANSITIONS = (Transition("a", "started", "_on_started", ("a",)),)
+
+        def _on_started(self, event: Event) -> None:
+            pass
+
+        def check(self) -> None:
+            raise LocalProtocolError("what must hold does not")
+
+    with pytest.raises(LocalProtocolError, match="what must hold does not"):
+        Broken().step(Started(), 0.0)
+
+
+# -- arrays ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rule", "summary"),
+    [
+        ("ask-all", {"mechanism": "exact"}),
+        ("winner-only", {"mechanism": "exact"}),
+        ("published", {"mechanism": "gaussian", "sigma": 20.0}),
+        ("ask-all", {"mechanism": "mwem", "epsilon": 1.0, "calibration": "sound", "steps": 3}),
+    ],
+)
+def test_arrays_that_enter_a_machine_are_read_only(
+    rule: str, summary: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hushbid.simulator import Simulation
+
+    seen: dict[str, int] = {}
+    original = Machine.step
+
+    def step(self: Machine, event: Event, now: float) -> object:
+        for array in arrays_in(event):
+            assert not array.flags.writeable, f"{trigger_of(event)} lets the sender change what it sent"
+            seen[trigger_of(event)] = seen.get(trigger_of(event), 0) + 1
+        return original(self, event, now)
+
+    monkeypatch.setattr(Machine, "step", step)
+    target = summary if summary["mechanism"] != "exact" else None
+    session = open_session(
+        session_file(
+            owners=names(3), points=8, rule=rule, summary=summary, target=target, dimension=8, columns=3
+        )
+    )
+    rng = np.random.default_rng(0)
+    Simulation(
+        session,
+        owners={name: Dataset.from_arrays(name, rng.random((2, 3))) for name in names(3)},
+        validation=Dataset.from_arrays("v", rng.random((5, 3))),
+        seed_set=Dataset.from_arrays("s", rng.random((4, 3))),
+    ).run()
+    events = {"weights-computed", "points-hashed", "scored", "target-released", "purchases-hashed"}
+    assert events <= set(seen)
