@@ -16,7 +16,7 @@ from protocol.data import DataColumns, Dataset, check_dataset, load_dataset
 from protocol.errors import ConfigError
 from protocol.runtime.connection import Connection
 from protocol.runtime.driver import Driver
-from protocol.runtime.party import ensure_done, one_blas_thread, open_journal, own_keys
+from protocol.runtime.party import ensure_done, one_blas_thread, open_journal, own_keys, spare_collections
 from protocol.session import Session, open_session
 from protocol.wire import Direction
 
@@ -47,6 +47,7 @@ def run_consumer(session_file: SessionFile, file: ConsumerFile) -> dict[str, Any
     kept = PurchaseFile(file.state / "delivered.npz")
     machine, numerics = consumer_party(session, validation=validation, seed_set=seed_set, store=kept.store)
     journal = open_journal(session, role="consumer", party=NAME, state=file.state, durability=file.durability)
+    spare_collections()
     started = time.monotonic()
     try:
         driver = Driver(

@@ -59,7 +59,7 @@ class HashPoints(Effect):
 
     def item(self) -> Item:
         # The points themselves are in the records of the frames that brought them.
-        return Item(self.KIND, {}, {"count": len(self.points)})
+        return Item(self.KIND, {}, {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,6 +121,7 @@ class CuratorMachine(Machine):
         self._verifying: tuple[Unverified, ...] = ()
         self._noise: deque[RoundNoise] = deque()
         self._stage = 0
+        self._asked: tuple[str, ...] = ()
         self._obtained: set[str] = set()
         self._overdue = False
         self._paused = False
@@ -366,6 +367,7 @@ class CuratorMachine(Machine):
             self._decide()
             return
         self.phase = "asking"
+        self._asked = asked
         for owner in asked:
             seat = self.seats[owner]
             handle = cast(Bid, seat.bid).handle
@@ -407,9 +409,8 @@ class CuratorMachine(Machine):
         return owner
 
     def _close_asking_if_complete(self) -> None:
-        if not any(
-            seat.connected and seat.asked and seat.has_bid(self.round) for seat in self.seats.values()
-        ):
+        # Who let an earlier stage's time pass is not waited for a second time.
+        if not any(self.seats[owner].connected and self.seats[owner].asked for owner in self._asked):
             self._verify_or_decide()
 
     def _on_asking_over(self, event: Event) -> None:

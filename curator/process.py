@@ -20,7 +20,14 @@ from protocol.machine import Finish, Lost, Returned, Started
 from protocol.messages import CONTROL_SEQUENCE, Hello
 from protocol.participant import CURATOR
 from protocol.runtime.driver import Driver, Outgoing
-from protocol.runtime.party import StopSignals, ensure_done, one_blas_thread, open_journal, own_keys
+from protocol.runtime.party import (
+    StopSignals,
+    ensure_done,
+    one_blas_thread,
+    open_journal,
+    own_keys,
+    spare_collections,
+)
 from protocol.runtime.router import Arrival, RouterEndpoint
 from protocol.session import open_session
 from protocol.wire import Direction, decode_frame, decode_message
@@ -61,6 +68,7 @@ def run_curator(
         journal = open_journal(
             session, role="curator", party=CURATOR, state=file.state, durability=file.durability
         )
+        spare_collections()
         try:
             driver = Driver(machine, numerics, journal, session=session.identifier, direction=direction)
             hub = _Hub(session_file, machine, driver, endpoint, progress)

@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
 from rich.console import Console
-from typer.exceptions import TyperException
 
 import consumer.cli
 import curator.cli
 import owner.cli
+from hushbid.bench_verbs import bench_app
 from hushbid.key_verbs import keys_app
 from hushbid.transcript_verbs import transcript_app
 from protocol import __version__
-from protocol.errors import ConfigError, ExitCode
-from protocol.runtime.command import fail, run_verb
+from protocol.runtime.command import run_app, run_verb
 
 if TYPE_CHECKING:
     from hushbid.results import RunResult
@@ -37,7 +36,6 @@ _EXIT_CODES: Final = (
     "Options go before HUSHBID_ variables, and these before files. "
     "With --json every verb prints one JSON object on stdout, and text for people on stderr."
 )
-_INTERRUPTED: Final = 130
 
 app = typer.Typer(
     name="hushbid",
@@ -63,14 +61,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on std
 
 def main() -> NoReturn:
     """Run the command line and end the process with the verb's exit code."""
-    try:
-        code = app(standalone_mode=False)
-    except TyperException as error:
-        usage = ConfigError(error.format_message(), advice="`hushbid --help` lists the verbs and options.")
-        fail(usage, as_json="--json" in sys.argv[1:])
-    except typer.Abort:
-        code = _INTERRUPTED
-    sys.exit(code or ExitCode.DONE)
+    run_app(app)
 
 
 def _print_version(wanted: bool) -> None:
@@ -155,6 +146,7 @@ app.command("owner", epilog=_EXIT_CODES)(owner.cli.command)
 app.command("consumer", epilog=_EXIT_CODES)(consumer.cli.command)
 app.add_typer(keys_app, name="keys")
 app.add_typer(transcript_app, name="transcript")
+app.add_typer(bench_app, name="bench")
 
 
 def _finished(result: RunResult, *, as_json: bool) -> dict[str, Any]:

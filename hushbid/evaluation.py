@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 from consumer.downstream import accuracy
 from hushbid.datasets.partition import Table
+from protocol import scoring
 from protocol.data import Dataset
 from protocol.features import FeatureMap
 from protocol.grid import FEATURE_UNIT, Features, round_weights
 from protocol.mmd import mmd2
-from protocol import scoring
 
 __all__ = ["Baselines", "Rows", "Selection", "evaluate", "greedy", "uniform"]
 

@@ -23,7 +23,7 @@ from protocol.participant import CURATOR
 from protocol.runtime.party import one_blas_thread
 from protocol.session import open_session
 
-__all__ = ["DEFAULT_DIRECTORY", "PartyFailed", "run"]
+__all__ = ["DEFAULT_DIRECTORY", "PartyFailed", "run", "run_parties"]
 
 DEFAULT_DIRECTORY: Final = Path("runs")
 
@@ -74,10 +74,7 @@ def run(cluster: Cluster, *, directory: Path | None = None, progress: Progress |
     """
     prepared = prepare(cluster, directory or cluster.file.run.directory or DEFAULT_DIRECTORY)
     session = open_session(prepared.session)
-    with _Processes(prepared) as processes:
-        processes.watch(progress)
-        results = processes.results()
-        identifiers = processes.identifiers()
+    results, identifiers = run_parties(prepared, progress)
     one_blas_thread()
     reference = baselines(cluster, session, cluster.load())
     places = {party.name: party.directory for party in prepared.parties}
@@ -110,6 +107,22 @@ def run(cluster: Cluster, *, directory: Path | None = None, progress: Progress |
     text = json.dumps(result.as_json(), indent=2, allow_nan=False)
     (prepared.path / "result.json").write_text(text + "\n", encoding="utf-8")
     return result
+
+
+def run_parties(
+    prepared: RunDirectory, progress: Progress | None = None
+) -> tuple[dict[str, dict[str, Any]], dict[str, int]]:
+    """Run a process for each party until all have ended.
+
+    Returns:
+        Party → what it printed, and party → process id.
+
+    Raises:
+        PartyFailed: A party failed; the others were ended.
+    """
+    with _Processes(prepared) as processes:
+        processes.watch(progress)
+        return processes.results(), processes.identifiers()
 
 
 class _Processes:

@@ -12,7 +12,7 @@ from protocol.data import DataColumns, load_dataset
 from protocol.errors import ConfigError
 from protocol.runtime.connection import Connection
 from protocol.runtime.driver import Driver
-from protocol.runtime.party import ensure_done, one_blas_thread, open_journal, own_keys
+from protocol.runtime.party import ensure_done, one_blas_thread, open_journal, own_keys, spare_collections
 from protocol.session import open_session
 from protocol.wire import Direction
 
@@ -49,6 +49,7 @@ def run_owner(session_file: SessionFile, file: OwnerFile) -> dict[str, Any]:
     journal = open_journal(
         session, role="owner", party=file.name, state=file.state, durability=file.durability
     )
+    spare_collections()
     started = time.monotonic()
     try:
         driver = Driver(

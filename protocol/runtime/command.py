@@ -7,14 +7,17 @@ import logging
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
-import click
 import typer
+from typer.exceptions import TyperException
 
-from protocol.errors import ExitCode, HushbidError
+from protocol.errors import ConfigError, ExitCode, HushbidError
 
-__all__ = ["fail", "run_app", "run_command", "run_verb", "set_up_logging"]
+__all__ = ["INTERRUPTED", "fail", "run_app", "run_command", "run_verb", "set_up_logging"]
+
+INTERRUPTED: Final = 130
+"""What a shell expects of a process that Ctrl-C ended."""
 
 
 def run_verb(
@@ -36,7 +39,7 @@ def run_verb(
         fail(error, as_json=as_json)
     except KeyboardInterrupt:
         sys.stderr.write("Interrupted.\n")
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
     except Exception:
         sys.stderr.write(traceback.format_exc())
         sys.stderr.write("This is a bug in hushbid: please report it with the lines above.\n")
@@ -80,18 +83,15 @@ def run_command(command: Callable[..., None]) -> NoReturn:
 
 
 def run_app(app: typer.Typer) -> NoReturn:
-    """Run a command line; usage errors end with `ExitCode.USAGE`, which click knows as 2."""
+    """Run a command line and end the process with the verb's exit code; usage errors end with 4."""
     try:
-        app(standalone_mode=False)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(ExitCode.USAGE)
-    except click.exceptions.Exit as ending:
-        sys.exit(ending.exit_code)
-    except click.Abort:
-        sys.stderr.write("Interrupted.\n")
-        sys.exit(130)
-    sys.exit(ExitCode.DONE)
+        code = app(standalone_mode=False)
+    except TyperException as error:
+        usage = ConfigError(error.format_message(), advice="`--help` lists what can be given.")
+        fail(usage, as_json="--json" in sys.argv[1:])
+    except typer.Abort:
+        code = INTERRUPTED
+    sys.exit(code or ExitCode.DONE)
 
 
 def _error(kind: str, what: str, advice: str, code: ExitCode) -> dict[str, Any]:

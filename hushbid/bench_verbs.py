@@ -1,0 +1,61 @@
+"""`hushbid bench`: speed, as a ratio to a limit that is measured in the same run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from protocol.runtime.command import run_verb
+
+__all__ = ["bench_app"]
+
+bench_app = typer.Typer(help="Measure speed on this machine.", no_args_is_help=True)
+
+
+@bench_app.callback()
+def _bench() -> None:
+    pass
+
+
+@bench_app.command("rounds")
+def _rounds(
+    owners: Annotated[int, typer.Option(min=1, max=64, help="Number of owners.")] = 4,
+    points: Annotated[int, typer.Option(min=1, help="Points of each owner.")] = 10_000,
+    columns: Annotated[int, typer.Option(min=1, help="Columns of a point.")] = 784,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds that are timed.")] = 1000,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Compare a session's rounds per second with a bare scatter-gather of the same frames."""
+
+    def body() -> dict[str, Any]:
+        from hushbid.bench.rounds import bench_rounds
+
+        return bench_rounds(
+            owners=owners,
+            points=points,
+            columns=columns,
+            rounds=rounds,
+            say=_say,
+        )
+
+    run_verb(body, as_json=as_json, show=_show)
+
+
+def _say(what: str) -> None:
+    sys.stderr.write(f"measuring: {what}\n")
+
+
+def _show(result: Mapping[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("rounds per second", "", "ratio to bare", title=f"{result['owners']} owners")
+    table.add_row("bare scatter-gather", f"{result['bare_rounds_per_second']:.0f}", "1")
+    table.add_row("session, flush", f"{result['flush_rounds_per_second']:.0f}", f"{result['ratio']:.3f}")
+    table.add_row(
+        "session, fsync", f"{result['fsync_rounds_per_second']:.0f}", f"{result['ratio_fsync']:.3f}"
+    )
+    Console().print(table)
