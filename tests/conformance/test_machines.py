@@ -220,7 +220,7 @@ def test_invariants_are_checked_after_every_step() -> None:
         ("ask-all", {"mechanism": "exact"}),
         ("winner-only", {"mechanism": "exact"}),
         ("published", {"mechanism": "gaussian", "sigma": 20.0}),
-        ("ask-all", {"mechanism": "mwem", "epsilon": 1.0, "calibration": "sound", "steps": 3}),
+        ("ask-all", {"mechanism": "mwem", "epsilon": 1.0, "calibration": "sound", "steps": 3, "eta": 0.05}),
     ],
 )
 def test_arrays_that_enter_a_machine_are_read_only(

@@ -519,9 +519,7 @@ def test_a_dealer_closes_though_nobody_looked_at_what_happened() -> None:
     # The monitor is full after some 2,000 events; then libzmq's thread stops, and with it the attempts. In a
     # process of its own, for a close that hangs there holds the interpreter's lock.
     command = [sys.executable, "-c", UNWATCHED]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=DEADLINE_S, check=True, cwd=ROOT
-    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=True, cwd=ROOT)
     assert 200 < int(done.stdout) < 5000, "the monitor was to fill"
 
 
