@@ -1,4 +1,10 @@
-"""Models that the consumer trains on what it bought, to see what it is worth."""
+"""Models that the consumer trains on what it bought, to see what it is worth.
+
+scikit-learn is imported where a model is made: it takes longer than all else that a consumer imports, and is
+of use only once the points are delivered, to a consumer that has a test set.
+"""
+
+# ruff: noqa: PLC0415
 
 from __future__ import annotations
 
@@ -8,10 +14,6 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
-from sklearn.neural_network import MLPClassifier
-from sklearn.svm import LinearSVC
 
 from protocol.errors import ConfigError
 
@@ -22,14 +24,20 @@ Labels: TypeAlias = Sequence[int | float | str | None] | npt.NDArray[Any]
 
 
 def _logistic(seed: int) -> Any:
+    from sklearn.linear_model import LogisticRegression
+
     return LogisticRegression(max_iter=1000, random_state=seed)
 
 
 def _linear_svm(seed: int) -> Any:
+    from sklearn.svm import LinearSVC
+
     return LinearSVC(random_state=seed)
 
 
 def _mlp(seed: int) -> Any:
+    from sklearn.neural_network import MLPClassifier
+
     # One hidden layer of 32 units, as in DPDS appendix G (without its dropout).
     return MLPClassifier(hidden_layer_sizes=(32,), random_state=seed)
 
@@ -84,6 +92,8 @@ def accuracy(
     judged = [(row, label) for row, label in enumerate(_plain(test_labels)) if label is not None]
     if len(classes) < 2 or not judged:
         return None
+    from sklearn.exceptions import ConvergenceWarning
+
     estimator = MODELS[model](seed)
     with warnings.catch_warnings():
         # A model that stopped early is still a model; how good it is shows in its accuracy.

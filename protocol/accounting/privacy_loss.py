@@ -15,7 +15,6 @@ from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import fft
 
 from protocol.accounting.zcdp import bounded_range_rho, compose_rho, epsilon_of_rho, pure_rho
 from protocol.errors import ConfigError
@@ -93,6 +92,9 @@ def epsilon_of_composition(parts: Sequence[tuple[ProfiledMechanism, int]], delta
 
 
 def _epsilon_by_distribution(parts: Sequence[tuple[ProfiledMechanism, int]], delta: float) -> float:
+    # Here, for it takes a third of the time in which a party starts, and most sessions have no use for it.
+    from scipy import fft  # noqa: PLC0415
+
     spread = math.sqrt(sum(count * part.bound**2 for part, count in parts))
     step = max(min(part.bound for part, _ in parts) / GRID_POINTS_PER_BOUND, 10.0 * spread / MAX_GRID_POINTS)
     losses = [(_discretise(part, step), count) for part, count in parts]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-from scipy.optimize import minimize_scalar
-
 from protocol.errors import ConfigError
 
 __all__ = ["bounded_range_rho", "compose_rho", "epsilon_of_rho", "gaussian_rho", "pure_rho"]
@@ -50,6 +48,8 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
         )
     if rho == 0.0:
         return 0.0
+    # Here, for it takes a third of the time in which a party starts, and most sessions have no use for it.
+    from scipy.optimize import minimize_scalar  # noqa: PLC0415
 
     def epsilon(log_excess: float) -> float:
         excess = math.exp(log_excess)  # α - 1
