@@ -1,0 +1,280 @@
+"""Whole sessions in one process: determinism, what owners get to see, and size."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from curator.events import ComputeWeights, WeightsComputed
+from curator.numerics import CuratorNumerics
+from hushbid.simulator import Simulation, SimulationOutcome
+from protocol.data import Dataset
+from protocol.errors import ExitCode
+from protocol.grid import round_weights
+from protocol.machine import Finish
+from protocol.runtime.driver import Outgoing
+from protocol.session import open_session
+from protocol.wire import decode_frame
+from tests.conftest import ROOT
+from tests.simulation.harness import names, session_file
+
+COLUMNS = 3
+MWEM: dict[str, Any] = {"mechanism": "mwem", "epsilon": 1.0, "calibration": "sound", "steps": 4, "eta": 0.05}
+GAUSSIAN: dict[str, Any] = {"mechanism": "gaussian", "sigma": 15.0}
+EXACT: dict[str, Any] = {"mechanism": "exact"}
+
+Frames = list[tuple[str, str, str, int, bytes]]
+Points = npt.NDArray[np.float64]
+
+
+def points_of(seed: int, count: int) -> Points:
+    return np.random.default_rng(seed).random((count, COLUMNS))
+
+
+def run(
+    *,
+    owners: dict[str, Points] | None = None,
+    rule: str = "ask-all",
+    points: int = 12,
+    summary: dict[str, Any] = EXACT,
+    target: dict[str, Any] = EXACT,
+    noise_seed: int = 0,
+) -> tuple[Frames, SimulationOutcome]:
+    """Simulate; every frame as (sender, receiver, kind, sequence, bytes)."""
+    data = owners or {name: points_of(number, 6) for number, name in enumerate(names(3))}
+    session = open_session(
+        session_file(
+            owners=tuple(data),
+            points=points,
+            rule=rule,
+            summary=summary,
+            target=target,
+            noise_seed=noise_seed,
+            dimension=8,
+            columns=COLUMNS,
+        )
+    )
+    frames: Frames = []
+
+    def tap(sender: str, receiver: str, frame: Outgoing) -> None:
+        frames.append((sender, receiver, frame.kind, frame.sequence, frame.data))
+
+    outcome = Simulation(
+        session,
+        owners={name: Dataset.from_arrays(name, rows) for name, rows in data.items()},
+        validation=Dataset.from_arrays("validation", points_of(100, 9)),
+        seed_set=Dataset.from_arrays("seed-set", points_of(101, 5)),
+        tap=tap,
+    ).run()
+    return frames, outcome
+
+
+def seen_by(frames: Frames, party: str) -> Frames:
+    """What a party sends and receives, in order."""
+    return [frame for frame in frames if party in frame[:2]]
+
+
+RELEASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "exact": (EXACT, EXACT),
+    "gaussian": (GAUSSIAN, GAUSSIAN),
+    "mwem": (MWEM, MWEM),
+    "mixed": (MWEM, GAUSSIAN),
+}
+
+
+@pytest.mark.parametrize("rule", ["ask-all", "winner-only", "published"])
+@pytest.mark.parametrize("releases", RELEASES)
+def test_the_same_seed_gives_the_same_frames_byte_for_byte(rule: str, releases: str) -> None:
+    summary, target = RELEASES[releases]
+    first, outcome = run(rule=rule, summary=summary, target=target)
+    second, again = run(rule=rule, summary=summary, target=target)
+    assert first == second
+    assert outcome.seconds == again.seconds
+    assert all(finish.code is ExitCode.DONE for finish in outcome.finishes.values())
+
+
+@pytest.mark.parametrize("releases", ["gaussian", "mwem"])
+def test_another_seed_gives_other_noise(releases: str) -> None:
+    summary, target = RELEASES[releases]
+    first, _ = run(summary=summary, target=target, noise_seed=0)
+    second, _ = run(summary=summary, target=target, noise_seed=1)
+    assert first != second
+
+
+def test_everything_that_was_chosen_is_delivered_and_matches() -> None:
+    _, outcome = run()
+    assert outcome.delivered is not None
+    wins = [(win.owner, win.round) for win in outcome.curator.ledger.wins]
+    assert [(bought.owner, bought.round) for bought in outcome.delivered.purchases] == wins
+    assert outcome.delivered.disputed == ()
+    assert outcome.curator.ledger.faults == []
+    outcome.curator.check_total()
+
+
+def test_fewer_points_than_rounds_show_in_the_result_only() -> None:
+    data = {name: points_of(number, 2) for number, name in enumerate(names(2))}
+    frames, outcome = run(owners=data, points=9)
+    assert outcome.delivered is not None
+    assert len(outcome.delivered.purchases) == 4
+    assert outcome.curator.round == 9
+    for owner in data:
+        assert sum(kind == "broadcast" for _, to, kind, _, _ in frames if to == owner) == 9
+
+
+def test_progress_is_told_after_every_round() -> None:
+    rounds: list[int] = []
+    session = open_session(session_file(owners=names(1), points=5, dimension=8, columns=COLUMNS))
+    Simulation(
+        session,
+        owners={names(1)[0]: Dataset.from_arrays("o", points_of(0, 9))},
+        validation=Dataset.from_arrays("validation", points_of(1, 9)),
+        seed_set=Dataset.from_arrays("seed-set", points_of(2, 9)),
+    ).run(progress=lambda machine: rounds.append(machine.round))
+    assert rounds == [1, 2, 3, 4, 5]
+
+
+# -- what an owner sees ------------------------------------------------------------------------------
+
+
+def test_bids_of_one_owner_have_one_size_whatever_they_say() -> None:
+    """An owner that ran out is told from the others by nothing that can be seen on the wire."""
+    data = {name: points_of(number, 2 + 9 * number) for number, name in enumerate(names(2))}
+    frames, _ = run(owners=data, points=12)
+    for owner in data:
+        sizes = {len(bytes_) for sender, _, kind, _, bytes_ in frames if sender == owner and kind == "bid"}
+        assert len(sizes) == 1
+
+
+@pytest.fixture
+def _same_releases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The released weights depend on the round alone."""
+
+    def weights_of_the_round(_: CuratorNumerics, effect: ComputeWeights) -> WeightsComputed:
+        weights = round_weights(np.random.default_rng(effect.round).normal(size=len(effect.total)))
+        weights.flags.writeable = False
+        return WeightsComputed(effect.round, weights)
+
+    monkeypatch.setattr(CuratorNumerics, "_weights", weights_of_the_round)
+
+
+def seen_in_two_runs(rule: str) -> tuple[Frames, Frames, int, int]:
+    """An owner's frames, and how often it won, in two runs that differ in another owner's data only."""
+    watched, other = names(2)
+    mine = points_of(0, 20)
+    first, one = run(owners={watched: mine, other: points_of(1, 20)}, rule=rule)
+    second, two = run(owners={watched: mine, other: points_of(2, 3)}, rule=rule)
+    won = [[win.owner for win in outcome.curator.ledger.wins].count(watched) for outcome in (one, two)]
+    return seen_by(first, watched), seen_by(second, watched), won[0], won[1]
+
+
+@pytest.mark.usefixtures("_same_releases")
+def test_with_the_same_releases_an_owner_sees_the_same_whoever_wins() -> None:
+    """No feedback (DESIGN §3), in either direction, down to the bytes."""
+    first, second, won_first, won_second = seen_in_two_runs("ask-all")
+    assert won_first != won_second
+    assert first == second
+
+
+@pytest.mark.usefixtures("_same_releases")
+def test_the_same_comparison_tells_a_rule_that_does_feed_back() -> None:
+    """The control: `winner-only` asks the winner, and that shows."""
+    first, second, _, _ = seen_in_two_runs("winner-only")
+    assert first != second
+
+
+@pytest.mark.parametrize("rule", ["ask-all", "winner-only"])
+def test_after_the_last_broadcast_an_owners_frames_are_constant(rule: str) -> None:
+    """All that follows the bid (and the offer, where the rule asks) is one close and one farewell."""
+    bodies = set()
+    for seed in range(3):
+        data = {name: points_of(10 * seed + number, 20) for number, name in enumerate(names(3))}
+        frames, _ = run(owners=data, rule=rule)
+        for owner in data:
+            mine = seen_by(frames, owner)
+            last = max(place for place, frame in enumerate(mine) if frame[2] == "broadcast")
+            after = [frame for frame in mine[last + 1 :] if frame[2] not in ("bid", "ask", "offer")]
+            bodies.add(tuple((frame[2], decode_frame(frame[4]).body) for frame in after))
+    assert [tuple(kind for kind, _ in sequence) for sequence in bodies] == [("close", "farewell")]
+
+
+# -- size --------------------------------------------------------------------------------------------
+
+SIZED = """
+import json, resource, sys, time
+import numpy as np
+from hushbid.simulator import Simulation
+from protocol.data import Dataset
+from protocol.session import open_session
+from tests.simulation.harness import names, session_file
+
+count, rows, points, dimension, columns = map(int, sys.argv[1:])
+owners = names(count)
+rng = np.random.default_rng(0)
+session = open_session(session_file(owners=owners, points=points, dimension=dimension, columns=columns))
+started = time.perf_counter()
+outcome = Simulation(
+    session,
+    owners={name: Dataset.from_arrays(name, rng.random((rows, columns))) for name in owners},
+    validation=Dataset.from_arrays("v", rng.random((50, columns))),
+    seed_set=Dataset.from_arrays("s", rng.random((30, columns))),
+).run()
+outcome.curator.check_total()
+json.dump(
+    {
+        "seconds": time.perf_counter() - started,
+        "bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "bought": len(outcome.delivered.purchases),
+        "accessed": outcome.curator.ledger.points_accessed,
+        "codes": sorted({int(finish.code) for finish in outcome.finishes.values()}),
+    },
+    sys.stdout,
+)
+"""
+
+
+def sized(owners: int, rows: int, points: int) -> dict[str, Any]:
+    """Run a session of that size in a process of its own; its time and its peak of memory."""
+    sizes = [str(size) for size in (owners, rows, points, 140, 64)]
+    done = subprocess.run(
+        [sys.executable, "-c", SIZED, *sizes], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    result: dict[str, Any] = json.loads(done.stdout)
+    assert result["bought"] == points
+    assert result["accessed"] == min(points, rows) * owners
+    assert result["codes"] == [int(ExitCode.DONE)]
+    return result
+
+
+def test_a_thousand_owners_take_part() -> None:
+    assert sized(1000, 100, 20)["seconds"] < 30
+
+
+@pytest.mark.slow
+def test_a_thousand_owners_of_a_hundred_points_take_under_a_minute_and_a_gigabyte_and_a_half() -> None:
+    result = sized(1000, 100, 200)
+    assert result["seconds"] < 60
+    assert result["bytes"] < 1.5 * 2**30
+
+
+def test_a_session_of_nobody_in_time_ends() -> None:
+    """Owners that never come: the simulated clock runs out at once, not after a minute."""
+    session = open_session(
+        session_file(owners=names(2), points=3, min_owners=2, dimension=8, columns=COLUMNS)
+    )
+    outcome = Simulation(
+        session,
+        owners={names(2)[0]: Dataset.from_arrays("o", points_of(0, 4))},
+        validation=Dataset.from_arrays("validation", points_of(1, 9)),
+        seed_set=Dataset.from_arrays("seed-set", points_of(2, 9)),
+    ).run()
+    finish = outcome.finishes["curator"]
+    assert isinstance(finish, Finish)
+    assert finish.code is ExitCode.TIMEOUT
+    assert outcome.seconds == pytest.approx(60.0, abs=0.1)
+    assert outcome.delivered is None
