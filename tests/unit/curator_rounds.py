@@ -1,0 +1,63 @@
+"""Sessions for the tests of the curator's machine, up to a round, and what to ask of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.simulation.harness import CuratorBench, corners, names, session_file, weights_of
+
+__all__ = [
+    "BEST",
+    "CORNERS",
+    "SECOND",
+    "THIRD",
+    "A",
+    "B",
+    "C",
+    "W",
+    "absences",
+    "bench_of",
+    "bid",
+    "bidding",
+    "told",
+    "winners",
+]
+
+CORNERS = corners()
+W = weights_of(9, 4, 2, 1)
+A, B, C = names(3)
+BEST, SECOND, THIRD = sorted(
+    range(16), key=lambda row: (-int(CORNERS[row].astype(int) @ W), CORNERS[row].tobytes())
+)[:3]
+"""The corners that score best under W."""
+
+
+def bench_of(rule: str = "ask-all", *, owners: int = 3, points: int = 3, **options: Any) -> CuratorBench:
+    return CuratorBench(session_file(owners=names(owners), points=points, rule=rule, **options))
+
+
+def bidding(rule: str = "ask-all", **options: Any) -> CuratorBench:
+    """A session in which round 1's weight is out."""
+    bench = bench_of(rule, **options)
+    bench.enrol()
+    bench.broadcast(W)
+    return bench
+
+
+def bid(bench: CuratorBench, owner: str, row: int, handle: int = 1, **changes: Any) -> None:
+    weights = bench.machine.seats[owner].weights
+    assert weights is not None
+    round_number = bench.machine.seats[owner].broadcast
+    bench.say(owner, bench.bid(round_number, CORNERS[row], handle, weights, **changes))
+
+
+def absences(bench: CuratorBench) -> list[tuple[int, str]]:
+    return [(absence.round, absence.owner) for absence in bench.machine.ledger.absences]
+
+
+def winners(bench: CuratorBench) -> list[str]:
+    return [win.owner for win in bench.machine.ledger.wins]
+
+
+def told(bench: CuratorBench, peer: str) -> list[str]:
+    return [message.kind for message in bench.inbox.get(peer, [])]
