@@ -19,6 +19,8 @@ __all__ = ["NO_NOISE", "PrivacyStatement", "Session", "open_session"]
 
 NO_NOISE: Final = "none"
 """What a release without noise says of its noise."""
+OWNERS_DATA: Final = "the records of every owner"
+CONSUMERS_DATA: Final = "the consumer's validation set"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +96,35 @@ class Session:
 
     def privacy(self) -> tuple[PrivacyStatement, ...]:
         """What the session guarantees, per protected party (DESIGN §4)."""
-        owners = self._statement(
-            "the records of every owner", "every other owner", self.summary(), Neighbours.ADD_REMOVE_ONE
-        )
+        owners = self._statement(OWNERS_DATA, "every other owner", self.summary(), Neighbours.ADD_REMOVE_ONE)
         if not self.rule.private:
-            why = f"the rule {self.rule.name} tells an owner {self.rule.learns}"
-            owners = _without_guarantee(owners, why)
+            owners = _without_guarantee(owners, self._rule_objection())
         consumer = self._statement(
-            "the consumer's validation set",
-            "the owners and the curator",
-            self.target(),
-            Neighbours.SUBSTITUTE_ONE,
+            CONSUMERS_DATA, "the owners and the curator", self.target(), Neighbours.SUBSTITUTE_ONE
         )
         return owners, consumer
+
+    def objections(self) -> tuple[tuple[str, str], ...]:
+        """What stands against a guarantee, as (whose records, why): what `privacy` says, without its ε.
+
+        Every party asks this when it starts, and ε takes far longer.
+        """
+        found = [
+            (OWNERS_DATA, self._objection(self.summary())),
+            (OWNERS_DATA, "" if self.rule.private else self._rule_objection()),
+            (CONSUMERS_DATA, self._objection(self.target())),
+        ]
+        return tuple((whose, why) for whose, why in found if why)
+
+    def _objection(self, mechanism: ReleaseMechanism[Any]) -> str:
+        if not mechanism.private:
+            return f"the release {mechanism.name} has no noise"
+        if not self.noise("statement").protects:
+            return "the noise is simulated: who knows the session file can subtract it"
+        return ""
+
+    def _rule_objection(self) -> str:
+        return f"the rule {self.rule.name} tells an owner {self.rule.learns}"
 
     def _mechanism(self, table: str, section: MechanismSection, releases: int) -> ReleaseMechanism[Any]:
         try:
@@ -124,12 +142,6 @@ class Session:
         self, protects: str, against: str, mechanism: ReleaseMechanism[Any], neighbours: Neighbours
     ) -> PrivacyStatement:
         guarantee = mechanism.guarantee(neighbours=neighbours, delta=self.file.session.delta)
-        noise = self.noise_name(mechanism)
-        why = ""
-        if not mechanism.private:
-            why = f"the release {mechanism.name} has no noise"
-        elif not self.noise("statement").protects:
-            why = "the noise is simulated: who knows the session file can subtract it"
         return PrivacyStatement(
             protects,
             against,
@@ -137,8 +149,8 @@ class Session:
             guarantee.epsilon,
             guarantee.delta,
             guarantee.claimed_epsilon,
-            noise,
-            why,
+            self.noise_name(mechanism),
+            self._objection(mechanism),
         )
 
 
@@ -156,9 +168,9 @@ def open_session(file: SessionFile) -> Session:
             file.acquisition.rule, file.acquisition.parameters, owners=len(file.roster.owners)
         ),
     )
-    unprotected = [statement for statement in session.privacy() if statement.why]
-    if unprotected and not file.session.allow_nonprivate:
-        reasons = "; ".join(f"{statement.protects}: {statement.why}" for statement in unprotected)
+    objections = session.objections()
+    if objections and not file.session.allow_nonprivate:
+        reasons = "; ".join(f"{whose}: {why}" for whose, why in objections)
         raise ConfigError(
             f"This session would protect nobody's data from some ({reasons}).",
             advice="Choose other mechanisms, or set session.allow_nonprivate = true if that is meant.",
