@@ -1,0 +1,449 @@
+"""Sessions of real processes: private directories, keys and data; parties started, watched and ended.
+
+`Cluster.until` is how tests wait: for a condition, up to a deadline, with the parties' logs in the failure.
+A `Puppet` is a party on the test's side: an honest machine on a real CURVE connection, whose frames a test
+may hold back (and so set the pace of a session), replace, or add to.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+import tomllib
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import tomli_w
+import zmq
+
+from consumer.party import NAME as CONSUMER
+from consumer.party import consumer_party
+from hushbid.party_process import party_environment
+from owner.party import owner_party
+from protocol.config import SessionFile
+from protocol.config.loading import load_toml
+from protocol.data import DataColumns, Dataset, load_dataset
+from protocol.errors import RemoteProtocolError
+from protocol.machine import Connected, Finish, Lost, Machine, Started
+from protocol.messages import Message, Refused
+from protocol.participant import CURATOR
+from protocol.runtime.dealer import DealerEndpoint, Happening
+from protocol.runtime.driver import Driver, Numerics, Outgoing
+from protocol.runtime.keys import KeyPair, PublicKey, new_keypair, write_secret
+from protocol.session import Session, open_session
+from protocol.transcript.journal import NullJournal
+from protocol.transcript.reader import read_transcript
+from protocol.transcript.record import Record
+from protocol.transcript.verify import Verification, verify
+from protocol.wire import Direction, decode_frame, decode_message
+from tests.unit.session_files import at
+
+__all__ = ["COLUMNS", "PATIENCE", "Cluster", "Ended", "Puppet", "bodies", "free_port", "silent_listener"]
+
+PATIENCE = 30.0
+"""Seconds after which what has not happened will not happen."""
+COLUMNS = 3
+_LOOK_MS = 20
+_T = TypeVar("_T")
+
+_SESSION: dict[str, Any] = {
+    "session": {"name": "birds", "points": 20, "allow_nonprivate": True},
+    "features": {"gamma": 0.5, "seed": 7, "columns": COLUMNS, "dimension": 16},
+    "target": {"mechanism": "exact"},
+    "summary": {"mechanism": "exact"},
+    "acquisition": {"rule": "ask-all"},
+    # Nobody is given up because this machine is busy: tests that wait for a limit set it.
+    "timeouts": {
+        "enrolment": 30.0, "round": 20.0, "pause": 20.0, "delivery": 20.0, "closing": 5.0,
+        "beat": 0.2, "silence": 20.0, "abandon": 20.0,
+    },
+}  # fmt: skip
+
+
+def free_port() -> int:
+    """A port below those that the system gives to outgoing connections, so that it stays free."""
+    while True:
+        port = 20_000 + secrets.randbelow(12_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+
+
+def silent_listener() -> socket.socket:
+    """A server that takes connections and never says a word."""
+    return socket.create_server(("127.0.0.1", free_port()))
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a party's process ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The one object on stdout."""
+        assert len(self.out.splitlines()) == 1, (self.out, self.err)
+        found: dict[str, Any] = json.loads(self.out)
+        return found
+
+    @property
+    def error(self) -> dict[str, Any]:
+        """What the object says of an error."""
+        found: dict[str, Any] = self.json["error"]
+        assert set(found) == {"kind", "what", "advice", "exit_code"}
+        assert found["exit_code"] == self.code
+        assert found["what"] in self.err, "people are told the same"
+        return found
+
+
+class Cluster:
+    """A session's parties, each in a directory of its own below `place`.
+
+    Args:
+        place: An empty directory.
+        owners: Names of the owners.
+        rows: Points of each.
+        changes: Values of the session file at dotted paths; None takes a key out.
+    """
+
+    def __init__(
+        self,
+        place: Path,
+        owners: Sequence[str] = ("heron", "magpie", "ostrich"),
+        *,
+        rows: int = 40,
+        changes: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.place = place
+        self.owners = tuple(owners)
+        self.names = (CURATOR, CONSUMER, *self.owners)
+        self.keys: dict[str, KeyPair] = {name: new_keypair() for name in self.names}
+        self.port = free_port()
+        self.values = copy.deepcopy(_SESSION)
+        self.values["network"] = {"address": f"tcp://127.0.0.1:{self.port}"}
+        public = {name: pair.public.text for name, pair in self.keys.items()}
+        owner_keys = {name: public[name] for name in self.owners}
+        self.values["roster"] = {"curator": public[CURATOR], "consumer": public[CONSUMER]}
+        self.values["roster"]["owners"] = owner_keys
+        _change(self.values, changes or {})
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.puppets: list[Puppet] = []
+        (place / "said").mkdir()
+        for number, name in enumerate(self.names):
+            self._furnish(name, rows, np.random.default_rng([number, 2024]))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for puppet in self.puppets:
+            puppet.close()
+        for process in self.processes.values():
+            if process.poll() is None:
+                process.kill()  # also ends one that is stopped
+            process.wait()
+
+    # -- what lies where ----------------------------------------------------------------------------
+
+    def directory(self, name: str) -> Path:
+        return self.place / "parties" / name
+
+    def transcript_path(self, name: str) -> Path:
+        return self.directory(name) / "state" / f"{name}.transcript"
+
+    def _furnish(self, name: str, rows: int, rng: np.random.Generator) -> None:
+        directory = self.directory(name)
+        directory.mkdir(mode=0o700, parents=True)
+        write_secret(directory / "secret.key", self.keys[name])
+        own: dict[str, Any] = {"key": "secret.key", "state": "state", "durability": "flush"}
+        if name == CONSUMER:
+            _save(directory / "validation.npz", name, rng.beta(2, 5, (rows, COLUMNS)), rng)
+            _save(directory / "seed.npz", "public", rng.random((10, COLUMNS)), rng)
+            own |= {"validation": "validation.npz", "seed_set": "seed.npz"}
+        elif name != CURATOR:
+            _save(directory / "data.npz", name, rng.random((rows, COLUMNS)), rng)
+            own |= {"name": name, "data": "data.npz"}
+        self.write(name, "party.toml", own)
+        self.write(name, "session.toml", self.values)
+
+    def write(self, name: str, file: str, values: Mapping[str, Any]) -> None:
+        (self.directory(name) / file).write_text(tomli_w.dumps(values), encoding="utf-8")
+
+    def change(self, name: str, changes: Mapping[str, Any], *, file: str = "session.toml") -> None:
+        """Change a file of one party only."""
+        values = tomllib.loads((self.directory(name) / file).read_text(encoding="utf-8"))
+        _change(values, changes)
+        self.write(name, file, values)
+
+    def use_key(self, name: str, pair: KeyPair) -> None:
+        """Let a party's key file hold another key."""
+        (self.directory(name) / "secret.key").unlink()
+        write_secret(self.directory(name) / "secret.key", pair)
+
+    @property
+    def session(self) -> Session:
+        return open_session(load_toml(SessionFile, self.directory(CURATOR) / "session.toml"))
+
+    def dataset(self, name: str, file: str = "data.npz") -> Dataset:
+        return load_dataset(self.directory(name) / file, DataColumns(None, None, None))
+
+    # -- processes ----------------------------------------------------------------------------------
+
+    def start(self, *names: str, **environment: str) -> None:
+        """Start parties' processes, each in its own directory, as people do by hand."""
+        for name in names:
+            assert name not in self.processes or self.processes[name].poll() is not None
+            role = name if name in (CURATOR, CONSUMER) else "owner"
+            command = [sys.executable, "-P", "-m", role]
+            command += ["--session", "session.toml", "--config", "party.toml", "--json"]
+            with self._said(name, "out").open("wb") as out, self._said(name, "err").open("wb") as err:
+                self.processes[name] = subprocess.Popen(
+                    command,
+                    cwd=self.directory(name),
+                    env=party_environment(os.environ) | environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=err,
+                )
+
+    def start_all(self, *, but: Sequence[str] = ()) -> None:
+        self.start(*(name for name in self.names if name not in but))
+
+    def puppet(self, name: str) -> Puppet:
+        """A party on this side, honest until it is told otherwise."""
+        puppet = Puppet(self, name)
+        self.puppets.append(puppet)
+        return puppet
+
+    def signal(self, name: str, number: signal.Signals) -> None:
+        self.processes[name].send_signal(number)
+
+    def running(self, name: str) -> bool:
+        return self.processes[name].poll() is None
+
+    def end(self, *names: str, seconds: float = PATIENCE) -> dict[str, Ended]:
+        """Wait until these (or all) processes have ended by themselves."""
+        waited = names or tuple(self.processes)
+        self.until(lambda: not any(map(self.running, waited)), f"{waited} to end", seconds=seconds)
+        return {name: self.ended(name) for name in waited}
+
+    def ended(self, name: str) -> Ended:
+        code = self.processes[name].poll()
+        assert code is not None, f"{name} still runs"
+        return Ended(code, self._said(name, "out").read_text(), self.log(name))
+
+    def log(self, name: str) -> str:
+        """What it has told people so far."""
+        return self._said(name, "err").read_text(encoding="utf-8")
+
+    def records(self, name: str) -> tuple[Record, ...]:
+        """Its transcript so far; empty while there is none."""
+        try:
+            return read_transcript(self.transcript_path(name)).records
+        except Exception:
+            if self.transcript_path(name).exists() and not self.running(name):
+                raise
+            return ()  # still being made
+
+    def verified(self, name: str) -> Verification:
+        """Check a transcript's every digest: raises if anything recorded is lost."""
+        return verify(self.transcript_path(name))
+
+    def round(self) -> int:
+        """The last round that the curator has begun, by its transcript."""
+        kinds = [effect.kind for record in self.records(CURATOR) for effect in record.effects]
+        return kinds.count("compute-weights")
+
+    def until(self, condition: Callable[[], _T], what: str, *, seconds: float = PATIENCE) -> _T:
+        """Wait for a condition; meanwhile the puppets live.
+
+        Raises:
+            AssertionError: It did not come; with what the parties have said.
+        """
+        deadline = time.monotonic() + seconds
+        while not (found := condition()):
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{what}: not within {seconds} s.\n{self._story()}")
+            poller = zmq.Poller()
+            for puppet in self.puppets:
+                puppet.watch(poller)
+            poller.poll(_LOOK_MS)
+            for puppet in self.puppets:
+                puppet.pump()
+        return found
+
+    def _said(self, name: str, stream: str) -> Path:
+        return self.place / "said" / f"{name}.{stream}"
+
+    def _story(self) -> str:
+        told = [f"{name} [{process.poll()}]\n{self.log(name)}" for name, process in self.processes.items()]
+        return "\n".join([*told, *(f"{p.name} (puppet) {p.finish}" for p in self.puppets)])
+
+
+class Puppet:
+    """A party on the test's side.
+
+    Attributes:
+        hold: Which frames wait in `held`; the test sends them with `let_go`.
+        heard: The curator's messages, in order.
+        finish: How its machine ended; None while it runs.
+    """
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        session = cluster.session
+        self.name = name
+        self.hold: Callable[[Outgoing], bool] = lambda _frame: False
+        self.held: list[Outgoing] = []
+        self.heard: list[Message] = []
+        self.session = session.identifier
+        machine: Machine
+        numerics: Numerics
+        if name == CONSUMER:
+            machine, numerics = consumer_party(
+                session,
+                validation=cluster.dataset(name, "validation.npz"),
+                seed_set=cluster.dataset(name, "seed.npz"),
+                store=lambda _purchases: None,
+            )
+            self._direction = Direction.CURATOR_TO_CONSUMER
+        else:
+            data = cluster.dataset(name)
+            machine, numerics = owner_party(session, name, data, scratch=None, memory_limit=2**30)
+            self._direction = Direction.CURATOR_TO_OWNER
+        self._driver = Driver(
+            machine,
+            numerics,
+            NullJournal(),
+            session=session.identifier,
+            direction=lambda _peer: self._direction,
+        )
+        self.endpoint = DealerEndpoint(
+            session.file.network.address,
+            pair=cluster.keys[name],
+            server_key=PublicKey(session.file.roster.curator),
+        )
+        self._beat = session.file.timeouts.beat
+        self._beaten = time.monotonic()
+        self._closed = False
+        self.muted = False
+        """Whether it gives no signs of life."""
+        self._driver.feed(Started(), time.monotonic())
+
+    @property
+    def finish(self) -> Finish | None:
+        return self._driver.finished
+
+    @property
+    def refused(self) -> list[Refused]:
+        return [message for message in self.heard if isinstance(message, Refused)]
+
+    def hold_bids_from(self, round_number: int) -> None:
+        """Keep its bids back from a round on: the round lasts until `let_go`."""
+        self.hold = lambda frame: frame.kind == "bid" and self._round_of(frame) >= round_number
+
+    def let_go(self) -> None:
+        """Send what was held, and hold nothing any more."""
+        self.hold = lambda _frame: False
+        held, self.held = self.held, []
+        for frame in held:
+            self.endpoint.send(frame.data)
+
+    def say(self, data: bytes) -> None:
+        """Send bytes of the test's own, past what the endpoint would refuse to send."""
+        self.endpoint.socket.send(data)
+
+    def watch(self, poller: zmq.Poller) -> None:
+        if not self._closed:
+            poller.register(self.endpoint.socket, zmq.POLLIN)
+            poller.register(self.endpoint.monitor, zmq.POLLIN)
+
+    def pump(self) -> None:
+        """One turn of its loop."""
+        if self._closed:
+            return
+        now = time.monotonic()
+        for happening in self.endpoint.happenings():
+            if happening is Happening.CONNECTED:
+                self._driver.feed(Connected(), now)
+            elif happening is Happening.DISCONNECTED:
+                self._driver.feed(Lost(CURATOR), now)
+        for data in self.endpoint.receive(100):
+            self._note(data)
+            self._driver.receive(CURATOR, data, now)
+        for frame in self._driver.release():
+            if self.hold(frame):
+                self.held.append(frame)
+            else:
+                self.endpoint.send(frame.data)
+        if now - self._beaten >= self._beat and not self.muted:
+            self._beaten = now
+            self.endpoint.send(self._driver.beat())
+
+    def close(self) -> None:
+        """Leave without a word."""
+        self._closed = True
+        self.endpoint.close()
+
+    def _note(self, data: bytes) -> None:
+        try:
+            message = decode_message(self._direction, decode_frame(data).body)
+        except RemoteProtocolError:  # its driver judges what it is told
+            return
+        if message.kind != "beat":
+            self.heard.append(message)
+
+    @staticmethod
+    def _round_of(frame: Outgoing) -> int:
+        message = decode_message(Direction.OWNER_TO_CURATOR, decode_frame(frame.data).body)
+        return int(message.round)  # type: ignore[attr-defined]
+
+
+def bodies(records: Sequence[Record], party: str) -> dict[tuple[str, str, str], list[bytes]]:
+    """The message bodies of a transcript, in order, by (sender, receiver, kind)."""
+    found: dict[tuple[str, str, str], list[bytes]] = defaultdict(list)
+    for record in records:
+        for item in record.items:
+            fields: dict[str, Any] = {**item.public, **item.private}
+            if item.kind == "send":
+                found[party, fields["peer"], fields["message"]].append(fields["body"])
+            elif item.kind == "received":
+                found[fields["peer"], party, fields["message"]].append(fields["body"])
+    return dict(found)
+
+
+def _save(path: Path, name: str, features: npt.NDArray[np.float64], rng: np.random.Generator) -> None:
+    rows = len(features)
+    # Every row has bytes that are its own, so that it can be looked for.
+    np.savez(
+        path,
+        features=features,
+        labels=rng.integers(0, 2, rows),
+        identifiers=np.array([f"{name}-{row:04d}" for row in range(rows)]),
+    )
+
+
+def _change(values: dict[str, Any], changes: Mapping[str, Any]) -> None:
+    for path, value in changes.items():
+        table, key = at(values, path)
+        if value is None:
+            table.pop(key, None)
+        else:
+            table[key] = value

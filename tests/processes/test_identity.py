@@ -1,0 +1,93 @@
+"""The same session gives the same bytes: in one process, over ZeroMQ with CURVE, on other BLAS kernels."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hushbid.simulator import Simulation
+from protocol.runtime.driver import Outgoing
+from protocol.wire import decode_frame
+from tests.processes.cluster import Cluster, bodies
+
+Bodies = dict[tuple[str, str, str], list[bytes]]
+
+_MWEM = {"mechanism": "mwem", "calibration": "published", "epsilon": 5.0, "steps": 8, "eta": 0.125}
+_GAUSSIAN = {"mechanism": "gaussian", "sigma": 2.0}
+GAUSSIAN = {"target": _GAUSSIAN, "summary": _GAUSSIAN, "noise.seed": 11}
+MWEM = {"target": _MWEM, "summary": _MWEM, "noise.seed": 12}
+SESSIONS = [
+    pytest.param({}, id="exact, ask-all"),
+    pytest.param(GAUSSIAN | {"acquisition.rule": "winner-only"}, id="gaussian, winner-only"),
+    pytest.param(MWEM | {"acquisition.rule": "published"}, id="mwem, published"),
+]
+
+
+def simulated(cluster: Cluster) -> Bodies:
+    found: Bodies = defaultdict(list)
+
+    def tap(sender: str, receiver: str, frame: Outgoing) -> None:
+        found[sender, receiver, frame.kind].append(decode_frame(frame.data).body)
+
+    Simulation(
+        cluster.session,
+        owners={name: cluster.dataset(name) for name in cluster.owners},
+        validation=cluster.dataset("consumer", "validation.npz"),
+        seed_set=cluster.dataset("consumer", "seed.npz"),
+        tap=tap,
+    ).run()
+    return dict(found)
+
+
+def recorded(cluster: Cluster) -> Bodies:
+    """What the parties' transcripts say, once it is sure that they agree on it."""
+    of_curator = bodies(cluster.records("curator"), "curator")
+    others: Bodies = {}
+    for name in cluster.names[1:]:
+        others |= bodies(cluster.records(name), name)
+    assert others == of_curator
+    return of_curator
+
+
+def run(place: Path, changes: Mapping[str, Any], **coretypes: str) -> tuple[Bodies, Bodies, Cluster]:
+    with Cluster(place, changes=changes) as cluster:
+        for name in cluster.names:
+            kind = {"OPENBLAS_CORETYPE": coretypes[name]} if name in coretypes else {}
+            cluster.start(name, **kind)
+        ended = cluster.end()
+        assert {name: end.code for name, end in ended.items()} == dict.fromkeys(cluster.names, 0)
+        return recorded(cluster), simulated(cluster), cluster
+
+
+@pytest.mark.parametrize("changes", SESSIONS)
+def test_processes_exchange_the_bytes_of_the_simulation(tmp_path: Path, changes: dict[str, Any]) -> None:
+    real, simulation, cluster = run(tmp_path, changes)
+    assert real == simulation
+    assert all(len(real["curator", owner, "broadcast"]) == 20 for owner in cluster.owners)
+    assert all(len(real[owner, "curator", "bid"]) == 20 for owner in cluster.owners)
+    assert len(real["curator", "consumer", "delivery"]) == 1
+
+
+def test_noise_is_in_the_bytes(tmp_path: Path) -> None:
+    # The control: another seed of the noise gives other bytes, so the noise is in what is compared.
+    with Cluster(tmp_path, changes=GAUSSIAN) as one:
+        first = simulated(one)
+        for name in one.names:
+            one.change(name, {"noise.seed": 13})
+        assert simulated(one)["consumer", "curator", "target"] != first["consumer", "curator", "target"]
+
+
+KERNELS = {"curator": "Haswell", "consumer": "Prescott", "heron": "Prescott", "magpie": "Sandybridge"}
+
+
+@pytest.mark.parametrize("changes", [pytest.param(GAUSSIAN, id="gaussian")])
+def test_blas_kernels_of_several_kinds_give_the_same_bytes(tmp_path: Path, changes: dict[str, Any]) -> None:
+    real, simulation, cluster = run(tmp_path, changes, **KERNELS)
+    kinds = {str(cluster.verified(name).header.environment["blas"]) for name in KERNELS}
+    if len(kinds) < 2:
+        pytest.skip("this BLAS chooses its kernels otherwise than by OPENBLAS_CORETYPE")
+    assert real == simulation
