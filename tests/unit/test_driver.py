@@ -1,0 +1,250 @@
+"""The driver's core: every step on record, nothing out before it is durable, nothing raised by a peer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from curator.machine import CONSUMER, CuratorMachine
+from curator.party import curator_party, direction
+from protocol.errors import LocalProtocolError, Offence
+from protocol.machine import Effect, Event, Finish, Lost, Received, Started
+from protocol.messages import PROTOCOL_VERSION, Beat, Bid, Hello, Message, Refused, Target, fixed
+from protocol.runtime.driver import Driver
+from protocol.session import Session, open_session
+from protocol.transcript.item import Item
+from protocol.transcript.journal import NullJournal
+from protocol.wire import Direction, Frame, decode_frame, decode_message, encode_frame, encode_message
+from tests.simulation.harness import candidate_of, names, session_file
+
+OWNER = names(1)[0]
+
+
+class Journal(NullJournal):
+    """A journal in memory, which notes what happened in which order."""
+
+    def __init__(self, log: list[str]) -> None:
+        super().__init__()
+        self.log = log
+        self.records: list[tuple[Item, Sequence[Item]]] = []
+
+    def append(self, now: float, event: Item, effects: Sequence[Item]) -> None:
+        self.records.append((event, effects))
+        self.log.append(f"record {event.kind}")
+
+    def commit(self) -> None:
+        self.log.append("commit")
+
+    def close(self) -> None:
+        self.log.append("close")
+
+
+class Bench:
+    """A curator's driver for one owner and the consumer."""
+
+    def __init__(self) -> None:
+        self.session: Session = open_session(session_file(owners=[OWNER], points=2, dimension=4, columns=4))
+        machine, numerics = curator_party(self.session)
+        self.machine: CuratorMachine = machine
+        self.log: list[str] = []
+        self.journal = Journal(self.log)
+        self.driver = Driver(
+            machine,
+            numerics,
+            self.journal,
+            session=self.session.identifier,
+            direction=direction,
+        )
+        self.sent: dict[str, int] = {}
+        self.driver.feed(Started(), 0.0)
+
+    def frame(self, message: Message, *, sequence: int = 0, **changes: Any) -> bytes:
+        values: dict[str, Any] = {
+            "session": self.session.identifier,
+            "sequence": sequence,
+            "acknowledged": 0,
+            "body": encode_message(message),
+        }
+        return encode_frame(Frame(**(values | changes)))
+
+    def hello(self, peer: str) -> bytes:
+        return self.frame(
+            Hello(
+                versions=(PROTOCOL_VERSION,),
+                role="consumer" if peer == CONSUMER else "owner",
+                name=peer,
+                session=self.session.file.digest(),
+                software="test",
+                sent=0,
+                received=0,
+            )
+        )
+
+    def target(self) -> bytes:
+        zeros = np.zeros(4)
+        return self.frame(
+            Target(embedding=zeros, size=1, seed_total=zeros.astype(np.int64), seed_size=1, noise="none"),
+            sequence=1,
+        )
+
+    def begin(self) -> None:
+        """Round 1's broadcast is out."""
+        self.driver.receive(CONSUMER, self.hello(CONSUMER), 0.0)
+        self.driver.receive(CONSUMER, self.target(), 0.0)
+        self.driver.receive(OWNER, self.hello(OWNER), 0.0)
+
+    def events(self) -> list[str]:
+        return [event.kind for event, _ in self.journal.records]
+
+
+def test_every_step_is_recorded_with_the_computations_that_it_gave_rise_to() -> None:
+    bench = Bench()
+    bench.begin()
+    assert bench.events() == ["started", "received", "received", "received", "weights-computed"]
+    event, effects = bench.journal.records[3]
+    assert (event.kind, [effect.kind for effect in effects]) == ("received", ["send", "compute-weights"])
+    _, effects = bench.journal.records[4]
+    assert [effect.kind for effect in effects] == ["send", "set-timer"]
+
+
+def test_nothing_is_handed_out_before_the_journal_has_it() -> None:
+    bench = Bench()
+    bench.begin()
+    assert "commit" not in bench.log
+    out = bench.driver.release()
+    assert bench.log[-1] == "commit"
+    assert [(frame.peer, frame.kind, frame.sequence) for frame in out] == [
+        (CONSUMER, "welcome", 0),
+        (OWNER, "welcome", 0),
+        (OWNER, "broadcast", 1),
+    ]
+    for frame in out:
+        assert decode_frame(frame.data).session == bench.session.identifier
+    assert bench.driver.release() == []
+
+
+def test_a_journal_that_fails_lets_nothing_out() -> None:
+    bench = Bench()
+    bench.begin()
+
+    def fail() -> None:
+        raise OSError("disk full")
+
+    commit, bench.journal.commit = bench.journal.commit, fail  # type: ignore[method-assign]
+    with pytest.raises(OSError, match="disk full"):
+        bench.driver.release()
+    bench.journal.commit = commit  # type: ignore[method-assign]
+    assert len(bench.driver.release()) == 3, "what was held back leaves once it is durable"
+
+
+BAD_FRAMES = {
+    Offence.MAGIC: b"GET / HTTP/1.1\r\n\r\n" + bytes(64),
+    Offence.MALFORMED: b"HBID\x01",
+    Offence.VERSION: b"HBID\x09" + bytes(64),
+}
+
+
+@pytest.mark.parametrize("offence", BAD_FRAMES)
+def test_a_frame_that_cannot_be_read_is_an_offence_on_record(offence: Offence) -> None:
+    bench = Bench()
+    bench.begin()
+    bench.driver.receive(OWNER, BAD_FRAMES[offence], 1.0)
+    event, _ = bench.journal.records[-1]
+    assert (event.kind, event.private["offence"]) == ("offended", offence.value)
+    last = bench.driver.release()[-1]
+    message = decode_message(Direction.CURATOR_TO_OWNER, decode_frame(last.data).body)
+    assert isinstance(message, Refused)
+    assert message.code == offence.value
+
+
+def test_a_frame_of_another_session_is_an_offence() -> None:
+    bench = Bench()
+    bench.driver.receive(OWNER, bench.frame(Beat(), session=bytes(16)), 0.0)
+    assert bench.journal.records[-1][0].private["offence"] == "session"
+
+
+def test_a_message_of_another_direction_is_an_offence() -> None:
+    bench = Bench()
+    bench.begin()
+    bench.driver.receive(OWNER, bench.target(), 0.0)
+    assert bench.journal.records[-1][0].private["offence"] == "malformed"
+
+
+def test_a_breach_that_the_machine_finds_is_recorded_as_an_offence_and_not_as_received() -> None:
+    bench = Bench()
+    bench.begin()
+    bid = Bid(
+        round=2,
+        exhausted=False,
+        score=fixed(0),
+        handle=fixed(1),
+        candidate=candidate_of(np.zeros(4, dtype=np.int16)),
+    )
+    bench.driver.receive(OWNER, bench.frame(bid, sequence=1), 0.0)
+    assert bench.events()[-1] == "offended"
+    assert bench.journal.records[-1][0].private["offence"] == "out-of-turn"
+
+
+def test_a_sign_of_life_is_neither_a_step_nor_recorded() -> None:
+    bench = Bench()
+    before = list(bench.log)
+    bench.driver.receive(OWNER, bench.driver.beat(), 0.0)
+    assert bench.log == before
+
+
+def test_a_bug_is_no_peers_fault() -> None:
+    bench = Bench()
+    with pytest.raises(LocalProtocolError):
+        bench.driver.feed(Nonsense(), 0.0)
+
+
+class Nonsense(Event):
+    KIND = "nonsense"
+
+
+def test_timers_fire_in_the_order_of_their_time_and_once() -> None:
+    bench = Bench()
+    driver = bench.driver
+    assert driver.next_due == bench.session.file.timeouts.enrolment
+    driver.fire_due(59.9)
+    assert driver.finished is None
+    driver.fire_due(60.0)
+    assert isinstance(driver.finished, Finish)
+    assert bench.events()[-1] == "timer"
+    assert driver.next_due is None
+
+
+def test_after_the_end_nothing_is_taken_any_more() -> None:
+    bench = Bench()
+    bench.driver.fire_due(60.0)
+    before = len(bench.journal.records)
+    bench.driver.receive(OWNER, bench.hello(OWNER), 61.0)
+    bench.driver.feed(Lost(OWNER), 61.0)
+    bench.driver.fire_due(1e9)
+    assert len(bench.journal.records) == before
+
+
+def test_computations_are_the_numerics_business_alone() -> None:
+    seen: list[Effect] = []
+
+    class Watching:
+        def perform(self, effect: Effect) -> Event | None:
+            seen.append(effect)
+            return None
+
+    bench = Bench()
+    bench.driver._numerics = Watching()
+    bench.begin()
+    assert [effect.KIND for effect in seen] == ["compute-weights"]
+
+
+def test_what_a_driver_receives_is_decoded_by_the_peers_direction() -> None:
+    assert direction(CONSUMER) is Direction.CONSUMER_TO_CURATOR
+    assert direction(OWNER) is Direction.OWNER_TO_CURATOR
+    bench = Bench()
+    bench.driver.receive(OWNER, bench.hello(OWNER), 0.0)
+    event, _ = bench.journal.records[-1]
+    assert event.kind == Received.KIND
