@@ -46,20 +46,23 @@ def run_consumer(session_file: SessionFile, file: ConsumerFile) -> dict[str, Any
         _check(session, test)
     kept = PurchaseFile(file.state / "delivered.npz")
     machine, numerics = consumer_party(session, validation=validation, seed_set=seed_set, store=kept.store)
-    journal = open_journal(session, role="consumer", party=NAME, state=file.state, durability=file.durability)
-    spare_collections()
-    started = time.monotonic()
-    try:
-        driver = Driver(
-            machine,
-            numerics,
-            journal,
-            session=session.identifier,
-            direction=lambda _peer: Direction.CURATOR_TO_CONSUMER,
+    with Connection(session_file, pair) as connection:
+        journal = open_journal(
+            session, role="consumer", party=NAME, state=file.state, durability=file.durability
         )
-        finish = Connection(session_file, driver, pair).run()
-    finally:
-        journal.close()
+        spare_collections()
+        started = time.monotonic()
+        try:
+            driver = Driver(
+                machine,
+                numerics,
+                journal,
+                session=session.identifier,
+                direction=lambda _peer: Direction.CURATOR_TO_CONSUMER,
+            )
+            finish = connection.run(driver)
+        finally:
+            journal.close()
     ensure_done(finish)
     seconds = time.monotonic() - started
     appraisal = appraise(

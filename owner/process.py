@@ -46,22 +46,23 @@ def run_owner(session_file: SessionFile, file: OwnerFile) -> dict[str, Any]:
     machine, numerics = owner_party(
         session, file.name, dataset, scratch=file.state.parent, memory_limit=file.memory_limit
     )
-    journal = open_journal(
-        session, role="owner", party=file.name, state=file.state, durability=file.durability
-    )
-    spare_collections()
-    started = time.monotonic()
-    try:
-        driver = Driver(
-            machine,
-            numerics,
-            journal,
-            session=session.identifier,
-            direction=lambda _peer: Direction.CURATOR_TO_OWNER,
+    with Connection(session_file, pair) as connection:
+        journal = open_journal(
+            session, role="owner", party=file.name, state=file.state, durability=file.durability
         )
-        finish = Connection(session_file, driver, pair).run()
-    finally:
-        journal.close()
+        spare_collections()
+        started = time.monotonic()
+        try:
+            driver = Driver(
+                machine,
+                numerics,
+                journal,
+                session=session.identifier,
+                direction=lambda _peer: Direction.CURATOR_TO_OWNER,
+            )
+            finish = connection.run(driver)
+        finally:
+            journal.close()
     ensure_done(finish)
     return {
         "role": "owner",

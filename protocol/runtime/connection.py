@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import math
 import time
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 import zmq
 
@@ -29,18 +30,21 @@ MAX_FAILED_HANDSHAKES: Final = 5
 
 
 class Connection:
-    """Runs a driver against the curator until its machine is done.
+    """The way to the curator. Make it before the transcript, so that an address which cannot be leaves none.
 
     Args:
         session: The session file: address and limits.
-        driver: The party's driver.
-        pair: Its keys; None in insecure sessions.
+        pair: The party's keys; None in insecure sessions.
+
+    Raises:
+        ConfigError: The address is none to connect to, or one elsewhere in an insecure session.
+        ConnectionFailed: ZeroMQ refuses the address.
     """
 
-    def __init__(self, session: SessionFile, driver: Driver, pair: KeyPair | None) -> None:
+    def __init__(self, session: SessionFile, pair: KeyPair | None) -> None:
         self._session = session
-        self._driver = driver
         self._pair = pair
+        self._driver: Driver  # from `run` on
         self._server_key = parse_public(session.roster.curator) if pair is not None else None
         self._endpoint = self._connect()
         self._connected = False
@@ -50,8 +54,19 @@ class Connection:
         self._looked = self._heard
         self._failed_handshakes = 0
 
-    def run(self) -> Finish:
-        """Run until the machine is done.
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._endpoint.close()
+
+    def run(self, driver: Driver) -> Finish:
+        """Run a driver until its machine is done.
+
+        Args:
+            driver: The party's.
 
         Returns:
             How it ended.
@@ -60,16 +75,13 @@ class Connection:
             ConnectionFailed: The curator does not know our key, or has another one than the roster says.
             HushbidError: The process was told to stop.
         """
-        driver = self._driver
-        try:
-            with StopSignals() as stop:
-                driver.feed(Started(), time.monotonic())
-                while driver.finished is None:
-                    self._turn()
-                    stop.raise_if_received()
-                self._send_out()
-        finally:
-            self._endpoint.close()
+        self._driver = driver
+        with StopSignals() as stop:
+            driver.feed(Started(), time.monotonic())
+            while driver.finished is None:
+                self._turn()
+                stop.raise_if_received()
+            self._send_out()
         if driver.finished is None:
             raise LocalProtocolError("The loop ended before the machine did.")
         return driver.finished
@@ -99,11 +111,13 @@ class Connection:
 
     def _patience(self) -> int:
         """Milliseconds until something is due, from 1 to what lies between two signs of life."""
-        due = self._beaten + self._session.timeouts.beat
+        now = time.monotonic()
+        # Without a connection no sign of life is due: to wait for that of the past would be to spin.
+        due = (self._beaten if self._connected else now) + self._session.timeouts.beat
         if self._driver.next_due is not None:
             due = min(due, self._driver.next_due)
         longest = math.ceil(self._session.timeouts.beat * 1000)
-        return min(longest, max(1, math.ceil((due - time.monotonic()) * 1000)))
+        return min(longest, max(1, math.ceil((due - now) * 1000)))
 
     def _wait_for_change(self) -> None:
         """Wait for a frame, a change of the connection, or the next time that something is due."""
