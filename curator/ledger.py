@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from protocol.errors import Offence
 from protocol.grid import Features, Totals, features_to_float
 from protocol.messages import Candidate
 from protocol.mmd import embedding_gain
 
-__all__ = ["Absence", "Fault", "Ledger", "Win", "settle"]
+__all__ = ["Absence", "Fault", "Ledger", "Refusal", "Win", "settle"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,16 @@ class Fault:
     what: str
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A breach of the protocol, for which a peer was refused."""
+
+    round: int
+    """The round that was under way; 0: none yet."""
+    peer: str
+    offence: Offence
+
+
 @dataclass(slots=True)
 class Ledger:
     """What happened, in order."""
@@ -52,6 +63,7 @@ class Ledger:
     wins: list[Win] = field(default_factory=list)
     absences: list[Absence] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
     points_accessed: int = 0
     """Distinct raw points that the curator was handed."""
 

@@ -17,7 +17,7 @@ from protocol.config.party import CuratorFile
 from protocol.config.session import SessionFile
 from protocol.errors import LocalProtocolError, RemoteProtocolError
 from protocol.machine import Finish, Lost, Returned, Started
-from protocol.messages import CONTROL_SEQUENCE, Hello
+from protocol.messages import CONTROL_SEQUENCE, Beat, Hello
 from protocol.participant import CURATOR
 from protocol.runtime.driver import Driver, Outgoing
 from protocol.runtime.party import (
@@ -30,7 +30,7 @@ from protocol.runtime.party import (
 )
 from protocol.runtime.router import Arrival, RouterEndpoint
 from protocol.session import open_session
-from protocol.wire import Direction, decode_frame, decode_message
+from protocol.wire import Direction, decode_frame, decode_message, encode_message
 
 __all__ = ["run_curator"]
 
@@ -38,6 +38,7 @@ logger = logging.getLogger("hushbid")
 
 PROGRESS_SECONDS: Final = 0.1
 """Between two lines of progress."""
+_BEAT: Final = encode_message(Beat())
 
 
 def run_curator(
@@ -97,8 +98,8 @@ class _Hub:
         self._progress = progress
         self._routes: dict[str, bytes] = {}
         """The connection of each peer's newest accepted hello."""
-        self._latest: dict[str, bytes] = {}
-        """The connection of each peer's newest hello, accepted or not."""
+        self._greeting: dict[str, bytes] = {}
+        """The connection of each peer's newest hello, until it is answered."""
         self._names: dict[bytes, str] = {}
         """Who said hello on which connection: insecure sessions only."""
         self._heard: dict[str, float] = {}
@@ -137,9 +138,8 @@ class _Hub:
         if now - self._beaten >= self._session.timeouts.beat:
             self._beaten = now
             self._check_silence(now)
-            beat = self._driver.beat()
-            for route in self._routes.values():
-                self._endpoint.send(route, beat)
+            self._give_sign_of_life(now)
+            self._send_out(now)
 
     def _patience(self) -> int:
         """Milliseconds until something is due, at least 1."""
@@ -158,7 +158,7 @@ class _Hub:
                 # Its connection was replaced, or never said hello. What it has to say, it will say again.
                 self._stale["connection"] += 1
                 return
-            self._latest[peer] = arrival.route
+            self._greeting[peer] = arrival.route
         else:
             self._heard[peer] = now
             if peer in self._lost:
@@ -182,26 +182,45 @@ class _Hub:
         return hello.name
 
     def _send_out(self, now: float) -> None:
-        for frame in self._driver.release():
-            if not self._send(frame, now):
-                self._lose(frame.peer, now)
+        # Until nothing is left: what a loss leads to, such as the next round, must not wait for a frame.
+        while frames := self._driver.release():
+            for frame in frames:
+                if not self._send(frame, now):
+                    self._lose(frame.peer, now)
 
     def _send(self, frame: Outgoing, now: float) -> bool:
-        if frame.sequence == CONTROL_SEQUENCE and frame.kind in ("welcome", "refused"):
-            route = self._latest.get(frame.peer, self._routes.get(frame.peer))
-            if frame.kind == "welcome" and route is not None:
-                self._routes[frame.peer] = route
-                self._heard[frame.peer] = now
-                self._lost.discard(frame.peer)
-                logger.info("%s is here", frame.peer)
-            elif frame.kind == "refused":
-                logger.warning("%s was refused", frame.peer)
-                if route is not None:
-                    self._endpoint.send(route, frame.data)
-                return True
-        else:
-            route = self._routes.get(frame.peer)
+        """Send a frame; False: its peer cannot be sent anything on the connection that it had."""
+        if frame.kind == "welcome":
+            self._accept(frame.peer, now)
+        elif frame.kind == "refused":
+            return self._refuse(frame)
+        route = self._routes.get(frame.peer)
         return route is not None and self._endpoint.send(route, frame.data)
+
+    def _accept(self, peer: str, now: float) -> None:
+        """Take the connection of its hello for the peer's."""
+        route = self._greeting.pop(peer, None)
+        if route is not None:
+            self._routes[peer] = route
+        self._heard[peer] = now
+        self._lost.discard(peer)
+        logger.info("%s is here", peer)
+
+    def _refuse(self, frame: Outgoing) -> bool:
+        """Say so where the breach came from: a hello's connection, or else the peer's own, which ends."""
+        codes = [r.offence.value for r in self._machine.ledger.refusals if r.peer == frame.peer]
+        logger.warning("%s was refused: %s", frame.peer, codes[-1])
+        of_hello = self._greeting.pop(frame.peer, None)
+        route = of_hello or self._routes.get(frame.peer)
+        if route is not None:
+            self._endpoint.send(route, frame.data)
+        return of_hello is not None
+
+    def _give_sign_of_life(self, now: float) -> None:
+        beat = self._driver.beat()
+        for peer, route in list(self._routes.items()):
+            if not self._endpoint.send(route, beat):
+                self._lose(peer, now)
 
     def _lose(self, peer: str, now: float) -> None:
         """A peer is gone: it has to say hello again on a new connection, or speak again on this one."""
@@ -218,7 +237,6 @@ class _Hub:
                 self._lost.add(peer)
                 logger.warning("%s is silent", peer)
                 self._driver.feed(Lost(peer), now)
-        self._send_out(now)
 
     def _note_progress(self, now: float) -> None:
         machine = self._machine
@@ -240,11 +258,12 @@ class _Hub:
 
 
 def _may_be_hello(frame: bytes) -> bool:
-    """Whether a frame is unnumbered, as hellos are; frames that cannot be read are told so by the driver."""
+    """Whether a frame is unnumbered, as hellos are, but no beat; who sends what cannot be read is told so."""
     try:
-        return decode_frame(frame).sequence == CONTROL_SEQUENCE
+        decoded = decode_frame(frame)
     except RemoteProtocolError:
         return True
+    return decoded.sequence == CONTROL_SEQUENCE and decoded.body != _BEAT
 
 
 def _result(session: SessionFile, machine: CuratorMachine, seconds: float, transcript: str) -> dict[str, Any]:
@@ -262,6 +281,10 @@ def _result(session: SessionFile, machine: CuratorMachine, seconds: float, trans
         "absences": {owner: absences[owner] for owner in machine.owners if absences[owner]},
         "faults": [
             {"owner": fault.owner, "round": fault.round, "what": fault.what} for fault in ledger.faults
+        ],
+        "refusals": [
+            {"peer": refusal.peer, "round": refusal.round, "code": refusal.offence.value}
+            for refusal in ledger.refusals
         ],
         "transcript": transcript,
     }

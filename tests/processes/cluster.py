@@ -268,9 +268,14 @@ class Cluster:
         return verify(self.transcript_path(name))
 
     def round(self) -> int:
-        """The last round that the curator has begun, by its transcript."""
-        kinds = [effect.kind for record in self.records(CURATOR) for effect in record.effects]
-        return kinds.count("compute-weights")
+        """The last round that the curator has broadcast, by its transcript."""
+        sent = [
+            body
+            for key, found in bodies(self.records(CURATOR), CURATOR).items()
+            if key[2] == "broadcast"
+            for body in found
+        ]
+        return max((_round_of(Direction.CURATOR_TO_OWNER, body) for body in sent), default=0)
 
     def until(self, condition: Callable[[], _T], what: str, *, seconds: float = PATIENCE) -> _T:
         """Wait for a condition; meanwhile the puppets live.
@@ -357,7 +362,10 @@ class Puppet:
 
     def hold_bids_from(self, round_number: int) -> None:
         """Keep its bids back from a round on: the round lasts until `let_go`."""
-        self.hold = lambda frame: frame.kind == "bid" and self._round_of(frame) >= round_number
+        self.hold = lambda frame: (
+            frame.kind == "bid"
+            and _round_of(Direction.OWNER_TO_CURATOR, decode_frame(frame.data).body) >= round_number
+        )
 
     def let_go(self) -> None:
         """Send what was held, and hold nothing any more."""
@@ -381,13 +389,16 @@ class Puppet:
             return
         now = time.monotonic()
         for happening in self.endpoint.happenings():
+            if self.finish is not None:
+                continue
             if happening is Happening.CONNECTED:
                 self._driver.feed(Connected(), now)
             elif happening is Happening.DISCONNECTED:
                 self._driver.feed(Lost(CURATOR), now)
         for data in self.endpoint.receive(100):
             self._note(data)
-            self._driver.receive(CURATOR, data, now)
+            if self.finish is None:
+                self._driver.receive(CURATOR, data, now)
         for frame in self._driver.release():
             if self.hold(frame):
                 self.held.append(frame)
@@ -410,10 +421,9 @@ class Puppet:
         if message.kind != "beat":
             self.heard.append(message)
 
-    @staticmethod
-    def _round_of(frame: Outgoing) -> int:
-        message = decode_message(Direction.OWNER_TO_CURATOR, decode_frame(frame.data).body)
-        return int(message.round)  # type: ignore[attr-defined]
+
+def _round_of(direction: Direction, body: bytes) -> int:
+    return int(decode_message(direction, body).round)  # type: ignore[attr-defined]
 
 
 def bodies(records: Sequence[Record], party: str) -> dict[tuple[str, str, str], list[bytes]]:

@@ -1,0 +1,208 @@
+"""Registered owners that break the protocol over real CURVE connections: the session goes on without them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import cast
+
+import msgpack
+import numpy as np
+import pytest
+
+from protocol.limits import MAX_FRAME_BYTES, MAX_MESSAGE_BYTES
+from protocol.messages import Bid, Broadcast, Candidate, Close, Message, Offer, Receipt, fixed
+from protocol.wire import Direction, Frame, decode_frame, decode_message, encode_frame, encode_message
+from tests.processes.cluster import Cluster, Ended, Puppet
+
+ROUNDS = 6
+TURN = 3
+"""The round in which every rogue shows what it is."""
+HONEST = "heron"
+
+Forge = Callable[[Frame, Bid], bytes]
+"""What a rogue sends in place of an honest bid's frame."""
+
+
+def sent(frame: Frame, message: Message | bytes) -> bytes:
+    """Another message, or its bytes, in the frame of the bid."""
+    return encode_frame(
+        frame._replace(body=message if isinstance(message, bytes) else encode_message(message))
+    )
+
+
+def bid_with(bid: Bid, **changes: object) -> Bid:
+    """A bid that is checked by nobody on this side."""
+    return Bid.model_construct(**(dict(bid) | changes))
+
+
+def candidate_with(bid: Bid, **changes: object) -> Bid:
+    assert bid.candidate is not None
+    return bid_with(bid, candidate=Candidate.model_construct(**(dict(bid.candidate) | changes)))
+
+
+def with_nan(frame: Frame, bid: Bid) -> bytes:
+    assert bid.candidate is not None
+    point = bid.candidate.point.copy()
+    point[1] = np.nan
+    body = frame.body.replace(bid.candidate.point.tobytes(), point.tobytes())
+    assert body != frame.body
+    return sent(frame, body)
+
+
+def with_doubled_key(frame: Frame, bid: Bid) -> bytes:
+    # The map's length is in its first byte; the last of two equal keys would win.
+    doubled = bytes([frame.body[0] + 1]) + frame.body[1:] + msgpack.packb("round") + msgpack.packb(TURN)
+    assert msgpack.unpackb(doubled, ext_hook=msgpack.ExtType)["round"] == TURN
+    return sent(frame, doubled)
+
+
+def int32_features(frame: Frame, bid: Bid) -> bytes:
+    assert bid.candidate is not None
+    return sent(frame, candidate_with(bid, features=bid.candidate.features.astype(np.int32)))
+
+
+def unasked_offer(frame: Frame, bid: Bid) -> bytes:
+    assert bid.candidate is not None
+    return sent(frame, Offer(round=bid.round, handle=bid.handle, candidate=bid.candidate))
+
+
+BREACHES: dict[str, tuple[Forge, str]] = {
+    "cut-header": (lambda frame, _: encode_frame(frame)[:20], "malformed"),
+    "cut-body": (lambda frame, _: encode_frame(frame)[:-7], "malformed"),
+    "no-hushbid": (lambda *_: b"GET / HTTP/1.1\r\nHost: curator\r\nConnection: close\r\n\r\n", "magic"),
+    "new-version": (lambda frame, _: b"HBID\x63" + encode_frame(frame)[5:], "version"),
+    "oversized": (lambda frame, _: sent(frame, bytes(MAX_MESSAGE_BYTES + 1)), "oversized"),
+    "doubled-key": (with_doubled_key, "not-canonical"),
+    "wrong-dtype": (int32_features, "malformed"),
+    "not-a-number": (with_nan, "malformed"),
+    "not-its-kind": (lambda frame, _: sent(frame, Receipt(part=1)), "malformed"),
+    "early": (lambda frame, bid: sent(frame, bid_with(bid, round=TURN + 1)), "out-of-turn"),
+    "unasked": (unasked_offer, "out-of-turn"),
+    "elsewhere": (lambda frame, _: encode_frame(frame._replace(session=bytes(16))), "session"),
+    "gap": (lambda frame, _: encode_frame(frame._replace(sequence=frame.sequence + 5)), "sequence"),
+    "soothsayer": (lambda frame, _: encode_frame(frame._replace(acknowledged=2**40)), "sequence"),
+}
+"""Name of a rogue -> what it sends, and what it is told that it broke."""
+
+
+def forged(frame: Frame, bid: Bid) -> bytes:
+    assert bid.candidate is not None
+    return sent(frame, candidate_with(bid, features=(bid.candidate.features * 2).astype(np.int16)))
+
+
+def another_points(frame: Frame, bid: Bid) -> bytes:
+    assert bid.candidate is not None
+    # The point of a row that is not bid; features and score stay those of the one that is.
+    return sent(frame, candidate_with(bid, point=1.0 - bid.candidate.point))
+
+
+def overbid(frame: Frame, bid: Bid) -> bytes:
+    return sent(frame, bid_with(bid, score=fixed(int(bid.score[0]) + 1)))
+
+
+MISMATCHES: dict[str, tuple[Forge, str]] = {
+    "forger": (forged, "the features are no output of the feature map"),
+    "swapper": (another_points, "the features are not those of the point"),
+    "overbidder": (overbid, "the bid is not the score of the features"),
+}
+"""Name of a rogue -> what it sends, and what the curator's ledger says of it."""
+
+FLOODER = "flooder"
+"""Sends more than ZeroMQ lets through, then comes back and is honest."""
+ROGUES = (*BREACHES, *MISMATCHES, FLOODER)
+
+
+@dataclass(frozen=True)
+class Session:
+    cluster: Cluster
+    ended: dict[str, Ended]
+    rogues: dict[str, Puppet]
+
+
+def misbehave(rogue: Puppet) -> None:
+    (held,) = rogue.held
+    frame = decode_frame(held.data)
+    bid = cast(Bid, decode_message(Direction.OWNER_TO_CURATOR, frame.body))
+    if rogue.name == FLOODER:
+        rogue.say(bytes(MAX_FRAME_BYTES + 1024))
+        rogue.hold = lambda _frame: False
+        return
+    forge, _ = (BREACHES | MISMATCHES)[rogue.name]
+    rogue.say(forge(frame, bid))
+    rogue.hold = lambda _frame: False
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    place = tmp_path_factory.mktemp("hostile")
+    # No limit is short: nobody waits for an owner that was refused.
+    with Cluster(place, (HONEST, *ROGUES), rows=20, changes={"session.points": ROUNDS}) as cluster:
+        rogues = {name: cluster.puppet(name) for name in ROGUES}
+        for rogue in rogues.values():
+            rogue.hold_bids_from(TURN)
+        cluster.start("curator", "consumer", HONEST)
+        cluster.until(lambda: all(rogue.held for rogue in rogues.values()), f"round {TURN}")
+        for rogue in rogues.values():
+            misbehave(rogue)
+        ended = cluster.end()
+        cluster.until(lambda: all(rogue.finish for rogue in rogues.values()), "the rogues to be told")
+        yield Session(cluster, ended, rogues)
+
+
+def test_the_others_finish(session: Session) -> None:
+    assert {name: end.code for name, end in session.ended.items()} == {
+        "curator": 0,
+        "consumer": 0,
+        HONEST: 0,
+    }
+    assert session.ended["curator"].json["rounds"] == ROUNDS
+    assert session.ended["consumer"].json["points_delivered"] == ROUNDS
+
+
+def test_nothing_recorded_is_lost(session: Session) -> None:
+    for name in ("curator", "consumer", HONEST):
+        assert not session.cluster.verified(name).torn
+
+
+@pytest.mark.parametrize("name", BREACHES)
+def test_a_breach_is_refused_with_its_code(session: Session, name: str) -> None:
+    refusals = session.rogues[name].refused
+    assert [refusal.code for refusal in refusals] == [BREACHES[name][1]]
+    assert refusals[0].detail.endswith(".")
+
+
+@pytest.mark.parametrize("name", MISMATCHES)
+def test_who_sends_a_point_that_does_not_match_is_told_nothing(session: Session, name: str) -> None:
+    heard = session.rogues[name].heard
+    assert [m.round for m in heard if isinstance(m, Broadcast)] == list(range(1, ROUNDS + 1))
+    assert heard[-1] == Close(outcome="complete")
+    assert session.rogues[name].refused == []
+
+
+def test_the_curators_result_names_them(session: Session) -> None:
+    result = session.ended["curator"].json
+    missed = ROUNDS - TURN + 1
+    for name in (*BREACHES, *MISMATCHES):
+        assert result["absences"][name] == missed, name
+    assert HONEST not in result["absences"]
+    assert sorted(result["faults"], key=lambda fault: str(fault["owner"])) == [
+        {"owner": name, "round": TURN, "what": MISMATCHES[name][1]} for name in sorted(MISMATCHES)
+    ]
+    assert {refusal["peer"]: refusal["code"] for refusal in result["refusals"]} == {
+        name: code for name, (_, code) in BREACHES.items()
+    }
+
+
+def test_no_point_of_theirs_is_bought_from_then_on(session: Session) -> None:
+    path = session.cluster.directory("consumer") / "state" / "delivered.npz"
+    with np.load(path) as delivered:
+        late = delivered["owners"][delivered["rounds"] >= TURN]
+    assert set(late) <= {HONEST, FLOODER}
+
+
+def test_who_floods_loses_its_connection_and_may_come_back(session: Session) -> None:
+    rogue = session.rogues[FLOODER]
+    assert rogue.refused == []
+    assert [m.kind for m in rogue.heard].count("welcome") == 2
+    assert rogue.heard[-1] == Close(outcome="complete")
