@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protocol.grid import Features, Totals
-from protocol.machine import Effect, Event
+from protocol.machine import Computation, Event
 from protocol.messages import Purchase
 from protocol.transcript.item import Item
 
@@ -17,13 +17,10 @@ __all__ = ["CheckPurchases", "PurchasesHashed", "ReleaseTarget", "StorePurchases
 
 
 @dataclass(frozen=True, slots=True)
-class ReleaseTarget(Effect):
+class ReleaseTarget(Computation):
     """Release the mean embedding of D_v, once."""
 
     KIND: ClassVar[str] = "release-target"
-
-    def item(self) -> Item:
-        return Item(self.KIND, {}, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +44,11 @@ class TargetReleased(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class CheckPurchases(Effect):
+class CheckPurchases(Computation):
     """Recompute φ of a part's points."""
 
     KIND: ClassVar[str] = "check-purchases"
     purchases: tuple[Purchase, ...]
-
-    def item(self) -> Item:
-        # The points are in the record of the frame that brought them.
-        return Item(self.KIND, {}, {"count": len(self.purchases)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +63,10 @@ class PurchasesHashed(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class StorePurchases(Effect):
+class StorePurchases(Computation):
     """Keep the delivered points: the delivery is whole."""
 
     KIND: ClassVar[str] = "store-purchases"
     purchases: tuple[Purchase, ...]
     disputed: tuple[int, ...]
     """Positions of purchases whose features are not those of their point."""
-
-    def item(self) -> Item:
-        return Item(self.KIND, {}, {"count": len(self.purchases), "disputed": list(self.disputed)})

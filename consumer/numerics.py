@@ -9,7 +9,7 @@ import numpy as np
 from consumer.events import CheckPurchases, PurchasesHashed, ReleaseTarget, StorePurchases, TargetReleased
 from protocol.data import Dataset
 from protocol.grid import Totals
-from protocol.machine import Effect, Event
+from protocol.machine import Computation, Event
 from protocol.noise import NoiseSource
 from protocol.session import Session
 from protocol.verification import hash_points
@@ -46,7 +46,7 @@ class ConsumerNumerics:
         self._seed_size = len(seed_set)
         self._store = store
 
-    def perform(self, effect: Effect) -> Event | None:
+    def perform(self, effect: Computation) -> Event | None:
         """The effect's outcome as an event, if it has one; None for effects of other kinds too."""
         if type(effect) is ReleaseTarget:
             return self._release()

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protocol.grid import Features, Totals, Weights
-from protocol.machine import Effect, Event
+from protocol.machine import Computation, Event
 from protocol.transcript.item import Item
 
 __all__ = [
@@ -27,15 +27,12 @@ RoundNoise = tuple[tuple[npt.NDArray[Any], ...], tuple[npt.NDArray[Any], ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class DrawNoise(Effect):
+class DrawNoise(Computation):
     """Draw the noise of the rounds `first` … `last`, which does not depend on data."""
 
     KIND: ClassVar[str] = "draw-noise"
     first: int
     last: int
-
-    def item(self) -> Item:
-        return Item(self.KIND, {"first": self.first, "last": self.last}, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +48,11 @@ class NoiseDrawn(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class HashPoints(Effect):
+class HashPoints(Computation):
     """Recompute φ of points that were handed over, in this order."""
 
     KIND: ClassVar[str] = "hash-points"
     points: tuple[npt.NDArray[Any], ...]
-
-    def item(self) -> Item:
-        # The points themselves are in the records of the frames that brought them.
-        return Item(self.KIND, {}, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +67,7 @@ class PointsHashed(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class ComputeWeights(Effect):
+class ComputeWeights(Computation):
     """Release the summary's mean embedding and make the round's broadcast weight of it."""
 
     KIND: ClassVar[str] = "compute-weights"
@@ -86,9 +79,6 @@ class ComputeWeights(Effect):
     count: int
     """q = |D_init| + round - 1 (DESIGN §1), never an actual count."""
     noise: tuple[npt.NDArray[Any], ...]
-
-    def item(self) -> Item:
-        return Item(self.KIND, {"round": self.round, "count": self.count}, {"total": self.total})
 
 
 @dataclass(frozen=True, slots=True)

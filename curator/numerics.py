@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from curator.events import ComputeWeights, DrawNoise, HashPoints, NoiseDrawn, PointsHashed, WeightsComputed
 from protocol.grid import round_weights
-from protocol.machine import Effect, Event
+from protocol.machine import Computation, Event
 from protocol.noise import Draw, NoiseSource
 from protocol.session import Session
 from protocol.verification import hash_points
@@ -26,7 +26,7 @@ class CuratorNumerics:
         self._rule = session.rule
         self._noise = noise
 
-    def perform(self, effect: Effect) -> Event | None:
+    def perform(self, effect: Computation) -> Event | None:
         """The effect's outcome as an event; None for effects of other kinds."""
         if type(effect) is HashPoints:
             return PointsHashed(hash_points(self._map, effect.points))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from protocol.grid import Weights
-from protocol.machine import Effect, Event
+from protocol.machine import Computation, Event
 from protocol.messages import Candidate
 from protocol.transcript.item import Item
 
@@ -14,16 +14,12 @@ __all__ = ["ScorePoints", "Scored", "Withdraw"]
 
 
 @dataclass(frozen=True, slots=True)
-class ScorePoints(Effect):
+class ScorePoints(Computation):
     """Find the best point that is not withdrawn."""
 
     KIND: ClassVar[str] = "score-points"
     round: int
     weights: Weights
-
-    def item(self) -> Item:
-        # The weights are in the record of the frame that brought them.
-        return Item(self.KIND, {"round": self.round}, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +41,18 @@ class Scored(Event):
             {
                 "row": self.row,
                 "score": self.score,
-                "point": candidate.point,
-                "features": candidate.features,
-                "attributes": candidate.attributes,
+                "candidate": {
+                    "point": candidate.point,
+                    "features": candidate.features,
+                    "attributes": candidate.attributes,
+                },
             },
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Withdraw(Effect):
+class Withdraw(Computation):
     """Bid a row no more: it has been handed over (DPDS, Algorithm 3, line 16)."""
 
     KIND: ClassVar[str] = "withdraw"
     row: int
-
-    def item(self) -> Item:
-        return Item(self.KIND, {}, {"row": self.row})

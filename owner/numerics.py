@@ -7,7 +7,7 @@ import numpy as np
 from owner.events import Scored, ScorePoints, Withdraw
 from protocol.data import Dataset
 from protocol.grid import Features
-from protocol.machine import Effect, Event
+from protocol.machine import Computation, Event
 from protocol.messages import Candidate
 from protocol.scoring import Points
 
@@ -33,7 +33,7 @@ class OwnerNumerics:
             point=blank_point, features=blank_features, attributes=bytes(dataset.attribute_length)
         )
 
-    def perform(self, effect: Effect) -> Event | None:
+    def perform(self, effect: Computation) -> Event | None:
         """The effect's outcome as an event, if it has one; None for effects of other kinds too."""
         if type(effect) is ScorePoints:
             return self._score(effect)

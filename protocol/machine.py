@@ -23,6 +23,7 @@ from protocol.transcript.item import Item
 from protocol.wire import encode_message
 
 __all__ = [
+    "Computation",
     "Connected",
     "Effect",
     "Event",
@@ -65,6 +66,13 @@ class Effect(ABC):
     def item(self) -> Item:
         """The effect as it enters the transcript."""
         raise NotImplementedError
+
+
+class Computation(Effect):
+    """Something to be computed. It stays inside the party: of it a transcript has the outcome, an event."""
+
+    def item(self) -> Item:
+        raise LocalProtocolError(f"A {self.KIND} is not recorded; its outcome is.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,21 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from protocol.errors import Offence, RemoteProtocolError
-from protocol.machine import Effect, Event, Finish, Machine, Offended, Received, Send, SetTimer, TimerFired
+from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
+from protocol.machine import (
+    Computation,
+    Effect,
+    Event,
+    Finish,
+    Machine,
+    Offended,
+    Received,
+    Send,
+    SetTimer,
+    TimerFired,
+)
 from protocol.messages import CONTROL_SEQUENCE, Beat, Message
+from protocol.transcript.item import Item
 from protocol.transcript.journal import JournalLike
 from protocol.wire import Direction, Frame, decode_frame, decode_message, encode_frame, encode_message
 
@@ -22,8 +34,8 @@ __all__ = ["Driver", "Numerics", "Outgoing"]
 class Numerics(Protocol):
     """What carries out a machine's effects that are computations."""
 
-    def perform(self, effect: Effect) -> Event | None:
-        """The outcome as an event, if the effect has one; None for effects that are not its own."""
+    def perform(self, effect: Computation) -> Event | None:
+        """The outcome as an event, if the computation has one."""
         ...
 
 
@@ -88,22 +100,34 @@ class Driver:
             self.feed(Received(peer, sequence, acknowledged, frame.body, message), now)
 
     def feed(self, event: Event, now: float) -> None:
-        """Take an event, and all that its computations give rise to."""
-        pending = deque([event])
+        """Take an event, and all that its computations give rise to, and record it as one step.
+
+        The record has the event, then in their order the effects that leave the machine and the outcomes
+        of the computations that it asked for: what a replay has to feed it. After the end nothing is
+        taken any more.
+        """
+        if self.finished is not None:
+            return
+        try:
+            effects = self.machine.step(event, now)
+        except RemoteProtocolError as error:
+            if not isinstance(event, Received):
+                raise
+            event = _offended(event.peer, event.sequence, event.acknowledged, error)
+            effects = self.machine.step(event, now)
+        recorded: list[Item] = []
+        pending = deque(effects)
         while pending and self.finished is None:
-            current = pending.popleft()
-            try:
-                effects = self.machine.step(current, now)
-            except RemoteProtocolError as error:
-                if not isinstance(current, Received):
-                    raise
-                pending.appendleft(_offended(current.peer, current.sequence, current.acknowledged, error))
+            effect = pending.popleft()
+            if not isinstance(effect, Computation):
+                recorded.append(effect.item())
+                self._carry_out(effect)
                 continue
-            self._journal.append(now, current.item(), [effect.item() for effect in effects])
-            for effect in effects:
-                outcome = self._carry_out(effect)
-                if outcome is not None:
-                    pending.append(outcome)
+            outcome = self._numerics.perform(effect)
+            if outcome is not None:
+                recorded.append(outcome.item())
+                pending.extend(self.machine.step(outcome, now))
+        self._journal.append(now, event.item(), recorded)
 
     def fire_due(self, now: float) -> None:
         """Fire the timers that are due."""
@@ -129,7 +153,7 @@ class Driver:
         """The frame of a sign of life."""
         return encode_frame(Frame(self._session, CONTROL_SEQUENCE, 0, encode_message(Beat())))
 
-    def _carry_out(self, effect: Effect) -> Event | None:
+    def _carry_out(self, effect: Effect) -> None:
         if type(effect) is Send:
             data = encode_frame(Frame(self._session, effect.sequence, effect.acknowledged, effect.body))
             self._outgoing.append(Outgoing(effect.peer, effect.kind, effect.sequence, data))
@@ -138,8 +162,7 @@ class Driver:
         elif type(effect) is Finish:
             self.finished = effect
         else:
-            return self._numerics.perform(effect)
-        return None
+            raise LocalProtocolError(f"No driver carries out a {effect.KIND}.")
 
 
 def _offended(peer: str, sequence: int, acknowledged: int, error: RemoteProtocolError) -> Offended:

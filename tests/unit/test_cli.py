@@ -253,7 +253,8 @@ def test_transcript_show_hides_private_values_unless_asked(hushbid: Any, recorde
 
     def private(*flags: str) -> str:
         ended = hushbid("transcript", "show", path, "--kind", "scored", "--limit", "1", "--json", *flags)
-        return json.dumps([record["event"]["private"] for record in ended.json["records"]])
+        outcomes = [item for record in ended.json["records"] for item in record["effects"]]
+        return json.dumps([item["private"] for item in outcomes if item["kind"] == "scored"])
 
     assert "score" in private("--private")
     assert "commitment" in private()
