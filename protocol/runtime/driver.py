@@ -86,7 +86,9 @@ class Driver:
         try:
             frame = decode_frame(data)
             sequence, acknowledged = frame.sequence, frame.acknowledged
-            if frame.session != self._session:
+            # A hello says itself which session it is for, and is answered by why it cannot be welcomed: else
+            # a party with another session file could not even be told.
+            if frame.session != self._session and frame.sequence != CONTROL_SEQUENCE:
                 raise RemoteProtocolError(
                     Offence.SESSION,
                     "The frame belongs to another session: the session files differ.",

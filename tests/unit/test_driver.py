@@ -12,7 +12,7 @@ from curator.machine import CONSUMER, CuratorMachine
 from curator.party import curator_party, direction
 from protocol.errors import LocalProtocolError, Offence
 from protocol.machine import Effect, Event, Finish, Lost, Received, Started
-from protocol.messages import PROTOCOL_VERSION, Beat, Bid, Hello, Message, Refused, Target, fixed
+from protocol.messages import PROTOCOL_VERSION, Beat, Bid, Farewell, Hello, Message, Refused, Target, fixed
 from protocol.runtime.driver import Driver
 from protocol.session import Session, open_session
 from protocol.transcript.item import Item
@@ -71,16 +71,17 @@ class Bench:
         return encode_frame(Frame(**(values | changes)))
 
     def hello(self, peer: str) -> bytes:
-        return self.frame(
-            Hello(
-                versions=(PROTOCOL_VERSION,),
-                role="consumer" if peer == CONSUMER else "owner",
-                name=peer,
-                session=self.session.file.digest(),
-                software="test",
-                sent=0,
-                received=0,
-            )
+        return self.frame(self.greeting(peer, self.session.file.digest()))
+
+    def greeting(self, peer: str, session: bytes) -> Hello:
+        return Hello(
+            versions=(PROTOCOL_VERSION,),
+            role="consumer" if peer == CONSUMER else "owner",
+            name=peer,
+            session=session,
+            software="test",
+            sent=0,
+            received=0,
         )
 
     def target(self) -> bytes:
@@ -159,10 +160,18 @@ def test_a_frame_that_cannot_be_read_is_an_offence_on_record(offence: Offence) -
     assert message.code == offence.value
 
 
-def test_a_frame_of_another_session_is_an_offence() -> None:
+def test_a_numbered_frame_of_another_session_is_an_offence() -> None:
     bench = Bench()
-    bench.driver.receive(OWNER, bench.frame(Beat(), session=bytes(16)), 0.0)
+    bench.begin()
+    bench.driver.receive(OWNER, bench.frame(Farewell(), sequence=1, session=bytes(16)), 0.0)
     assert bench.journal.records[-1][0].private["offence"] == "session"
+
+
+def test_a_hello_for_another_session_is_an_offence_for_what_it_says() -> None:
+    bench = Bench()
+    other = bytes(32)
+    bench.driver.receive(OWNER, bench.frame(bench.greeting(OWNER, other), session=other[:16]), 0.0)
+    assert bench.journal.records[-1][0].private["offence"] == "configuration"
 
 
 def test_a_message_of_another_direction_is_an_offence() -> None:
