@@ -12,7 +12,7 @@ from curator.machine import CONSUMER, CuratorMachine
 from curator.party import curator_party, direction
 from protocol.errors import LocalProtocolError, Offence
 from protocol.machine import Effect, Event, Finish, Lost, Received, Started
-from protocol.messages import PROTOCOL_VERSION, Beat, Bid, Farewell, Hello, Message, Refused, Target, fixed
+from protocol.messages import PROTOCOL_VERSION, Bid, Farewell, Hello, Message, Refused, Target, fixed
 from protocol.runtime.driver import Driver
 from protocol.session import Session, open_session
 from protocol.transcript.item import Item
