@@ -51,7 +51,14 @@ def check_hello(peer: str, role: str, digest: bytes, hello: Hello, link: Link | 
 def _check_state(hello: Hello, link: Link) -> None:
     """Both sides can resend what the other lacks only if neither has forgotten anything."""
     resendable_from = link.held[0][0] - 1 if link.held else link.sent
-    if hello.sent < link.received or not resendable_from <= hello.received <= link.sent:
+    if hello.received > link.sent:
+        raise RemoteProtocolError(
+            Offence.STATE_LOST,
+            f"The peer has received {hello.received} frames of this session; by our record it was sent "
+            f"{link.sent}.",
+            advice="Start the curator with the state directory that it had in this session.",
+        )
+    if hello.sent < link.received or hello.received < resendable_from:
         raise RemoteProtocolError(
             Offence.STATE_LOST,
             f"The peer has sent {hello.sent} and received {hello.received} frames; "
