@@ -211,18 +211,23 @@ class Cluster:
         """Start parties' processes, each in its own directory, as people do by hand."""
         for name in names:
             assert name not in self.processes or self.processes[name].poll() is not None
-            role = name if name in (CURATOR, CONSUMER) else "owner"
-            command = [sys.executable, "-P", "-m", role]
-            command += ["--session", "session.toml", "--config", "party.toml", "--json"]
-            with self._said(name, "out").open("wb") as out, self._said(name, "err").open("wb") as err:
-                self.processes[name] = subprocess.Popen(
-                    command,
-                    cwd=self.directory(name),
-                    env=party_environment(os.environ) | environment,
-                    stdin=subprocess.DEVNULL,
-                    stdout=out,
-                    stderr=err,
-                )
+            arguments = ["--session", "session.toml", "--config", "party.toml", "--json"]
+            self.run(name, ["-m", self.role(name), *arguments], environment)
+
+    def role(self, name: str) -> str:
+        return name if name in (CURATOR, CONSUMER) else "owner"
+
+    def run(self, name: str, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+        """Run Python with these arguments as a party's process."""
+        with self._said(name, "out").open("wb") as out, self._said(name, "err").open("wb") as err:
+            self.processes[name] = subprocess.Popen(
+                [sys.executable, "-P", *arguments],
+                cwd=self.directory(name),
+                env=party_environment(os.environ) | dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+            )
 
     def start_all(self, *, but: Sequence[str] = ()) -> None:
         self.start(*(name for name in self.names if name not in but))

@@ -23,6 +23,7 @@ MWEM = {"target": _MWEM, "summary": _MWEM, "noise.seed": 12}
 SESSIONS = [
     pytest.param({}, id="exact, ask-all"),
     pytest.param(GAUSSIAN | {"acquisition.rule": "winner-only"}, id="gaussian, winner-only"),
+    pytest.param({"network.insecure": True}, id="exact, ask-all, without CURVE"),
     pytest.param(MWEM | {"acquisition.rule": "published"}, id="mwem, published"),
 ]
 

@@ -160,6 +160,37 @@ def test_a_curator_that_is_gone_is_given_up_after_a_while(
     assert all_verify(cluster)
 
 
+def test_a_curator_that_was_stopped_goes_on_with_all(make: Callable[..., Cluster]) -> None:
+    cluster = make(timeouts__silence=0.6)
+    pacer = to_the_middle(cluster)
+    cluster.signal("curator", signal.SIGSTOP)
+    for name in ("consumer", "heron", "magpie"):
+        cluster.until(lambda name=name: "is gone" in cluster.log(name), f"{name}'s loss")  # type: ignore[misc]
+    cluster.signal("curator", signal.SIGCONT)
+    cluster.until(lambda: cluster.log("curator").count("is here") >= 2 * 3, "all to be back")
+    pacer.let_go()
+    ended = cluster.end()
+    assert codes(ended) == dict.fromkeys(PROCESSES, 0)
+    assert ended["consumer"].json["points_delivered"] == ROUNDS
+    assert ended["curator"].json["refusals"] == []
+    assert all_verify(cluster)
+
+
+def test_a_curator_that_comes_back_without_its_state_is_told_apart(make: Callable[..., Cluster]) -> None:
+    cluster = make(timeouts__enrolment=4.0)
+    to_the_middle(cluster)
+    cluster.signal("curator", signal.SIGKILL)
+    cluster.end("curator")
+    shutil.rmtree(cluster.directory("curator") / "state")
+    cluster.start("curator")
+    ended = cluster.end()
+    # Only the consumer, which has nothing of the session yet that a new one lacks, could begin again.
+    assert codes(ended) == {"curator": 3, "consumer": 1, "heron": 4, "magpie": 4}
+    for name in ("heron", "magpie"):
+        assert "state-lost" in ended[name].error["what"]
+        assert "Start the curator with" in ended[name].error["advice"]
+
+
 def test_a_curator_that_never_answers_is_given_up(make: Callable[..., Cluster]) -> None:
     nobody, silent, mute = (make(("heron",), timeouts__enrolment=1.5) for _ in range(3))
     with silent_listener() as listener:

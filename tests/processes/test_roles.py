@@ -1,0 +1,94 @@
+"""One party on this machine, as people start it: by options, by variables, by `hushbid`; what it prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.processes.cluster import Cluster, Ended
+
+ROUNDS = 10
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, dict[str, Ended]]]:
+    changes = {"session.points": ROUNDS, "network.address": "tcp://127.0.0.1:1"}
+    with Cluster(tmp_path_factory.mktemp("roles"), ("heron", "magpie"), changes=changes) as cluster:
+        address = f"tcp://127.0.0.1:{cluster.port}"
+        for name in ("consumer", "heron", "magpie"):
+            cluster.change(name, {"network.address": address})
+        # A flag goes before a variable, and a variable before the file: port 1 would be refused.
+        by_variables = {"HUSHBID_SESSION": "session.toml", "HUSHBID_CONFIG": "party.toml"}
+        listen = {"HUSHBID_LISTEN": "tcp://127.0.0.1:2"}
+        cluster.run(
+            "curator", ["-m", "hushbid", "curator", "--listen", address, "--json"], by_variables | listen
+        )
+        cluster.change("heron", {"data": "nowhere.npz"}, file="party.toml")
+        cluster.run("heron", ["-m", "owner", "--json"], by_variables | {"HUSHBID_DATA": "data.npz"})
+        cluster.run("magpie", ["-m", "owner"], by_variables)
+        cluster.run("consumer", ["-m", "hushbid", "consumer", "--json"], by_variables)
+        ended = cluster.end()
+        assert {name: end.code for name, end in ended.items()} == dict.fromkeys(cluster.names, 0)
+        yield cluster, ended
+
+
+def test_the_curator_prints_what_was_acquired_from_whom(session: tuple[Cluster, dict[str, Ended]]) -> None:
+    _, ended = session
+    result = ended["curator"].json
+    seconds = {name: result.pop(name) for name in ("wall_seconds", "rounds_per_second")}
+    assert all(value > 0 for value in seconds.values())
+    settlement = result.pop("settlement")
+    assert set(settlement) == {"heron", "magpie"}
+    assert result == {
+        "role": "curator",
+        "session": "birds",
+        "rounds": ROUNDS,
+        "points_accessed": 2 * ROUNDS,
+        "points_delivered": ROUNDS,
+        "absences": {},
+        "faults": [],
+        "refusals": [],
+        "transcript": "state/curator.transcript",
+    }
+
+
+def test_an_owner_prints_what_it_handed_over_and_nothing_of_what_it_won(
+    session: tuple[Cluster, dict[str, Ended]],
+) -> None:
+    _, ended = session
+    result = ended["heron"].json
+    assert result.pop("wall_seconds") > 0
+    assert result == {
+        "role": "owner",
+        "session": "birds",
+        "owner": "heron",
+        "points": 40,
+        "handed_over": ROUNDS,
+        "rounds": ROUNDS,
+        "transcript": "state/heron.transcript",
+    }
+
+
+def test_the_consumer_prints_how_good_the_delivery_is_and_where_it_lies(
+    session: tuple[Cluster, dict[str, Ended]],
+) -> None:
+    cluster, ended = session
+    result = ended["consumer"].json
+    assert result["points_delivered"] == ROUNDS
+    assert result["m"] == 40
+    assert 0 <= result["mmd2"] < 1
+    assert result["accuracy"] is None, "there is no test set"
+    path = cluster.directory("consumer") / Path(result["data"])
+    with np.load(path) as delivered:
+        assert {str(name).rpartition("-")[0] for name in delivered["identifiers"]} <= {"heron", "magpie"}
+
+
+def test_without_json_stdout_is_empty_and_people_are_told_on_stderr(
+    session: tuple[Cluster, dict[str, Ended]],
+) -> None:
+    _, ended = session
+    assert ended["magpie"].out == ""
+    assert "listening at" in ended["curator"].err
