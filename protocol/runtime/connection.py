@@ -108,6 +108,7 @@ class Connection:
         if self._connected and now - self._beaten >= self._session.timeouts.beat:
             self._beaten = now
             self._endpoint.send(self._driver.beat())
+            self._driver.settle()
 
     def _patience(self) -> int:
         """Milliseconds until something is due, from 1 to what lies between two signs of life."""
@@ -131,6 +132,7 @@ class Connection:
             self._connected = True
             self._failed_handshakes = 0
             self._heard = now
+            logger.info("connected to the curator at %s", self._session.network.address)
             self._driver.feed(Connected(), now)
         elif happening is Happening.DISCONNECTED:
             self._connected = False
