@@ -140,6 +140,8 @@ class _Hub:
             self._check_silence(now)
             self._give_sign_of_life(now)
             self._send_out(now)
+        if not arrivals:
+            self._driver.settle()
 
     def _patience(self) -> int:
         """Milliseconds until something is due, at least 1."""

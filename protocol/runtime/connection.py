@@ -108,6 +108,7 @@ class Connection:
         if self._connected and now - self._beaten >= self._session.timeouts.beat:
             self._beaten = now
             self._endpoint.send(self._driver.beat())
+        if not frames:
             self._driver.settle()
 
     def _patience(self) -> int:

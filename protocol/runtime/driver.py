@@ -146,10 +146,19 @@ class Driver:
         return min((timer.due for timer in self._timers.values()), default=None)
 
     def release(self) -> list[Outgoing]:
-        """Make durable what was recorded, then give out what may leave."""
+        """Give out what may leave, once all that was recorded before it is durable.
+
+        While nothing leaves, nothing has to be durable yet: what a crash takes, the peers will send again.
+        """
+        if not self._outgoing:
+            return []
         self._journal.commit()
         outgoing, self._outgoing = self._outgoing, []
         return outgoing
+
+    def settle(self) -> None:
+        """Make durable what was recorded since the last frame left; a loop does so when it has time."""
+        self._journal.commit()
 
     def beat(self) -> bytes:
         """The frame of a sign of life."""
