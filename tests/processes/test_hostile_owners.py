@@ -133,18 +133,23 @@ def misbehave(rogue: Puppet) -> None:
     rogue.hold = lambda _frame: False
 
 
+def welcomes(rogue: Puppet) -> int:
+    return [message.kind for message in rogue.heard].count("welcome")
+
+
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     place = tmp_path_factory.mktemp("hostile")
-    # No limit is short: nobody waits for an owner that was refused.
     with Cluster(place, (HONEST, *ROGUES), rows=20, changes={"session.points": ROUNDS}) as cluster:
         rogues = {name: cluster.puppet(name) for name in ROGUES}
         for rogue in rogues.values():
             rogue.hold_bids_from(TURN)
         cluster.start("curator", "consumer", HONEST)
         cluster.until(lambda: all(rogue.held for rogue in rogues.values()), f"round {TURN}")
-        for rogue in rogues.values():
-            misbehave(rogue)
+        misbehave(rogues[FLOODER])  # first: the round is open until the others have shown themselves
+        cluster.until(lambda: welcomes(rogues[FLOODER]) == 2, f"the {FLOODER}'s return")
+        for name in (*BREACHES, *MISMATCHES):
+            misbehave(rogues[name])
         ended = cluster.end()
         cluster.until(lambda: all(rogue.finish for rogue in rogues.values()), "the rogues to be told")
         yield Session(cluster, ended, rogues)
@@ -158,6 +163,7 @@ def test_the_others_finish(session: Session) -> None:
     }
     assert session.ended["curator"].json["rounds"] == ROUNDS
     assert session.ended["consumer"].json["points_delivered"] == ROUNDS
+    assert session.ended["curator"].json["wall_seconds"] < 10, "nobody waits for an owner that was refused"
 
 
 def test_nothing_recorded_is_lost(session: Session) -> None:
@@ -204,5 +210,5 @@ def test_no_point_of_theirs_is_bought_from_then_on(session: Session) -> None:
 def test_who_floods_loses_its_connection_and_may_come_back(session: Session) -> None:
     rogue = session.rogues[FLOODER]
     assert rogue.refused == []
-    assert [m.kind for m in rogue.heard].count("welcome") == 2
+    assert welcomes(rogue) == 2
     assert rogue.heard[-1] == Close(outcome="complete")

@@ -84,6 +84,22 @@ def test_an_owner_that_is_killed_is_absent_and_the_session_finishes(make: Callab
     assert all_verify(cluster)
 
 
+def test_an_owner_that_is_killed_while_its_bid_is_awaited_is_waited_for_no_longer(
+    make: Callable[..., Cluster],
+) -> None:
+    cluster = make()
+    pacer = to_the_middle(cluster)
+    cluster.signal("heron", signal.SIGSTOP)
+    pacer.let_go()
+    cluster.until(lambda: cluster.round() > MIDDLE, "a round that waits for heron")
+    cluster.signal("heron", signal.SIGKILL)
+    ended = cluster.end()
+    assert codes(ended) == {"curator": 0, "consumer": 0, "magpie": 0, "heron": -signal.SIGKILL}
+    assert ended["curator"].json["absences"] == {"heron": ROUNDS - MIDDLE}
+    assert ended["curator"].json["wall_seconds"] < 10, "its silence was not waited for"
+    assert all_verify(cluster)
+
+
 def test_an_owner_that_is_stopped_is_absent_until_it_goes_on(make: Callable[..., Cluster]) -> None:
     cluster = make(timeouts__silence=0.6)
     pacer = to_the_middle(cluster)
