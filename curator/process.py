@@ -210,8 +210,8 @@ class _Hub:
 
     def _refuse(self, frame: Outgoing) -> bool:
         """Say so where the breach came from: a hello's connection, or else the peer's own, which ends."""
-        codes = [r.offence.value for r in self._machine.ledger.refusals if r.peer == frame.peer]
-        logger.warning("%s was refused: %s", frame.peer, codes[-1])
+        last = next(r for r in reversed(self._machine.ledger.refusals) if r.peer == frame.peer)
+        logger.warning("%s was refused: %s", frame.peer, last.offence.value)
         of_hello = self._greeting.pop(frame.peer, None)
         route = of_hello or self._routes.get(frame.peer)
         if route is not None:
