@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from pathlib import Path
 from typing import Any
 
 from consumer.appraisal import appraise
@@ -12,11 +10,10 @@ from consumer.party import NAME, consumer_party
 from consumer.store import PurchaseFile
 from protocol.config.party import ConsumerFile
 from protocol.config.session import SessionFile
-from protocol.data import DataColumns, Dataset, check_dataset, load_dataset
+from protocol.data import Dataset, check_dataset, load_dataset
 from protocol.errors import ConfigError
-from protocol.runtime.connection import Connection
-from protocol.runtime.driver import Driver
-from protocol.runtime.party import ensure_done, one_blas_thread, open_journal, own_keys, spare_collections
+from protocol.runtime.party import one_blas_thread, own_keys
+from protocol.runtime.taking_part import take_part
 from protocol.session import Session, open_session
 from protocol.wire import Direction
 
@@ -39,32 +36,15 @@ def run_consumer(session_file: SessionFile, file: ConsumerFile) -> dict[str, Any
             f"There is no downstream model named {file.model!r}.", advice=f"There are: {', '.join(MODELS)}."
         )
     pair = own_keys(session, file, expected=session_file.roster.consumer, party=NAME)
-    validation = _load(file, file.validation)
-    seed_set = _load(file, file.seed_set)
-    test = _load(file, file.test) if file.test is not None else None
+    columns = file.columns.columns()
+    validation = load_dataset(file.validation, columns)
+    seed_set = load_dataset(file.seed_set, columns)
+    test = load_dataset(file.test, columns) if file.test is not None else None
     if test is not None:
         _check(session, test)
     kept = PurchaseFile(file.state / "delivered.npz")
     machine, numerics = consumer_party(session, validation=validation, seed_set=seed_set, store=kept.store)
-    with Connection(session_file, pair) as connection:
-        journal = open_journal(
-            session, role="consumer", party=NAME, state=file.state, durability=file.durability
-        )
-        spare_collections()
-        started = time.monotonic()
-        try:
-            driver = Driver(
-                machine,
-                numerics,
-                journal,
-                session=session.identifier,
-                direction=lambda _peer: Direction.CURATOR_TO_CONSUMER,
-            )
-            finish = connection.run(driver)
-        finally:
-            journal.close()
-    ensure_done(finish)
-    seconds = time.monotonic() - started
+    seconds = take_part(session, file, machine, numerics, pair=pair, direction=Direction.CURATOR_TO_CONSUMER)
     appraisal = appraise(
         session,
         machine.purchases,
@@ -85,11 +65,6 @@ def run_consumer(session_file: SessionFile, file: ConsumerFile) -> dict[str, Any
         "data": str(kept.path),
         "transcript": str(file.state / f"{NAME}.transcript"),
     }
-
-
-def _load(file: ConsumerFile, path: Path) -> Dataset:
-    features = tuple(file.columns.features) if file.columns.features is not None else None
-    return load_dataset(path, DataColumns(features, file.columns.label, file.columns.identifier))
 
 
 def _check(session: Session, dataset: Dataset) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from hushbid.datasets import Partition
 from protocol.config.party import DataSection
-from protocol.data import DataColumns, Dataset, load_dataset
+from protocol.data import Dataset, load_dataset
 from protocol.errors import ConfigError
 
 __all__ = ["ClusterData", "ConsumerPaths", "OwnerPath", "load_files", "of_partition", "spread"]
@@ -70,9 +70,9 @@ def load_files(owners: Mapping[str, OwnerPath], consumer: ConsumerPaths) -> Clus
     Raises:
         DataError: One of them cannot be used.
     """
-    columns = _columns(consumer.columns)
+    columns = consumer.columns.columns()
     return ClusterData(
-        owners={name: load_dataset(path.data, _columns(path.columns)) for name, path in owners.items()},
+        owners={name: load_dataset(path.data, path.columns.columns()) for name, path in owners.items()},
         validation=load_dataset(consumer.validation, columns),
         seed_set=load_dataset(consumer.seed_set, columns),
         test=None if consumer.test is None else load_dataset(consumer.test, columns),
@@ -119,8 +119,3 @@ def _rows(dataset: Dataset, name: str, rows: np.ndarray[tuple[int], np.dtype[np.
     labels = None if dataset.labels is None else dataset.labels[rows]
     identifiers = None if dataset.identifiers is None else dataset.identifiers[rows]
     return Dataset.from_arrays(name, dataset.features[rows], labels, identifiers)
-
-
-def _columns(section: DataSection) -> DataColumns:
-    features = None if section.features is None else tuple(section.features)
-    return DataColumns(features, section.label, section.identifier)

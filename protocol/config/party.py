@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from protocol.data import DataColumns
+
 __all__ = ["ConsumerFile", "CuratorFile", "DataSection", "OwnerFile"]
 
 FilePath = Annotated[Path, Field(strict=False)]
@@ -22,6 +24,11 @@ class DataSection(_Private):
     features: list[str] | None = None
     label: str | None = None
     identifier: str | None = None
+
+    def columns(self) -> DataColumns:
+        """The same, as the loaders take it."""
+        features = None if self.features is None else tuple(self.features)
+        return DataColumns(features, self.label, self.identifier)
 
 
 class _PartyFile(_Private):

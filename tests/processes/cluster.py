@@ -405,7 +405,8 @@ class Puppet:
             if self.finish is None:
                 self._driver.receive(CURATOR, data, now)
         for frame in self._driver.release():
-            if self.hold(frame):
+            # What follows a frame that is held back waits with it: frames come in order.
+            if self.held or self.hold(frame):
                 self.held.append(frame)
             else:
                 self.endpoint.send(frame.data)
