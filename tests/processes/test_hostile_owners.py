@@ -122,6 +122,7 @@ class Session:
 
 def misbehave(rogue: Puppet) -> None:
     (held,) = rogue.held
+    rogue.held = []
     frame = decode_frame(held.data)
     bid = cast(Bid, decode_message(Direction.OWNER_TO_CURATOR, frame.body))
     if rogue.name == FLOODER:
