@@ -40,6 +40,8 @@ from protocol.messages import (
 __all__ = ["CONSUMER", "CuratorMachine"]
 
 CONSUMER: Final = "consumer"
+_LISTED: Final = 8
+"""Names that a message lists."""
 
 
 class CuratorMachine(Rounds):
@@ -66,6 +68,8 @@ class CuratorMachine(Rounds):
         self._part = 0
         self._closed: set[str] = set()
         self._farewells: set[str] = set()
+        self._outcome: Literal["complete", "abandoned"] = "complete"
+        self._ending = Finish(ExitCode.DONE, "")
 
     # -- enrolment ----------------------------------------------------------------------------------
 
@@ -117,12 +121,17 @@ class CuratorMachine(Rounds):
         enrolled = sum(seat.enrolled for seat in self.seats.values())
         if self.target is None:
             what = "did not send its target" if self.consumer_enrolled else "did not come"
-            self._give_up(ExitCode.TIMEOUT, f"The consumer {what} within the enrolment time.")
+            self._give_up(
+                ExitCode.TIMEOUT,
+                f"The consumer {what} within the enrolment time.",
+                "Start it, see its log, or raise timeouts.enrolment.",
+            )
         elif enrolled < self._session.session.min_owners:
             self._give_up(
                 ExitCode.TIMEOUT,
-                f"Only {enrolled} owners came within the enrolment time; "
-                f"the session needs {self._session.session.min_owners}.",
+                f"Of the owners, {enrolled} came within the enrolment time; the session needs "
+                f"{self._session.session.min_owners}. Missing: {_listed(sorted(self._unenrolled))}.",
+                "Start them, or raise timeouts.enrolment, or lower session.min_owners.",
             )
         else:
             self._begin()
@@ -154,10 +163,7 @@ class CuratorMachine(Rounds):
             self._next_part()
             return
         self._clear_timer("delivery")
-        self.phase = "closing"
-        for peer in self._reachable():
-            self._close(peer, "complete")
-        self._set_timer("closing", self._session.timeouts.closing)
+        self._begin_closing("complete", Finish(ExitCode.DONE, "The session is complete."))
 
     def _on_delivery_over(self, event: Event) -> None:
         self._give_up(
@@ -166,14 +172,31 @@ class CuratorMachine(Rounds):
             "The chosen points are kept in the curator's transcript.",
         )
 
-    def _close(self, peer: str, outcome: Literal["complete", "abandoned"]) -> None:
+    def _begin_closing(self, outcome: Literal["complete", "abandoned"], ending: Finish) -> None:
+        """Tell all who can be reached that the session is over, and wait until they have it, but not long.
+
+        A connection that is ended too soon takes along what its peer has not read yet; and who is away may
+        come back.
+        """
+        self.phase = "closing"
+        self._outcome, self._ending = outcome, ending
+        for timer in ("enrolment", "round", "pause", "delivery"):
+            self._clear_timer(timer)
+        for peer in self._reachable():
+            self._close(peer)
+        if self.links:
+            self._set_timer("closing", self._session.timeouts.closing)
+        else:
+            self._finish()
+
+    def _close(self, peer: str) -> None:
         self._closed.add(peer)
-        self._send(peer, Close(outcome=outcome))
+        self._send(peer, Close(outcome=self._outcome))
 
     def _close_if_closing(self, peer: str) -> None:
         """Tell a peer that was away when the others were told that the session is over."""
         if self.phase == "closing" and peer not in self._closed:
-            self._close(peer, "complete")
+            self._close(peer)
 
     def _reachable(self) -> list[str]:
         peers = [owner for owner, seat in self.seats.items() if seat.connected]
@@ -185,20 +208,21 @@ class CuratorMachine(Rounds):
             raise RemoteProtocolError(Offence.OUT_OF_TURN, "A farewell came before the close.")
         self._farewells.add(peer)
         if self._farewells >= self._closed:
-            self._finish_complete()
+            self._finish()
 
     def _on_closing_over(self, event: Event) -> None:
-        self._finish_complete()
+        self._finish()
 
-    def _finish_complete(self) -> None:
+    def _on_moot(self, event: Event) -> None:
+        """What was under way when the session ended changes nothing any more."""
+
+    def _finish(self) -> None:
         self.phase = "done"
-        self._do(Finish(ExitCode.DONE, "The session is complete."))
+        self._do(self._ending)
 
     def _give_up(self, code: ExitCode, reason: str, advice: str = "") -> None:
-        for peer in self._reachable():
-            self._close(peer, "abandoned")
-        self.phase = "done"
-        self._do(Finish(code, reason, advice))
+        if self.phase != "closing":
+            self._begin_closing("abandoned", Finish(code, reason, advice))
 
     # -- peers that go, come back, or break the protocol ----------------------------------------------
 
@@ -259,3 +283,9 @@ class CuratorMachine(Rounds):
         if target is None:
             return dict.fromkeys(self.owners, 0.0)
         return settle(self.ledger.wins, self.owners, target.embedding, target.seed_total, target.seed_size)
+
+
+def _listed(names: list[str]) -> str:
+    """The names, the first few of many."""
+    shown = ", ".join(names[:_LISTED])
+    return shown if len(names) <= _LISTED else f"{shown} and {len(names) - _LISTED} more"

@@ -23,13 +23,13 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
     Transition("enrolling", "started", "_on_started", ("enrolling",)),
     Transition("enrolling", "received:hello", "_on_hello", ("enrolling", "weighing")),
     Transition("enrolling", "received:target", "_on_target", ("enrolling", "weighing")),
-    Transition("enrolling", "timer:enrolment", "_on_enrolment_over", ("weighing", "done")),
+    Transition("enrolling", "timer:enrolment", "_on_enrolment_over", ("weighing", "closing", "done")),
     # A round.
     Transition("weighing", "noise-drawn", "_on_noise", ("weighing",)),
     Transition("weighing", "weights-computed", "_on_weights", ("bidding",)),
     Transition("bidding", "received:bid", "_on_bid", _BIDDING_TO),
     Transition("bidding", "timer:round", "_on_round_over", _BIDDING_TO),
-    Transition("bidding", "timer:pause", "_on_pause_over", ("done",)),
+    Transition("bidding", "timer:pause", "_on_pause_over", ("closing",)),
     Transition("verifying", "points-hashed", "_on_hashed", ("verifying", "asking", *_DECIDED)),
     Transition("asking", "received:offer", "_on_offer", ("asking", "verifying")),
     Transition("asking", "timer:round", "_on_asking_over", _ASKING_TO),
@@ -38,17 +38,32 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
     *expand((*_QUIET, "bidding"), "received:offer", "_on_late_offer"),
     # Delivery and closing.
     Transition("delivering", "received:receipt", "_on_receipt", ("delivering", "closing")),
-    Transition("delivering", "timer:delivery", "_on_delivery_over", ("done",)),
+    Transition("delivering", "timer:delivery", "_on_delivery_over", ("closing",)),
     Transition("closing", "received:farewell", "_on_farewell", ("closing", "done")),
     Transition("closing", "timer:closing", "_on_closing_over", ("done",)),
+    # What was under way when the session was given up.
+    *(
+        Transition("closing", trigger, "_on_moot", ("closing",))
+        for trigger in (
+            "received:target",
+            "received:receipt",
+            "noise-drawn",
+            "weights-computed",
+            "points-hashed",
+        )
+    ),
     # Peers that come, go, come back, or break the protocol.
     *expand((*_QUIET, "bidding", "asking"), "received:hello", "_on_hello"),
     Transition("bidding", "lost", "_on_lost", _BIDDING_TO),
     Transition("asking", "lost", "_on_lost", _ASKING_TO),
     *expand(("enrolling", *_QUIET), "lost", "_on_lost"),
     *expand(_OPEN, "returned", "_on_returned"),
-    Transition("enrolling", "offended", "_on_offended", ("enrolling", "done")),
-    Transition("bidding", "offended", "_on_offended", (*_BIDDING_TO, "done")),
-    Transition("asking", "offended", "_on_offended", (*_ASKING_TO, "done")),
-    *(Transition(phase, "offended", "_on_offended", (phase, "done")) for phase in _QUIET),
+    Transition("enrolling", "offended", "_on_offended", ("enrolling", "closing")),
+    Transition("bidding", "offended", "_on_offended", (*_BIDDING_TO, "closing")),
+    Transition("asking", "offended", "_on_offended", (*_ASKING_TO, "closing")),
+    *(
+        Transition(phase, "offended", "_on_offended", (phase, "closing"))
+        for phase in ("weighing", "verifying", "delivering")
+    ),
+    *expand(("closing",), "offended", "_on_offended"),
 )

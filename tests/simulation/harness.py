@@ -49,6 +49,7 @@ from protocol.messages import (
     Bid,
     Broadcast,
     Candidate,
+    Farewell,
     Hello,
     Message,
     Offer,
@@ -286,6 +287,12 @@ class CuratorBench:
         self.step(TimerFired(name, timer.attempt))
 
     # -- computations -----------------------------------------------------------------------------
+
+    def see_out(self) -> None:
+        """Let all who were told that the session is over say farewell."""
+        for peer in sorted(self.machine._closed - self.machine._farewells):
+            assert self.finish is None, "nobody is left behind unread"
+            self.say(peer, Farewell())
 
     def job(self, kind: type[Effect]) -> Effect:
         """Take the oldest computation, which is of that kind."""

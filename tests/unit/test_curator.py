@@ -157,6 +157,7 @@ def test_a_pause_that_lasts_too_long_ends_the_session() -> None:
     bid(bench, A, SECOND)
     bench.lost(B)
     bench.fire("pause")
+    bench.see_out()
     assert bench.finish is not None
     assert bench.finish.code is ExitCode.TIMEOUT
     assert "In round 1 only 1 owners" in bench.finish.reason

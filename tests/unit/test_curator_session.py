@@ -121,9 +121,10 @@ def test_too_few_owners_end_the_enrolment() -> None:
     bench = bench_of(min_owners=2)
     bench.enrol([A])
     bench.fire("enrolment")
+    bench.see_out()
     assert bench.finish is not None
     assert bench.finish.code is ExitCode.TIMEOUT
-    assert "Only 1 owners came" in bench.finish.reason
+    assert "Of the owners, 1 came" in bench.finish.reason
     assert isinstance(bench.last(A), Close)
     assert isinstance(bench.last(CONSUMER), Close)
 
@@ -137,6 +138,7 @@ def test_a_missing_consumer_or_target_ends_the_enrolment(comes: bool, what: str)
     if comes:
         bench.say(CONSUMER, bench.hello(CONSUMER))
     bench.fire("enrolment")
+    bench.see_out()
     assert bench.finish is not None
     assert bench.finish.code is ExitCode.TIMEOUT
     assert what in bench.finish.reason
@@ -164,6 +166,7 @@ def test_a_second_target_ends_the_session() -> None:
     bench = bench_of()
     bench.enrol([A])
     bench.offend(CONSUMER, bench.target())
+    bench.see_out()
     assert bench.finish is not None
     assert bench.finish.code is ExitCode.FAILED
     assert isinstance(bench.last(A), Close)
@@ -209,6 +212,7 @@ def test_a_consumer_that_offends_ends_the_session(phase: str) -> None:
         bench.verify()
     assert bench.machine.phase == phase
     bench.offend(CONSUMER, Receipt(part=9))
+    bench.see_out()
     assert bench.finish is not None
     assert bench.finish.code is ExitCode.FAILED
     assert "out-of-turn" in bench.finish.reason
@@ -245,6 +249,7 @@ def test_the_delivery_waits_for_a_consumer_that_is_gone() -> None:
 def test_a_consumer_that_never_sends_a_receipt_ends_the_session() -> None:
     bench = delivered()
     bench.fire("delivery")
+    bench.see_out()
     assert bench.finish is not None
     assert bench.finish.code is ExitCode.TIMEOUT
     assert "transcript" in bench.finish.advice
