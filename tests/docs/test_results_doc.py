@@ -1,0 +1,70 @@
+"""docs/results.md names every field of what is printed, in its order."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from hushbid.results import RunResult
+from protocol.session import PrivacyStatement
+from tests.conftest import ROOT
+
+PAGE = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+
+
+def stated(title: str) -> list[str]:
+    """The first column of the table under a heading."""
+    found = re.search(rf"^#+ {re.escape(title)}\n(.*?)(?=^#+ |\Z)", PAGE, re.M | re.S)
+    assert found, f"no section {title}"
+    return re.findall(r"^\| `([\w-]+)` \|", found[1], re.M)
+
+
+def returned(path: str, function: str) -> list[str]:
+    """The keys of the dictionary that a function returns."""
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    body = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function)
+    (result,) = (
+        node.value
+        for node in ast.walk(body)
+        if isinstance(node, ast.Return) and isinstance(node.value, ast.Dict)
+    )
+    return [key.value for key in result.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
+
+
+def test_the_fields_of_a_run_are_there() -> None:
+    result = RunResult(
+        session="s", p=1, owners=1, rounds=1, wall_seconds=1.0,
+        mmd2=None, mmd2_greedy=None, mmd2_uniform=None,
+        accuracy=None, accuracy_greedy=None, accuracy_uniform=None,
+        points_accessed_curator=0, points_delivered=0, disputed=0, m=1,
+        privacy=(), settlement={}, absences={}, faults=(),
+    )  # fmt: skip
+    assert stated("Of `run` and `simulate`") == list(result.as_json())
+
+
+def test_the_fields_of_a_privacy_statement_are_there() -> None:
+    statement = PrivacyStatement("", "", "", None, 1e-5, None, "", "")
+    assert stated("`privacy`") == list(statement.as_json())
+
+
+@pytest.mark.parametrize(
+    ("title", "path", "function"),
+    [
+        ("Curator", "curator/process.py", "_result"),
+        ("Owner", "owner/process.py", "run_owner"),
+        ("Consumer", "consumer/process.py", "run_consumer"),
+    ],
+)
+def test_the_fields_of_a_party_s_result_are_there(title: str, path: str, function: str) -> None:
+    fields = returned(path, function)
+    assert "transcript" in fields
+    assert stated(title) == fields
+
+
+def test_the_arrays_of_a_delivery_are_there() -> None:
+    source = (ROOT / "consumer" / "store.py").read_text(encoding="utf-8")
+    written = re.findall(r'"(\w+)": np\.array', source) + re.findall(r'_column\("(\w+)"', source)
+    assert sorted(stated("The delivered points")) == sorted(written)
+    assert len(written) == 5
