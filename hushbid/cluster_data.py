@@ -118,4 +118,6 @@ def spread(data: ClusterData, owners: int, points: int | None, *, seed: int) -> 
 def _rows(dataset: Dataset, name: str, rows: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Dataset:
     labels = None if dataset.labels is None else dataset.labels[rows]
     identifiers = None if dataset.identifiers is None else dataset.identifiers[rows]
-    return Dataset.from_arrays(name, dataset.features[rows], labels, identifiers)
+    return Dataset.from_arrays(
+        name, dataset.features[rows], labels, identifiers, feature_names=dataset.feature_names
+    )

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protocol.data.dataset import DataColumns, Dataset
+from protocol.data.names import listed
 from protocol.errors import DataError
 
 __all__ = ["load_npy", "load_npz"]
@@ -71,8 +72,8 @@ def load_npz(path: Path, columns: DataColumns) -> Dataset:
 def _member(path: Path, archive: np.lib.npyio.NpzFile, name: str) -> npt.NDArray[Any]:
     if name not in archive:
         raise DataError(
-            f"{path.name} has no array {name!r}.",
-            advice="Name the array in the party's file, or save the file with that array.",
+            f"{path.name} has no array {name!r}; it has {listed(archive.files) or 'none'}.",
+            advice="Name one that it has under `columns` in your own file, or save it with that array.",
         )
     try:
         member = archive[name]

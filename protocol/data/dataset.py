@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from protocol import limits
 from protocol.data.attributes import Attributes, pack_attributes, packed_length
+from protocol.data.names import feature_column
 from protocol.errors import DataError
 
-__all__ = ["FEATURE_DTYPES", "DataColumns", "Dataset", "check_dataset", "row_chunks"]
+__all__ = ["FEATURE_DTYPES", "DataColumns", "Dataset", "check_dataset", "first_empty", "row_chunks"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -58,18 +59,27 @@ class Dataset:
     Attributes:
         name: The file's name without its directories, for messages.
         features: Read-only, shape (n, c), of a dtype in `FEATURE_DTYPES`; may be memory-mapped.
-        labels: Read-only, shape (n,), integers, finite floats or text; or None.
-        identifiers: Read-only, shape (n,), integers or text; or None.
+        labels: Read-only, shape (n,), integers, finite floats or text that is not empty; or None.
+        identifiers: Read-only, shape (n,), integers or text that is not empty; or None.
+        feature_names: The c names of the feature columns, for messages, where the format gives them; or
+            None.
     """
 
     name: str
     features: Array
     labels: Array | None = None
     identifiers: Array | None = None
+    feature_names: tuple[str, ...] | None = None
 
     @classmethod
     def from_arrays(
-        cls, name: str, features: Array, labels: Array | None = None, identifiers: Array | None = None
+        cls,
+        name: str,
+        features: Array,
+        labels: Array | None = None,
+        identifiers: Array | None = None,
+        *,
+        feature_names: tuple[str, ...] | None = None,
     ) -> Dataset:
         """Bring arrays to the form that a dataset has.
 
@@ -78,9 +88,11 @@ class Dataset:
             features: Shape (n, c), of any real dtype that `FEATURE_DTYPES` can hold.
             labels: Shape (n,), booleans, integers, finite floats or text.
             identifiers: Shape (n,), integers or text.
+            feature_names: The c names of the feature columns.
 
         Raises:
-            DataError: An array has the wrong number of axes or rows, or a type that is not listed.
+            DataError: An array has the wrong number of axes or rows, or a type that is not listed; or a
+                label or an identifier is missing: NaN, or text that is empty.
         """
         held = _as_features(name, features)
         rows = len(held)
@@ -89,6 +101,7 @@ class Dataset:
             held,
             None if labels is None else _as_attribute(name, "labels", labels, rows, "iufU"),
             None if identifiers is None else _as_attribute(name, "identifiers", identifiers, rows, "iuU"),
+            feature_names,
         )
 
     def __len__(self) -> int:
@@ -164,10 +177,21 @@ def _as_attribute(name: str, what: str, values: Array, rows: int, kinds: str) ->
         )
     if values.dtype.kind == "f" and not (finite := np.isfinite(values)).all():
         raise DataError(
-            f"{name}: row {int(finite.argmin())} of the {what} is missing or not finite.",
-            advice="Remove the row, or leave the labels out.",
+            f"{name}: row {int(finite.argmin())} (counted from 0) of the {what} is missing or not finite.",
+            advice=f"Fill it in, remove the row, or leave the {what} out.",
+        )
+    if values.dtype.kind == "U" and (empty := first_empty(values)) is not None:
+        raise DataError(
+            f"{name}: row {empty} (counted from 0) of the {what} is missing: its text is empty.",
+            advice=f"Fill it in, remove the row, or leave the {what} out.",
         )
     return _read_only(values)
+
+
+def first_empty(texts: Array) -> int | None:
+    """The first row whose text is empty or only white space: a gap, as NaN is among numbers."""
+    empty = np.strings.str_len(np.strings.strip(texts)) == 0
+    return int(empty.argmax()) if empty.any() else None
 
 
 def _type_name(dtype: np.dtype[Any]) -> str:
@@ -218,9 +242,10 @@ def check_dataset(
 
     Raises:
         DataError: The dataset is empty, has another number of columns, or holds a value that is
-            missing (NaN), infinite or out of bounds. Names the file and the first such row and column,
-            counted from 0, and never the value. A float32 column is compared with the bound rounded to
-            float32, so that a value that was saved as the bound itself is within it.
+            missing (NaN), infinite or out of bounds. Names the file, the first such row and its column's
+            place among the feature columns, both counted from 0, and never the value. A float32 column is
+            compared with the bound rounded to float32, so that a value that was saved as the bound itself
+            is within it.
     """
     features, name = dataset.features, dataset.name
     if len(dataset) == 0:
@@ -228,7 +253,7 @@ def check_dataset(
     if features.shape[1] != columns:
         raise DataError(
             f"{name} has {features.shape[1]} feature columns where the session has {columns}.",
-            advice="Choose the feature columns in the party's file, or correct the session file.",
+            advice="Name the feature columns under `columns` in your own file, or correct the session file.",
         )
     floating = features.dtype.kind == "f"
     dtype = features.dtype if floating else np.dtype(np.float64)
@@ -238,13 +263,14 @@ def check_dataset(
         chunk = features[start:stop]
         within = ((chunk >= low) & (chunk <= high)).all()  # NaN is not within
         if not (within and (not floating or np.isfinite(chunk).all())):
-            raise _bad_value(name, start, chunk, low, high)
+            raise _bad_value(dataset, start, chunk, low, high)
 
 
-def _bad_value(name: str, start: int, chunk: Array, low: Array, high: Array) -> DataError:
+def _bad_value(dataset: Dataset, start: int, chunk: Array, low: Array, high: Array) -> DataError:
     bad = ~((chunk >= low) & (chunk <= high) & np.isfinite(chunk))
     row, column = (int(index) for index in np.argwhere(bad)[0])
-    where = f"{name}: row {start + row}, column {column} (both counted from 0)"
+    place = feature_column(column, dataset.feature_names)
+    where = f"{dataset.name}: row {start + row}, {place} (both counted from 0)"
     value = chunk[row, column]
     if np.isnan(value):
         return DataError(f"{where} is missing (NaN).", advice="Fill it in or remove the row.")

@@ -1,8 +1,9 @@
 """Tables by pyarrow: ``.csv`` and ``.csv.gz`` with a header, and ``.parquet``.
 
 pyarrow's messages quote cells and whole lines, so none is passed on: where a parse fails, the place is
-found again here. Columns are named in messages only as the party's own configuration names them: in a
-file without a header, pyarrow takes the first row's values for names.
+found again here. Columns are named in messages as the party's own configuration names them, or as the
+file does if its names can be no row of data: in a file without a header, pyarrow takes the first row's
+values for names. Words for a gap (an empty cell, ``NA``, ``NaN``) mean one in every column.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from protocol import limits
-from protocol.data.dataset import DataColumns, Dataset
+from protocol.data.dataset import DataColumns, Dataset, first_empty
+from protocol.data.names import are_header, feature_column, is_number, listed
 from protocol.errors import DataError
 
 __all__ = ["load_csv", "load_parquet"]
@@ -40,14 +42,14 @@ def load_csv(path: Path, columns: DataColumns) -> Dataset:
     """
     try:
         with _open(path) as file:
-            table = pacsv.read_csv(file)
+            table = pacsv.read_csv(file, convert_options=pacsv.ConvertOptions(strings_can_be_null=True))
         names = table.column_names
     except _UNPARSABLE:
         # A column's type is guessed from the file's first block, and a later cell may not fit the guess.
         # Read as text then, and find each column's type from all of it.
         table = _read_as_text(path)
         names = table.column_names
-    if all(_is_number(name) for name in names):
+    if all(is_number(name) for name in names):
         raise DataError(
             f"{path.name} has numbers for column names, so its header is missing.",
             advice="Put the columns' names into the first line.",
@@ -133,7 +135,9 @@ def _from_table(path: Path, table: Any, columns: DataColumns) -> Dataset:
         aside = {columns.label, columns.identifier}
         chosen = [name for name in names if name not in aside and _may_be_feature(table.column(name).type)]
         if not chosen:
-            raise DataError(f"{path.name} has no numeric column.", advice="Name the feature columns.")
+            raise DataError(
+                f"{path.name} has no numeric column; {_found(names)}.", advice="Name the feature columns."
+            )
     else:
         chosen = list(columns.features)
     if len(chosen) > limits.MAX_COLUMNS:
@@ -141,25 +145,31 @@ def _from_table(path: Path, table: Any, columns: DataColumns) -> Dataset:
             f"{path.name} has {len(chosen)} feature columns, more than {limits.MAX_COLUMNS}.",
             advice="Name the feature columns to use.",
         )
-    wanted = [name for name in (columns.label, columns.identifier) if name is not None]
-    if columns.features is not None:
-        wanted = [*chosen, *wanted]
-    for name in wanted:
-        if name not in names:
+    for name in (*chosen, columns.label, columns.identifier):
+        if name is not None and name not in names:
             raise DataError(
-                f"{path.name} has no column {name!r}.",
-                advice="Correct the column's name in the party's file.",
+                f"{path.name} has no column {name!r}; {_found(names)}.",
+                advice="Correct the column's name under `columns` in your own file.",
             )
+    shown = tuple(chosen) if columns.features is not None or are_header(names) else None
     numbers = [
-        _numbers(path, table.column(name), index, name if columns.features else None)
-        for index, name in enumerate(chosen)
+        _numbers(path, table.column(name), feature_column(index, shown)) for index, name in enumerate(chosen)
     ]
     features = np.empty((table.num_rows, len(chosen)), dtype=np.result_type(*numbers))
     for index, values in enumerate(numbers):
         features[:, index] = values
     label = None if columns.label is None else _attribute(path, table, columns.label)
     identifier = None if columns.identifier is None else _attribute(path, table, columns.identifier)
-    return Dataset.from_arrays(path.name, features, label, identifier)
+    return Dataset.from_arrays(path.name, features, label, identifier, feature_names=shown)
+
+
+def _found(names: list[str]) -> str:
+    """What columns there are, for whoever looked for another."""
+    if not are_header(names):
+        return f"its {len(names)} columns are not listed, as numbers stand in the header or it is missing"
+    if len(names) == 1:
+        return f"its only column is {listed(names)}: cells must be separated by commas"
+    return f"its columns are {listed(names)}"
 
 
 def _may_be_feature(kind: Any) -> bool:
@@ -171,17 +181,8 @@ def _is_numeric(kind: Any) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _numbers(path: Path, column: Column, index: int, name: str | None) -> npt.NDArray[Any]:
-    """A feature column without gaps, as numbers."""
-    where = f"column {index}" + (f" ({name!r})" if name else "")
+def _numbers(path: Path, column: Column, where: str) -> npt.NDArray[Any]:
+    """A feature column without gaps, as numbers; `where` is how messages name it."""
     kind = column.type
     if column.null_count:
         missing = _first(pc.is_null(column))
@@ -194,7 +195,7 @@ def _numbers(path: Path, column: Column, index: int, name: str | None) -> npt.ND
     elif pa.types.is_decimal(kind):
         column = pc.cast(column, pa.float64())
     elif pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        bad = next((row for row, text in enumerate(column.to_pylist()) if not _is_number(text)), 0)
+        bad = next((row for row, text in enumerate(column.to_pylist()) if not is_number(text)), 0)
         raise DataError(
             f"{path.name}: row {bad}, {where} (both counted from 0) is not a number.",
             advice="Correct it, or name other feature columns; categories must be encoded as numbers.",
@@ -213,13 +214,10 @@ def _attribute(path: Path, table: Any, name: str) -> npt.NDArray[Any]:
     column = table.column(name)
     if pa.types.is_dictionary(column.type):
         column = pc.cast(column, column.type.value_type)
-    if column.null_count:
-        missing = _first(pc.is_null(column))
-        raise DataError(
-            f"{path.name}: row {missing} (counted from 0) has no {name!r}.",
-            advice="Fill it in, remove the row, or do not name the column.",
-        )
     kind = column.type
+    gaps = pc.is_null(column, nan_is_null=True)
+    if pc.any(gaps).as_py():
+        raise _gap(path, _first(gaps), name)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         long = pc.greater(pc.binary_length(column), limits.MAX_ATTRIBUTES)
         if pc.any(long).as_py():
@@ -228,7 +226,10 @@ def _attribute(path: Path, table: Any, name: str) -> npt.NDArray[Any]:
                 f" {limits.MAX_ATTRIBUTES} bytes, which may not travel with a point.",
                 advice="Shorten it, or do not name the column.",
             )
-        return np.asarray(column.to_pylist(), dtype=np.str_)
+        texts = np.asarray(column.to_pylist(), dtype=np.str_)
+        if (empty := first_empty(texts)) is not None:
+            raise _gap(path, empty, name)
+        return texts
     if pa.types.is_boolean(kind):
         column = pc.cast(column, pa.int8())
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
@@ -238,6 +239,13 @@ def _attribute(path: Path, table: Any, name: str) -> npt.NDArray[Any]:
         )
     values: npt.NDArray[Any] = column.to_numpy()
     return values
+
+
+def _gap(path: Path, row: int, name: str) -> DataError:
+    return DataError(
+        f"{path.name}: row {row} (counted from 0), column {name!r} is missing (empty, NA or NaN).",
+        advice="Fill it in, remove the row, or do not name the column.",
+    )
 
 
 def _type_name(kind: Any) -> str:

@@ -230,7 +230,7 @@ def garbled(path: Path) -> None:
 BAD_DATA = [
     pytest.param("north", Path.unlink, "north.npz", id="missing"),
     pytest.param("south", garbled, "south.npz", id="garbled"),
-    pytest.param("north", with_nan, "row 7, column 1", id="NaN"),
+    pytest.param("north", with_nan, "row 7, feature column 1", id="NaN"),
     pytest.param("validation", Path.unlink, "validation.npz", id="the consumer's"),
 ]
 

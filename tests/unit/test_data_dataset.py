@@ -41,13 +41,13 @@ class TestCheck:
         with pytest.raises(DataError) as caught:
             check_dataset(dataset(features), columns=4, lower=0.0, upper=1.0)
         message = str(caught.value)
-        assert "points.npz: row 400001, column 2 (both counted from 0)" in message
+        assert "points.npz: row 400001, feature column 2 (both counted from 0)" in message
         assert says in message
         assert "7351" not in message
         assert caught.value.advice
 
     def test_infinite_bounds_do_not_admit_infinite_values(self) -> None:
-        with pytest.raises(DataError, match="row 0, column 1"):
+        with pytest.raises(DataError, match="row 0, feature column 1"):
             check_dataset(dataset([[SECRET, np.inf]]), columns=2, lower=-np.inf, upper=np.inf)
 
     def test_empty(self) -> None:
@@ -61,7 +61,7 @@ class TestCheck:
     def test_bounds_may_differ_by_column(self) -> None:
         points = dataset([[1, 10], [2, 20]])
         check_dataset(points, columns=2, lower=[1, 10], upper=[2, 20])
-        with pytest.raises(DataError, match="row 1, column 1"):
+        with pytest.raises(DataError, match="row 1, feature column 1"):
             check_dataset(points, columns=2, lower=[1, 10], upper=[2, 19])
 
     @pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "int64", "float32", "float64"])
@@ -72,14 +72,14 @@ class TestCheck:
         check_dataset(dataset(np.full((1, 1), 0.1, dtype=np.float32)), columns=1, lower=0.0, upper=0.1)
 
     def test_integers_out_of_bounds(self) -> None:
-        with pytest.raises(DataError, match="row 1, column 0"):
+        with pytest.raises(DataError, match="row 1, feature column 0"):
             check_dataset(dataset(np.array([[3], [17]], dtype=np.uint8)), columns=1, lower=0, upper=16)
 
     def test_memory_mapped_data(self, tmp_path: Path) -> None:
         np.save(tmp_path / "a.npy", np.full((300_000, 5), 2.0))
         mapped = dataset(np.load(tmp_path / "a.npy", mmap_mode="r"))
         check_dataset(mapped, columns=5, lower=0, upper=2)
-        with pytest.raises(DataError, match="row 0, column 0"):
+        with pytest.raises(DataError, match="row 0, feature column 0"):
             check_dataset(mapped, columns=5, lower=0, upper=1)
 
 
@@ -116,8 +116,8 @@ class TestAttributes:
             (None, None),
             (np.array([0, 200, -(2**40)]), None),
             (np.array([1.5, -2.0, 0.0]), np.array([1, 2, 2**63], dtype=np.uint64)),
-            (np.array(["", "x" * 40, "žluť"]), np.array(["a", "b" * 300, "c"])),
-            (np.array([True, False, True]), np.array(["", "", ""])),
+            (np.array(["x", "x" * 40, "žluť"]), np.array(["a", "b" * 300, "c"])),
+            (np.array([True, False, True]), np.array(["x", "x", "x"])),
         ],
         ids=["none", "integers", "floats", "text", "booleans"],
     )
@@ -131,7 +131,9 @@ class TestAttributes:
             assert found.identifier == (None if identifiers is None else identifiers[row].item())
 
     # NumPy's text ends at its last character that is not NUL, and half a surrogate pair is no text.
-    NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60)
+    NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60).filter(
+        str.strip
+    )
 
     @given(st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), NAMES), min_size=1, max_size=20))
     def test_one_length_for_any_labels_and_identifiers(self, rows: list[tuple[int, str]]) -> None:
@@ -142,6 +144,15 @@ class TestAttributes:
         packed = [points.attributes(row) for row in range(len(rows))]
         assert len({len(data) for data in packed}) == 1
         assert [unpack_attributes(data) for data in packed] == [Attributes(*row) for row in rows]
+
+    @pytest.mark.parametrize("gap", ["", "  ", "\t\n", "\u00a0"])
+    @pytest.mark.parametrize("what", ["labels", "identifiers"])
+    def test_empty_text_is_a_gap(self, what: str, gap: str) -> None:
+        texts = np.array(["benign", "malign", gap, ""])
+        with pytest.raises(DataError, match=rf"points\.npz: row 2 .* of the {what} is missing") as caught:
+            dataset(np.zeros((4, 1)), **{what: texts})
+        assert "benign" not in str(caught.value)
+        assert "remove the row" in caught.value.advice
 
     def test_over_the_limit(self) -> None:
         points = dataset(np.zeros((1, 1)), labels=np.array(["x" * limits.MAX_ATTRIBUTES]))

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from protocol.data import DataColumns, load_dataset
+from protocol.data import DataColumns, check_dataset, load_dataset
 from protocol.errors import DataError, ExitCode
 
 SECRET = "7351.25"
@@ -89,7 +89,9 @@ BAD = {
     "npy with a label": Bad("a.npy", npy(np.ones((2, 2))), ("a.npy", ".npz"), DataColumns(label="l")),
     "npz that is none": Bad("a.npz", raw(b"PK\x03\x04" + SECRET.encode()), ("a.npz", "damaged")),
     "npz cut short": Bad("a.npz", cut(npz(features=np.ones((9, 9))), 200), ("a.npz", "damaged")),
-    "npz without features": Bad("a.npz", npz(points=np.ones((2, 2))), ("a.npz", "no array 'features'")),
+    "npz without features": Bad(
+        "a.npz", npz(points=np.ones((2, 2))), ("a.npz", "no array 'features'; it has 'points'")
+    ),
     "npz without the label": Bad(
         "a.npz", npz(features=np.ones((2, 2))), ("a.npz", "no array 'bought'"), DataColumns(label="bought")
     ),
@@ -115,13 +117,23 @@ BAD = {
     "csv with a long line": Bad("a.csv", text(f"x,y\n1,2\n3,4,{SECRET}\n"), ("a.csv", "line 3")),
     "csv with a short line late": Bad("a.csv", text(f"{LATE}{SECRET}\n"), ("a.csv", "line 400002")),
     "csv with a word": Bad(
-        "a.csv", text(f"x,y\n1,2\n3,{SECRET}a\n"), ("a.csv", "row 1, column 1 ('y')", "not a number"), XY
+        "a.csv",
+        text(f"x,y\n1,2\n3,{SECRET}a\n"),
+        ("a.csv", "row 1, feature column 1 ('y')", "not a number"),
+        XY,
     ),
     "csv with a word late": Bad(
-        "a.csv", text(f"{LATE}1,{SECRET}a\n"), ("a.csv", "row 400000, column 1 ('y')", "not a number"), XY
+        "a.csv",
+        text(f"{LATE}1,{SECRET}a\n"),
+        ("a.csv", "row 400000, feature column 1 ('y')", "not a number"),
+        XY,
     ),
-    "csv with a gap": Bad("a.csv", text(f"x,y\n{SECRET},2\n3,\n"), ("a.csv", "row 1, column 1", "missing")),
-    "csv with NaN": Bad("a.csv", text(f"x,y\nnan,{SECRET}\n"), ("a.csv", "row 0, column 0", "missing")),
+    "csv with a gap": Bad(
+        "a.csv", text(f"x,y\n{SECRET},2\n3,\n"), ("a.csv", "row 1, feature column 1", "missing")
+    ),
+    "csv with NaN": Bad(
+        "a.csv", text(f"x,y\nnan,{SECRET}\n"), ("a.csv", "row 0, feature column 0", "missing")
+    ),
     "csv without the column": Bad("a.csv", text(f"x,{SECRET}\n1,2\n"), ("a.csv", "no column 'y'"), XY),
     "csv with a name twice": Bad("a.csv", text("x,x\n1,2\n"), ("a.csv", "two columns of one name")),
     "csv of words": Bad("a.csv", text("x\none\n"), ("a.csv", "no numeric column")),
@@ -132,8 +144,23 @@ BAD = {
     "csv with a missing identifier": Bad(
         "a.csv",
         text(f"x,y\n{SECRET},1\n2,\n"),
-        ("a.csv", "row 1", "no 'y'"),
+        ("a.csv", "row 1", "'y'", "missing"),
         DataColumns(identifier="y"),
+    ),
+    "csv with an empty text label": Bad(
+        "a.csv",
+        text(f"x,y\n{SECRET},a\n2,\n"),
+        ("a.csv", "row 1", "column 'y'", "missing", "remove the row"),
+        DataColumns(label="y"),
+    ),
+    "csv with NA among text labels": Bad(
+        "a.csv", text(f"x,y\n{SECRET},a\n2,NA\n"), ("row 1", "column 'y'", "missing"), DataColumns(label="y")
+    ),
+    "csv with a blank identifier": Bad(
+        "a.csv", text(f"x,y\n{SECRET},a\n2, \n"), ("row 1", "column 'y'"), DataColumns(identifier="y")
+    ),
+    "csv without any label": Bad(
+        "a.csv", text(f"x,y\n{SECRET},\n2,\n"), ("row 0", "column 'y'"), DataColumns(label="y")
     ),
     "csv with a long label": Bad(
         "a.csv", text(f"x,y\n1,a\n2,{SECRET * 999}\n"), ("a.csv", "row 1", "4096"), DataColumns(label="y")
@@ -142,16 +169,30 @@ BAD = {
     "gzip cut short": Bad("a.csv.gz", raw(gzip.compress(b"x,y\n" + b"1,2\n" * 99)[:30]), ("a.csv.gz",)),
     "parquet that is none": Bad("a.parquet", text(f"PAR1{SECRET}"), ("a.parquet", "damaged")),
     "parquet with a gap": Bad(
-        "a.parquet", parquet(x=[NUMBER, None]), ("a.parquet", "row 1, column 0", "missing")
+        "a.parquet", parquet(x=[NUMBER, None]), ("a.parquet", "row 1, feature column 0", "missing")
     ),
     "parquet with lists": Bad(
         "a.parquet",
         parquet(x=[[NUMBER]], y=[1]),
-        ("a.parquet", "column 0 ('x')", "nested"),
+        ("a.parquet", "feature column 0 ('x')", "nested"),
         XY,
     ),
     "parquet with a missing label": Bad(
         "a.parquet", parquet(x=[1, 2], y=[SECRET, None]), ("a.parquet", "row 1"), DataColumns(label="y")
+    ),
+    "parquet with an empty label": Bad(
+        "a.parquet",
+        parquet(x=[1, 2], y=[SECRET, ""]),
+        ("a.parquet", "row 1", "column 'y'", "missing"),
+        DataColumns(label="y"),
+    ),
+    "parquet with a label of NaN": Bad(
+        "a.parquet", parquet(x=[1, 2], y=[1.5, float("nan")]), ("row 1", "column 'y'"), DataColumns(label="y")
+    ),
+    "npz with an empty label": Bad(
+        "a.npz",
+        npz(features=np.ones((2, 2)), labels=np.array([SECRET, ""])),
+        ("a.npz", "row 1", "labels", "missing"),
     ),
     "parquet without rows": Bad("a.parquet", parquet(x=[]), ("a.parquet", "no rows")),
 }
@@ -171,6 +212,63 @@ def test_a_bad_file_is_named_with_the_place_and_never_quoted(bad: Bad, tmp_path:
     # A traceback must not print what the parser said: it quotes cells.
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def refused(path: Path, content: str, columns: DataColumns) -> str:
+    path.write_text(content)
+    with pytest.raises(DataError) as caught:
+        load_dataset(path, columns)
+    assert "party" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_whoever_names_a_column_that_is_not_there_is_told_those_that_are(tmp_path: Path) -> None:
+    said = refused(tmp_path / "a.csv", "age,income,bought\n1,2,3\n", DataColumns(label="Bought"))
+    assert "no column 'Bought'; its columns are 'age', 'income', 'bought'" in said
+
+
+def test_of_many_or_long_names_some_are_told(tmp_path: Path) -> None:
+    names = ["x" * 300, *(f"c{place}" for place in range(30))]
+    content = ",".join(names) + "\n" + ",".join("1" * len(names)) + "\n"
+    said = refused(tmp_path / "a.csv", content, DataColumns(label="y"))
+    assert "'c8' and 21 more" in said
+    assert "c9" not in said
+    assert "x" * 41 not in said
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+@pytest.mark.parametrize("columns", [XY, DataColumns()], ids=["named", "all numeric"])
+def test_a_csv_with_another_delimiter_is_seen_as_such(
+    delimiter: str, columns: DataColumns, tmp_path: Path
+) -> None:
+    said = refused(tmp_path / "a.csv", "x;y;kind\n1;2;a\n".replace(";", delimiter), columns)
+    assert f"its only column is {f'x{delimiter}y{delimiter}kind'!r}" in said
+    assert "separated by commas" in said
+
+
+@pytest.mark.parametrize("row", [f"ann,{SECRET}", f"ann;{SECRET}", f"ann|{SECRET}|x"])
+def test_what_may_be_a_row_of_data_is_not_told_as_names(row: str, tmp_path: Path) -> None:
+    said = refused(tmp_path / "a.csv", f"{row}\n{row}\n", DataColumns(label="kind"))
+    assert SECRET not in said
+    assert "ann" not in said
+    assert "header" in said
+
+
+def test_a_feature_column_is_told_by_place_and_by_the_name_that_its_file_gives(tmp_path: Path) -> None:
+    said = refused(
+        tmp_path / "a.csv", "name,age,bought,income\nann,1,0,2\nbob,1,0,\n", DataColumns(label="bought")
+    )
+    assert "row 1, feature column 1 ('income')" in said
+    path = tmp_path / "b.csv"
+    path.write_text("name,age,bought,income\nann,1,0,2\nbob,1,0,3\n")
+    with pytest.raises(DataError, match=r"row 1, feature column 1 \('income'\) .*out of"):
+        check_dataset(load_dataset(path, DataColumns(label="bought")), columns=2, lower=0.0, upper=2.0)
+
+
+def test_the_name_is_left_out_where_it_may_be_a_value(tmp_path: Path) -> None:
+    said = refused(tmp_path / "a.csv", f"ann,{SECRET}\nbob,\n", DataColumns())
+    assert "row 0, feature column 0 (both counted" in said
+    assert SECRET not in said
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")

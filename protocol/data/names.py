@@ -1,0 +1,49 @@
+"""How messages name the columns and arrays of a party's own file: few, short, and never a value.
+
+In a table without a header the first row's values are taken for names. They are held back: a row of data
+has a number in it, so that names of which one is a number may be such a row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+__all__ = ["are_header", "feature_column", "is_number", "listed"]
+
+_LISTED: Final = 10
+"""Names that are listed before the rest is counted."""
+_LENGTH: Final = 40
+"""Characters of a name that are shown."""
+_DELIMITERS: Final = re.compile(r"[;,|\t]")
+"""What cells may be separated by in a file that was read with another delimiter."""
+
+
+def is_number(text: str) -> bool:
+    """Whether a cell's text is a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def are_header(names: Sequence[str]) -> bool:
+    """Whether these names can be no row of data, so that messages may show them."""
+    return not any(is_number(part) for name in names for part in _DELIMITERS.split(name))
+
+
+def feature_column(index: int, names: Sequence[str] | None) -> str:
+    """A feature column by its place among the feature columns, and by its name where that is known."""
+    return f"feature column {index}" + (f" ({_short(names[index])})" if names else "")
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in quotes, few and short: "'age', 'income' and 5 more"."""
+    shown = ", ".join(_short(name) for name in names[:_LISTED])
+    return shown + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
+
+
+def _short(name: str) -> str:
+    return repr(name if len(name) <= _LENGTH else name[: _LENGTH - 1] + "…")
