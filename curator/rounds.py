@@ -216,7 +216,7 @@ class Rounds(Machine):
         """Go on once nobody is waited for and enough owners are present."""
         if self._awaited and not self._overdue:
             return
-        if len(self._present()) < self._session.session.min_owners and not self._all_answered():
+        if len(self._present()) < self._session.session.min_owners:
             if not self._paused:
                 self._set_timer("pause", self._session.timeouts.pause)
                 self._paused = True
@@ -224,10 +224,6 @@ class Rounds(Machine):
         self._clear_timer("pause")
         self._paused = False
         self._verify_or_decide()
-
-    def _all_answered(self) -> bool:
-        """Whether every owner has answered this round: then waiting for more bids is of no use."""
-        return all(seat.has_bid(self.round) and not seat.asked for seat in self.seats.values())
 
     def _on_round_over(self, event: Event) -> None:
         self._overdue = True

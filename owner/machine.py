@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from typing import ClassVar, Final, cast
 
+import numpy as np
+
 from owner.events import Scored, ScorePoints, Withdraw
+from protocol import limits
 from protocol.acquisition import AcquisitionRule
 from protocol.config.session import SessionFile
 from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
+from protocol.grid import WEIGHT_BITS
 from protocol.machine import Event, Received, Transition
 from protocol.messages import Ask, Bid, Broadcast, Candidate, Offer, fixed, unfixed
 from protocol.participant import CURATOR, Participant, participant_transitions
@@ -50,7 +54,8 @@ class OwnerMachine(Participant):
         self.handed_over = 0
         """How many points have been handed over."""
         self._handles: dict[int, int] = {}
-        self._bid: dict[int, tuple[int, Candidate]] = {}
+        self._last_bid: tuple[int, int, Candidate] | None = None
+        """Number, row and point of the last bid, while it has not been asked for: no other is handed over."""
 
     def _on_welcome(self, event: Event) -> None:
         if self._welcomed(event):
@@ -62,6 +67,10 @@ class OwnerMachine(Participant):
         if broadcast.weights.shape != (dimension,):
             raise RemoteProtocolError(
                 Offence.MALFORMED, f"The broadcast's weights do not have {dimension} coordinates."
+            )
+        if int(np.abs(broadcast.weights.astype(np.int64)).max()) > limits.MAX_WEIGHT * 2**WEIGHT_BITS:
+            raise RemoteProtocolError(
+                Offence.OVERSIZED, f"A broadcast weight is over the limit of {limits.MAX_WEIGHT:.0f}."
             )
         if not self.round < broadcast.round <= self._session.session.points:
             raise RemoteProtocolError(
@@ -85,22 +94,23 @@ class OwnerMachine(Participant):
             handle=fixed(handle),
             candidate=scored.candidate if with_point else None,
         )
+        self._last_bid = None
         if not exhausted:
             if with_point:
                 self._hand_over(scored.row)
             else:
-                self._bid[handle] = (scored.row, scored.candidate)
+                self._last_bid = (handle, scored.row, scored.candidate)
         self.phase = "waiting"
         self._send(CURATOR, bid)
 
     def _on_ask(self, event: Event) -> None:
         ask = cast(Ask, cast(Received, event).message)
-        handle = unfixed(ask.handle)
-        if ask.round != self.round or handle not in self._bid:
+        if self._last_bid is None or (ask.round, unfixed(ask.handle)) != (self.round, self._last_bid[0]):
             raise RemoteProtocolError(
-                Offence.OUT_OF_TURN, "The curator asked for a point that was not bid, or was handed over."
+                Offence.OUT_OF_TURN, "The curator asked for another point than this round's bid."
             )
-        row, candidate = self._bid.pop(handle)
+        _, row, candidate = self._last_bid
+        self._last_bid = None
         self._hand_over(row)
         self._send(CURATOR, Offer(round=ask.round, handle=ask.handle, candidate=candidate))
 

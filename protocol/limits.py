@@ -50,6 +50,9 @@ MAX_WEIGHT: Final = 2.0**8
 post-processing of a release. With it, a score is a sum of at most `MAX_DIMENSION` products whose
 partial sums stay under 2^53 grid units in any order: exact in float64."""
 
+MAX_UNACKNOWLEDGED: Final = 8
+"""Most frames that a peer may leave unacknowledged when it sends one of its own."""
+
 MAX_HELD_PER_PEER: Final = 16
 """Most frames held for a peer that has not acknowledged them."""
 

@@ -47,6 +47,17 @@ class Link:
                 Offence.SEQUENCE, f"The peer acknowledges frame {acknowledged} of {self.sent}."
             )
 
+    def check_held(self, acknowledged: int) -> None:
+        """Raise `RemoteProtocolError` (`SEQUENCE`) if the peer answers without ever acknowledging.
+
+        It has to be refused while there is still room for what is under way to it.
+        """
+        waiting = sum(1 for sequence, _, _ in self.held if sequence > acknowledged)
+        if waiting > limits.MAX_UNACKNOWLEDGED:
+            raise RemoteProtocolError(
+                Offence.SEQUENCE, f"The peer has not acknowledged the last {waiting} frames that it answers."
+            )
+
     def accept(self, sequence: int, acknowledged: int) -> None:
         """Count a new frame as received and let go of what it acknowledges."""
         self.received = sequence

@@ -344,7 +344,10 @@ class Machine(ABC):
                 advice="Say hello first.",
             )
         link.check_acknowledged(event.acknowledged)
-        return link.is_new(event.sequence)
+        if not link.is_new(event.sequence):
+            return False
+        link.check_held(event.acknowledged)
+        return True
 
     def _out_of_turn(self, event: Event, trigger: str) -> Exception:
         if isinstance(event, Received):

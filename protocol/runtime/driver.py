@@ -119,17 +119,20 @@ class Driver:
             effects = self.machine.step(event, now)
         recorded: list[Item] = []
         pending = deque(effects)
-        while pending and self.finished is None:
-            effect = pending.popleft()
-            if not isinstance(effect, Computation):
-                recorded.append(effect.item())
-                self._carry_out(effect)
-                continue
-            outcome = self._numerics.perform(effect)
-            if outcome is not None:
-                recorded.append(outcome.item())
-                pending.extend(self.machine.step(outcome, now))
-        self._journal.append(now, event.item(), recorded)
+        try:
+            while pending and self.finished is None:
+                effect = pending.popleft()
+                if not isinstance(effect, Computation):
+                    recorded.append(effect.item())
+                    self._carry_out(effect)
+                    continue
+                outcome = self._numerics.perform(effect)
+                if outcome is not None:
+                    recorded.append(outcome.item())
+                    pending.extend(self.machine.step(outcome, now))
+        finally:
+            # Also when a computation fails, a disk that is full among them: what came is on record.
+            self._journal.append(now, event.item(), recorded)
 
     def fire_due(self, now: float) -> None:
         """Fire the timers that are due."""

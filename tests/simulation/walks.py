@@ -422,8 +422,8 @@ class OwnerWalk(ParticipantWalk):
         if machine.phase == "greeting":
             self.say(self.welcome())
         elif machine.phase == "waiting":
-            if machine._bid and self.rng.random() < 0.5:
-                handle = max(machine._bid)
+            if machine._last_bid and self.rng.random() < 0.5:
+                handle = machine._last_bid[0]
                 self.say(Ask(round=machine.round, handle=fixed(handle)))
             elif machine.round < 4:
                 self.say(Broadcast(round=machine.round + 1, weights=weights_of(1, 2, 3, 4), noise="none"))

@@ -181,3 +181,16 @@ def test_more_than_the_limit_is_our_own_fault_and_changes_nothing() -> None:
     assert link.sent == len(link.held) == limits.MAX_HELD_PER_PEER
     link.release(1)
     assert link.give_out("bid", b"") == limits.MAX_HELD_PER_PEER + 1
+
+
+def test_a_peer_that_never_acknowledges_is_refused_while_there_is_room() -> None:
+    link = Link()
+    for _ in range(limits.MAX_UNACKNOWLEDGED):
+        link.give_out("broadcast", b"body")
+        link.check_held(0)
+    link.give_out("broadcast", b"body")
+    link.check_held(1)
+    with pytest.raises(RemoteProtocolError) as caught:
+        link.check_held(0)
+    assert caught.value.offence is Offence.SEQUENCE
+    assert len(link.held) < limits.MAX_HELD_PER_PEER

@@ -130,8 +130,28 @@ def test_a_point_is_asked_for_once() -> None:
     bench.scored(1, 7)
     ask = Ask(round=1, handle=fixed(1))
     bench.say(ask)
-    with pytest.raises(RemoteProtocolError, match="handed over"):
+    with pytest.raises(RemoteProtocolError, match="another point"):
         bench.say(ask)
+
+
+def test_no_point_but_that_of_the_rounds_bid_is_handed_over() -> None:
+    bench = Bench("winner-only")
+    bench.broadcast(1)
+    bench.scored(1, 7)
+    bench.broadcast(2)
+    bench.scored(2, 8)
+    with pytest.raises(RemoteProtocolError, match="another point"):
+        bench.say(Ask(round=2, handle=fixed(1)))
+    assert bench.machine.handed_over == 0
+
+
+def test_a_weight_beyond_the_limit_is_refused() -> None:
+    bench = Bench("winner-only")
+    weights = np.zeros(bench.machine._session.features.dimension, dtype=np.int32)
+    weights[0] = -(2**31)
+    with pytest.raises(RemoteProtocolError, match="over the limit") as caught:
+        bench.say(Broadcast(round=1, weights=weights, noise="none"))
+    assert caught.value.offence is Offence.OVERSIZED
 
 
 def test_scores_of_another_round_are_a_bug() -> None:
