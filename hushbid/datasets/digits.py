@@ -34,7 +34,10 @@ def digits(path: Path | None, generator: np.random.Generator, options: Partition
         ConfigError: A path is given.
     """
     if path is not None:
-        raise ConfigError("The digits dataset takes no path.", advice="Leave the path out.")
+        raise ConfigError(
+            "The digits dataset takes no path: its images come with scikit-learn.",
+            advice="Leave --data, HUSHBID_DATA and dataset.path out.",
+        )
     pixels, classes = load_digits(return_X_y=True)
     table = Table(pixels.astype(np.uint8), classes.astype(np.uint8))
     held_out = _half_of_each_digit(table.labels, generator)

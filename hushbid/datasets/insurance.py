@@ -54,6 +54,10 @@ elsewhere; one more column does the same for rows with no value, or with another
 COLUMNS: Final = len(NUMERIC) + sum(len(values) + 1 for values in CATEGORIES.values())
 _WEIGHT: Final = 0.5
 _TEXT: Final = ("state", "car_value")
+_TAKES: Final = (
+    "Give train.csv of Kaggle's Allstate Purchase Prediction Challenge; docs/data.md says where to get it,"
+    " and lists the columns."
+)
 
 
 def insurance(path: Path | None, generator: np.random.Generator, options: PartitionOptions) -> Partition:
@@ -74,9 +78,12 @@ def insurance(path: Path | None, generator: np.random.Generator, options: Partit
             customers of one of the three states.
     """
     if path is None:
-        raise ConfigError(
-            "The insurance dataset needs a path.",
-            advice="Give train.csv of the Allstate competition; docs/data.md says where to get it.",
+        raise ConfigError("The insurance dataset needs a path.", advice=_TAKES)
+    if not path.exists():
+        raise DataError(f"The path of the insurance dataset, {path}, does not exist.", advice=_TAKES)
+    if not path.is_file():
+        raise DataError(
+            f"The path of the insurance dataset, {path}, is not a file but a directory.", advice=_TAKES
         )
     quotes = _last_quotes(_read(path))
     state = quotes["state"]
@@ -119,14 +126,12 @@ def _read(path: Path) -> dict[str, npt.NDArray[Any]]:
     convert = pacsv.ConvertOptions(include_columns=list(names), column_types=types, strings_can_be_null=True)
     try:
         table = pacsv.read_csv(path, convert_options=convert)
-    except FileNotFoundError:
-        raise DataError(f"The data file {path} does not exist.", advice="Correct its path.") from None
     except (pa.ArrowException, OSError, ValueError, KeyError):
         # pyarrow's message may quote a line of the file.
         raise DataError(
-            f"{path} cannot be read as the competition's train.csv: it is damaged, compressed otherwise than"
-            " by gzip, or lacks one of its columns.",
-            advice="Get the file again; docs/data.md says where, and lists the columns.",
+            f"{path} cannot be read as the competition's train.csv: it is of another kind or damaged,"
+            " compressed otherwise than by gzip, or lacks one of its columns.",
+            advice=_TAKES,
         ) from None
     columns = {}
     for name in names:

@@ -21,6 +21,11 @@ TRAINING_IMAGES: Final = 60_000
 IMAGES: Final = 70_000
 PIXELS: Final = 784
 
+_TAKES: Final = (
+    "Give the directory with the four IDX files of MNIST, or an .npz file with `images` and `labels`;"
+    " docs/data.md says where to get them."
+)
+
 
 def mnist(path: Path | None, generator: np.random.Generator, options: PartitionOptions) -> Partition:
     """Owners hold the training images by groups of digits; the rest comes of the test images.
@@ -39,10 +44,9 @@ def mnist(path: Path | None, generator: np.random.Generator, options: PartitionO
         DataError: A file is missing, damaged, or does not hold MNIST.
     """
     if path is None:
-        raise ConfigError(
-            "The mnist dataset needs a path.",
-            advice="Give the directory with its four IDX files; docs/data.md says where to get them.",
-        )
+        raise ConfigError("The mnist dataset needs a path.", advice=_TAKES)
+    if not path.exists():
+        raise DataError(f"The path of the mnist dataset, {path}, does not exist.", advice=_TAKES)
     table = _read_directory(path) if path.is_dir() else _read_archive(path)
     training, rest = np.arange(TRAINING_IMAGES), np.arange(TRAINING_IMAGES, IMAGES)
     wanted = thin_second_digit(rest, table.labels, generator)
@@ -63,7 +67,15 @@ def mnist(path: Path | None, generator: np.random.Generator, options: PartitionO
 
 
 def _read_archive(path: Path) -> Table:
-    dataset = load_dataset(path, DataColumns(features=("images",), label="labels"))
+    if not path.name.lower().endswith(".npz"):
+        raise DataError(
+            f"{path} is neither a directory nor an .npz file, so it does not hold MNIST.", advice=_TAKES
+        )
+    try:
+        dataset = load_dataset(path, DataColumns(features=("images",), label="labels"))
+    except DataError as error:
+        # Its advice is for a party with a file of its own making.
+        raise DataError(f"{path} does not hold MNIST: {error.what}", advice=_TAKES) from None
     shape, labels = dataset.features.shape, dataset.labels
     if shape != (IMAGES, PIXELS) or dataset.features.dtype != np.uint8 or labels is None:
         raise DataError(
@@ -98,7 +110,7 @@ def _find(directory: Path, stem: str, axes: int) -> Path:
             return directory / name
     raise DataError(
         f"{directory} has no file {names[0]} (or {names[1]}).",
-        advice="Put the four IDX files of MNIST there; docs/data.md says where to get them.",
+        advice=_TAKES,
     )
 
 

@@ -111,6 +111,22 @@ class TestMnist:
         with pytest.raises(DataError, match="no file train-images-idx3-ubyte"):
             build("mnist", path=tmp_path, seed=0)
 
+    def test_a_path_that_is_not_there_is_said_not_to_be(self, tmp_path: Path) -> None:
+        for name in ("gone", "gone.npz"):
+            with pytest.raises(DataError, match=f"{name}, does not exist"):
+                build("mnist", path=tmp_path / name, seed=0)
+
+    @pytest.mark.parametrize("name", ["a.csv", "train-images-idx3-ubyte.gz", "notes", "a.npz", "points.npz"])
+    def test_a_file_of_another_kind_brings_what_mnist_takes(self, name: str, tmp_path: Path) -> None:
+        (tmp_path / name).write_text("x,y\n1,2\n")
+        if name == "points.npz":
+            np.savez(tmp_path / name, features=np.ones((2, 2)))
+        with pytest.raises(DataError, match=f"{name} .*MNIST") as caught:
+            build("mnist", path=tmp_path / name, seed=0)
+        assert "directory with the four IDX files" in caught.value.advice
+        assert ".npz file with `images` and `labels`" in caught.value.advice
+        assert "party" not in str(caught.value)
+
     def test_files_of_another_size(self, tmp_path: Path) -> None:
         for part in ("train", "t10k"):
             write_idx(tmp_path / f"{part}-images-idx3-ubyte", np.zeros((9, 28, 28), np.uint8), False)
@@ -276,3 +292,10 @@ class TestInsurance:
     def test_a_missing_file(self, tmp_path: Path) -> None:
         with pytest.raises(DataError, match="does not exist"):
             build("insurance", path=tmp_path / "gone.csv", seed=0)
+
+    def test_a_path_of_another_kind_brings_what_insurance_takes(self, tmp_path: Path) -> None:
+        np.savez(tmp_path / "a.npz", features=np.ones((2, 2)))
+        for path, says in ((tmp_path, "is not a file"), (tmp_path / "a.npz", "of another kind")):
+            with pytest.raises(DataError, match=says) as caught:
+                build("insurance", path=path, seed=0)
+            assert "train.csv of Kaggle's Allstate" in caught.value.advice
