@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from consumer.downstream import accuracy
-from protocol.data import Dataset, unpack_attributes
-from protocol.errors import DataError
+from protocol.data import Dataset, read_attributes
 from protocol.messages import Purchase
 from protocol.mmd import mmd2
 from protocol.session import Session
@@ -64,14 +63,6 @@ def appraise(
     distance = mmd2(bought, feature_map.scale(validation.features), feature_map.gamma)
     if test is None or test.labels is None:
         return Appraisal(distance, None)
-    labels = [_label(purchase) for purchase in purchases]
+    labels = [read_attributes(purchase.candidate.attributes).label for purchase in purchases]
     judged = feature_map.scale(test.features)
     return Appraisal(distance, accuracy(model, bought, labels, judged, test.labels, seed=seed))
-
-
-def _label(purchase: Purchase) -> int | float | str | None:
-    try:
-        return unpack_attributes(purchase.candidate.attributes).label
-    except DataError:
-        # Garbled by its owner: a point without a label.
-        return None

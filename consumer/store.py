@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from consumer.events import StorePurchases
-from protocol.data import unpack_attributes
+from protocol.data import read_attributes
 from protocol.errors import DataError
 
 __all__ = ["PurchaseFile"]
@@ -32,14 +32,14 @@ class PurchaseFile:
         """What was stored."""
 
     def store(self, purchases: StorePurchases) -> None:
-        """Write the points.
+        """Write the points. One whose attributes are garbled has neither a label nor an identifier.
 
         Raises:
             DataError: The file cannot be written; the points are in the transcript.
         """
         self.purchases = purchases
         kept = [entry for row, entry in enumerate(purchases.purchases) if row not in purchases.disputed]
-        attributes = [unpack_attributes(entry.candidate.attributes) for entry in kept]
+        attributes = [read_attributes(entry.candidate.attributes) for entry in kept]
         arrays: dict[str, Any] = {
             "features": np.array([entry.candidate.point for entry in kept]),
             "owners": np.array([entry.owner for entry in kept], dtype=np.str_),

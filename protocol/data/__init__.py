@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from protocol.data.arrays import load_npy, load_npz
-from protocol.data.attributes import Attributes, unpack_attributes
+from protocol.data.attributes import Attributes, read_attributes, unpack_attributes
 from protocol.data.dataset import DataColumns, Dataset, check_dataset
 from protocol.data.feature_file import feature_table
 from protocol.data.tables import load_csv, load_parquet
@@ -27,6 +27,7 @@ __all__ = [
     "check_dataset",
     "feature_table",
     "load_dataset",
+    "read_attributes",
     "unpack_attributes",
 ]
 

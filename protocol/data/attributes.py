@@ -10,7 +10,7 @@ import msgpack
 from protocol import limits
 from protocol.errors import DataError
 
-__all__ = ["Attributes", "pack_attributes", "packed_length", "unpack_attributes"]
+__all__ = ["Attributes", "pack_attributes", "packed_length", "read_attributes", "unpack_attributes"]
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,17 @@ def unpack_attributes(data: bytes) -> Attributes:
     if identifier is not None and type(identifier) not in (int, str):
         raise _refused("hold an identifier that is neither a whole number nor text")
     return Attributes(label, identifier)
+
+
+def read_attributes(data: bytes) -> Attributes:
+    """As `unpack_attributes`, but of bytes that cannot be unpacked: neither a label nor an identifier.
+
+    For points that are kept whatever their owner made of their attributes.
+    """
+    try:
+        return unpack_attributes(data)
+    except DataError:
+        return Attributes(None, None)
 
 
 def _refused(what: str) -> DataError:
