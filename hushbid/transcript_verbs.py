@@ -50,7 +50,10 @@ def _show(
 def _verify(
     files: Annotated[list[Path], typer.Argument(help="Transcripts.")], as_json: JsonOption = False
 ) -> None:
-    """Check that transcripts are whole and unchanged; ends with 1 if one is damaged, 4 if one is none."""
+    """Check that transcripts are unchanged; ends with 1 if one is damaged, 4 if one is none.
+
+    A file cut in the middle of a record is reported as torn; whole records cut off its end cannot be seen.
+    """
     from hushbid.transcript_view import render_verifications, verify_all
 
     found: list[dict[str, Any]] = []
