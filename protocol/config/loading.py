@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from protocol.config.faults import refusal
 from protocol.errors import ConfigError
 
 __all__ = ["load_toml", "load_toml_text", "validated"]
@@ -25,17 +26,13 @@ def validated(model: type[ModelT], values: Mapping[str, Any], *, where: str) -> 
         where: The source, for the error.
 
     Raises:
-        ConfigError: A key is missing, unknown or of a wrong type; all such keys are named.
+        ConfigError: A key is missing, unknown or of a wrong type; all such keys are named. Or the values are
+            those of a file of another kind.
     """
     try:
         return model.model_validate(dict(values))
     except ValidationError as error:
-        faults = "; ".join(
-            f"{'.'.join(str(part) for part in fault['loc']) or 'the file'}: "
-            f"{fault['msg'].removeprefix('Value error, ')}"
-            for fault in error.errors(include_url=False, include_input=False, include_context=False)
-        )
-        raise ConfigError(f"{where}: {faults}.", advice="Correct these keys and start again.") from None
+        raise refusal(model, values, error, where=where) from None
 
 
 def load_toml_text(model: type[ModelT], text: str, *, where: str) -> ModelT:

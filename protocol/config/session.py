@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from protocol import limits
 
@@ -26,10 +27,35 @@ __all__ = [
     "TimeoutSection",
 ]
 
-PartyName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")]
+
+def _matches(pattern: str, otherwise: str) -> AfterValidator:
+    """Holds a text to a pattern; the refusal says what is asked for and not by which pattern."""
+    compiled = re.compile(pattern)
+
+    def check(text: str) -> str:
+        if compiled.fullmatch(text) is None:
+            raise ValueError(otherwise)
+        return text
+
+    return AfterValidator(check)
+
+
+PartyName = Annotated[
+    str,
+    _matches(
+        r"[a-z0-9][a-z0-9_.-]{0,63}",
+        "not a name: up to 64 small letters, digits and, but at the beginning, _ . -",
+    ),
+]
 Seconds = Annotated[float, Field(gt=0, le=30 * 86400, allow_inf_nan=False)]
 Real = Annotated[float, Field(allow_inf_nan=False)]
-PublicKeyText = Annotated[str, StringConstraints(pattern=r"^([\x21-\x7e]{40})?$")]
+PublicKeyText = Annotated[
+    str,
+    _matches(
+        r"([\x21-\x7e]{40})?",
+        "not a public key: 40 characters, as `hushbid keys show` prints (of a .pub file the last word alone)",
+    ),
+]
 """A public CURVE key in Z85, or nothing."""
 
 
@@ -130,7 +156,11 @@ class TimeoutSection(Section):
 class NetworkSection(Section):
     """``[network]``: where the curator is."""
 
-    address: Annotated[str, StringConstraints(pattern=r"^tcp://.+:(\d+|\*)$", max_length=300)]
+    address: Annotated[
+        str,
+        StringConstraints(max_length=300),
+        _matches(r"tcp://.+:(\d+|\*)", "not an address: tcp://HOST:PORT"),
+    ]
     insecure: bool = False
     """No CURVE: on loopback only."""
 

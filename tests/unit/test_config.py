@@ -11,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from hushbid.cluster import ClusterFile
 from protocol import limits
 from protocol.config import ConsumerFile, CuratorFile, OwnerFile, SessionFile
+from protocol.config.faults import KINDS
 from protocol.config.loading import load_toml, load_toml_text, validated
 from protocol.errors import ConfigError, ExitCode
-from tests.unit.session_files import load, text
+from tests.unit.session_files import SESSION, load, text
 
 KEYS = [chr(ord("a") + place) * 40 for place in range(8)]
 """Text of the form of public CURVE keys."""
@@ -45,13 +47,16 @@ def test_a_session_file_and_its_defaults() -> None:
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "unknown table": ({"extra.key": 1}, "extra: Extra inputs"),
-    "unknown key": ({"session.pionts": 5}, "session.pionts: Extra inputs"),
-    "unknown timeout": ({"timeouts.rounds": 1.0}, "timeouts.rounds"),
-    "missing key": ({"session.points": None}, "session.points: Field required"),
-    "missing table": ({"features": None}, "features: Field required"),
-    "missing mechanism": ({"target.mechanism": None}, "target.mechanism: Field required"),
-    "missing owners": ({"roster.owners": None}, "roster.owners: Field required"),
+    "unknown table": ({"extra.key": 1}, "extra: unknown key"),
+    "unknown key": ({"session.pionts": 5}, "session.pionts: unknown key, did you mean 'points'?"),
+    "unknown timeout": ({"timeouts.rounds": 1.0}, "timeouts.rounds: unknown key, did you mean 'round'?"),
+    "missing key": ({"session.points": None}, "session.points: is missing"),
+    "missing table": ({"features": None}, "features: is missing"),
+    "missing mechanism": ({"target.mechanism": None}, "target.mechanism: is missing"),
+    "missing owners": ({"roster.owners": None}, "roster.owners: is missing"),
+    "list for a table of any names": ({"roster.owners": ["a"]}, "roster.owners: should be a table"),
+    "unknown key like a table": ({"sesion.name": "x"}, "sesion: unknown key, did you mean 'session'?"),
+    "unknown key like no other": ({"session.colour": 1}, "session.colour: unknown key."),
     "text for an integer": ({"session.points": "100"}, "session.points"),
     "float for an integer": ({"session.points": 100.0}, "session.points"),
     "boolean for an integer": ({"session.points": True}, "session.points"),
@@ -59,10 +64,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "boolean for a float": ({"features.gamma": True}, "features.gamma"),
     "text for a float": ({"features.gamma": "0.5"}, "features.gamma"),
     "number for a text": ({"session.name": 7}, "session.name"),
-    "list for a table": ({"session": [1]}, "session: "),
+    "list for a table": ({"session": [1]}, "session: should be a table"),
     "no points": ({"session.points": 0}, "session.points"),
     "too many points": ({"session.points": limits.MAX_POINTS + 1}, "session.points"),
-    "a name with spaces": ({"session.name": "a b"}, "session.name"),
+    "a name with spaces": ({"session.name": "a b"}, "session.name: not a name"),
     "delta of 1": ({"session.delta": 1.0}, "session.delta"),
     "delta of NaN": ({"session.delta": float("nan")}, "session.delta"),
     "gamma of 0": ({"features.gamma": 0.0}, "features.gamma"),
@@ -84,13 +89,13 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "unknown noise": ({"noise.source": "dice"}, "noise.source"),
     "no time": ({"timeouts.round": 0.0}, "timeouts.round"),
     "endless time": ({"timeouts.round": float("inf")}, "timeouts.round"),
-    "not an address": ({"network.address": "localhost"}, "network.address"),
+    "not an address": ({"network.address": "localhost"}, "network.address: not an address: tcp://HOST:PORT"),
     "an address without port": ({"network.address": "tcp://localhost"}, "network.address"),
     "no owners": ({"roster.owners": {}}, "roster: a session has 1 to"),
     "an owner named curator": ({"roster.owners": {"curator": ""}}, "roster: an owner cannot"),
     "an owner named consumer": ({"roster.owners": {"consumer": ""}}, "roster: an owner cannot"),
-    "an owner's name in capitals": ({"roster.owners": {"Alpha": ""}}, "roster.owners.Alpha"),
-    "a key too short": ({**SECURE, "roster.owners.beta": KEYS[3][1:]}, "roster.owners.beta"),
+    "an owner's name in capitals": ({"roster.owners": {"Alpha": ""}}, "roster.owners.Alpha: not a name"),
+    "a key too short": ({**SECURE, "roster.owners.beta": KEYS[3][1:]}, "beta: not a public key: 40 char"),
     "a key twice": ({**SECURE, "roster.owners.beta": KEYS[2]}, "roster: two parties"),
     "an owner's key is the curator's": (
         {**SECURE, "roster.curator": KEYS[2]},
@@ -112,6 +117,14 @@ def test_a_bad_session_file_is_refused_by_key(name: str) -> None:
 def test_all_faults_are_named_at_once() -> None:
     found = refusal({"session.points": "100", "features.gamma": None, "noise.colour": "pink"})
     assert all(key in found for key in ("session.points", "features.gamma", "noise.colour"))
+
+
+@pytest.mark.parametrize("line", ["hushbid-curve-public 1 {}", "{}\n", " {}", "{} {}"])
+def test_more_than_the_key_is_no_key(line: str) -> None:
+    found = refusal({**SECURE, "roster.curator": line.format(KEYS[0], KEYS[0])})
+    assert "roster.curator: not a public key: 40 characters, as `hushbid keys show` prints" in found
+    assert "the last word alone" in found
+    assert KEYS[0] not in found
 
 
 def test_a_bad_key_is_one_fault_and_is_not_shown() -> None:
@@ -187,16 +200,20 @@ def test_private_files_name_paths() -> None:
 @pytest.mark.parametrize(
     ("model", "values", "expected"),
     [
-        (OwnerFile, {**OWNER, "dat": "x"}, "dat: Extra"),
-        (OwnerFile, {"name": "alpha", "state": "s"}, "data: Field required"),
+        (OwnerFile, {**OWNER, "dat": "x"}, "dat: unknown key, did you mean 'data'?"),
+        (OwnerFile, {"name": "alpha", "state": "s"}, "data: is missing"),
         (OwnerFile, {**OWNER, "data": 5}, "data: "),
         (OwnerFile, {**OWNER, "memory_limit": 1}, "memory_limit: "),
         (OwnerFile, {**OWNER, "columns": {"features": "a"}}, "columns.features: "),
-        (OwnerFile, {**OWNER, "columns": {"feature": ["a"]}}, "columns.feature: Extra"),
+        (
+            OwnerFile,
+            {**OWNER, "columns": {"feature": ["a"]}},
+            "columns.feature: unknown key, did you mean 'features'?",
+        ),
         (ConsumerFile, {**CONSUMER, "seed": -1}, "seed: "),
         (ConsumerFile, {**CONSUMER, "seed_set": None}, "seed_set: "),
         (CuratorFile, {"state": "s", "durability": "none"}, "durability: "),
-        (CuratorFile, {}, "state: Field required"),
+        (CuratorFile, {}, "state: is missing"),
     ],
 )
 def test_a_bad_private_file_is_refused_by_key(
@@ -205,6 +222,82 @@ def test_a_bad_private_file_is_refused_by_key(
     with pytest.raises(ConfigError, match=r"^party\.toml: ") as caught:
         validated(model, values, where="party.toml")
     assert expected in caught.value.what
+
+
+KIND_OF: dict[str, type[BaseModel]] = {
+    "a session file": SessionFile,
+    "a cluster file": ClusterFile,
+    "a curator's file": CuratorFile,
+    "an owner's file": OwnerFile,
+    "a consumer's file": ConsumerFile,
+}
+
+
+def test_every_kind_of_file_is_known_by_all_its_keys() -> None:
+    found = {name: kind.keys for name, kind in KINDS.items()}
+    assert found == {name: set(model.model_fields) for name, model in KIND_OF.items()}
+
+
+def kind_refusal(model: type[BaseModel], values: dict[str, Any]) -> ConfigError:
+    with pytest.raises(ConfigError) as caught:
+        validated(model, values, where="a.toml")
+    return caught.value
+
+
+CURATOR = {"state": "state", "key": "curator.key", "listen": "tcp://*:5790"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "values", "seen"),
+    [
+        ("a session file", OWNER, "an owner's file"),
+        ("a session file", CONSUMER, "a consumer's file"),
+        ("a session file", CURATOR, "a curator's file"),
+        ("an owner's file", SESSION, "a session file"),
+        ("a consumer's file", SESSION, "a session file"),
+        ("a curator's file", SESSION, "a session file"),
+        ("a cluster file", OWNER, "an owner's file"),
+    ],
+)
+def test_files_that_are_swapped_are_known_before_any_of_their_keys(
+    wanted: str, values: dict[str, Any], seen: str
+) -> None:
+    error = kind_refusal(KIND_OF[wanted], values)
+    assert error.what == f"a.toml: this looks like {seen} where {wanted} is asked for."
+    assert ("--session" if seen == "a session file" else "--config") in error.advice
+
+
+@pytest.mark.parametrize(
+    ("wanted", "values", "seen"),
+    [
+        ("an owner's file", CONSUMER, "a consumer's file"),
+        ("a consumer's file", OWNER, "an owner's file"),
+        ("a cluster file", SESSION, "a session file"),
+        (
+            "a session file",
+            {**SESSION, "roster": None, "dataset": {"name": "digits"}, "run": {}},
+            "a cluster file",
+        ),
+    ],
+)
+def test_of_files_that_share_keys_the_kind_comes_first_and_then_the_keys(
+    wanted: str, values: dict[str, Any], seen: str
+) -> None:
+    values = {key: value for key, value in values.items() if value is not None}
+    error = kind_refusal(KIND_OF[wanted], values)
+    assert error.what.startswith(f"a.toml: this looks like {seen} where {wanted} is asked for: ")
+    assert "unknown key" in error.what
+
+
+def test_a_file_with_faults_of_its_own_is_not_taken_for_another_kind() -> None:
+    for model, values in (
+        (SessionFile, {"session": {"name": "x"}}),
+        (SessionFile, {}),
+        (OwnerFile, {"state": "s", "key": "k"}),
+        (OwnerFile, {**OWNER, "seed": 3}),
+        (CuratorFile, {**CURATOR, "name": "x"}),
+    ):
+        assert "looks like" not in kind_refusal(model, values).what
 
 
 # -- the digest -----------------------------------------------------------------------------------------

@@ -1,0 +1,118 @@
+"""What is wrong with a configuration file, said in the words of whoever wrote it: keys and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from types import UnionType
+from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from protocol.errors import ConfigError
+
+__all__ = ["KINDS", "Kind", "refusal"]
+
+
+class Kind(NamedTuple):
+    """A kind of configuration file.
+
+    Attributes:
+        keys: Its top-level keys.
+        where_to: Where such a file is given.
+    """
+
+    keys: frozenset[str]
+    where_to: str
+
+
+_AGREED: Final = frozenset(
+    {"session", "features", "target", "summary", "acquisition", "noise", "timeouts", "network"}
+)
+_OWN: Final = frozenset({"key", "state", "durability"})
+_WITH_A_PARTY: Final = "It goes to a party of that role with `--config`."
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "a session file": Kind(_AGREED | {"roster"}, "It goes to every party with `--session`."),
+    "a cluster file": Kind(
+        _AGREED | {"dataset", "owners", "consumer", "run"},
+        "It goes to `hushbid run` or `hushbid simulate`.",
+    ),
+    "a curator's file": Kind(_OWN | {"listen"}, _WITH_A_PARTY),
+    "an owner's file": Kind(_OWN | {"name", "data", "columns", "memory_limit"}, _WITH_A_PARTY),
+    "a consumer's file": Kind(
+        _OWN | {"validation", "seed_set", "columns", "test", "model", "seed"}, _WITH_A_PARTY
+    ),
+}
+"""Every kind of file, so that one in another's place is known; the models are of other modules and layers."""
+
+_SAID: Final = {
+    "missing": "is missing",
+    "model_type": "should be a table",
+    "model_attributes_type": "should be a table",
+    "dict_type": "should be a table",
+}
+"""What pydantic says in terms of Python, by the type of its error."""
+
+
+def refusal(
+    model: type[BaseModel], values: Mapping[str, Any], error: ValidationError, *, where: str
+) -> ConfigError:
+    """The error for values that a model does not take.
+
+    Args:
+        model: The model.
+        values: What a file, a table or a set of flags says.
+        error: What pydantic found; its input, which may be private, is not repeated.
+        where: The source of the values.
+    """
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    faults = "; ".join(_said(model, fault["type"], fault["loc"], fault["msg"]) for fault in found)
+    wanted, seen = _kinds(model, values)
+    if wanted is None or seen is None:
+        return ConfigError(f"{where}: {faults}.", advice="Correct these keys and start again.")
+    swapped = f"{where}: this looks like {seen} where {wanted} is asked for"
+    # Nothing can be said of its keys where they are all of the other kind.
+    apart = KINDS[wanted].keys.isdisjoint(values)
+    return ConfigError(f"{swapped}." if apart else f"{swapped}: {faults}.", advice=KINDS[seen].where_to)
+
+
+def _kinds(model: type[BaseModel], values: Iterable[str]) -> tuple[str | None, str | None]:
+    """The kind of file that the model reads, and the other kind that has more of the keys, if any."""
+    keys = set(values)
+    shared = {name: len(kind.keys & keys) for name, kind in KINDS.items()}
+    wanted = next((name for name, kind in KINDS.items() if kind.keys == set(model.model_fields)), None)
+    best = max(shared, key=shared.__getitem__)
+    return wanted, best if wanted is not None and shared[best] > shared[wanted] else None
+
+
+def _said(model: type[BaseModel], kind: str, place: Sequence[int | str], message: str) -> str:
+    # Pydantic marks a fault of a table's key, and not of what it stands for, by one more part.
+    names = [str(part) for part in place if part != "[key]"]
+    where = ".".join(names) or "the file"
+    if kind == "extra_forbidden":
+        near = get_close_matches(names[-1], _fields_at(model, names[:-1]), n=1)
+        return f"{where}: unknown key" + (f", did you mean {near[0]!r}?" if near else "")
+    return f"{where}: {_SAID.get(kind, message.removeprefix('Value error, '))}"
+
+
+def _fields_at(model: type[BaseModel], names: Sequence[str]) -> list[str]:
+    """The keys that the table at a place can have; none if they are not known."""
+    at: Any = model
+    for name in names:
+        if isinstance(at, type) and issubclass(at, BaseModel) and name in at.model_fields:
+            at = _bare(at.model_fields[name].annotation)
+        elif get_origin(at) is dict:
+            at = _bare(get_args(at)[1])
+        else:
+            return []
+    return list(at.model_fields) if isinstance(at, type) and issubclass(at, BaseModel) else []
+
+
+def _bare(annotation: Any) -> Any:
+    """A type without what pydantic is told about it, and without None."""
+    if get_origin(annotation) is Annotated:
+        return _bare(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        return next(_bare(each) for each in get_args(annotation) if each is not type(None))
+    return annotation
