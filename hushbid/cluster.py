@@ -118,10 +118,20 @@ class ClusterFile(Section):
         if self.dataset is not None:
             if self.owners or any(path is not None for path in named):
                 raise ValueError("the data come either from [dataset] or from files that are named, not both")
-        elif not self.owners or consumer.validation is None or consumer.seed_set is None:
-            raise ValueError(
-                "no data: either a [dataset], or [owners.NAME] and the consumer's validation and seed_set"
-            )
+        else:
+            wanted = {
+                "owners.NAME.data": bool(self.owners),
+                "consumer.validation": consumer.validation is not None,
+                "consumer.seed_set": consumer.seed_set is not None,
+            }
+            if not any(wanted.values()):
+                raise ValueError(f"no data: either a [dataset], or files in {', '.join(wanted)}")
+            missing = [key for key, there in wanted.items() if not there]
+            if missing:
+                raise ValueError(
+                    f"without a [dataset] every party's file is named, and {', '.join(missing)} "
+                    + ("is missing" if len(missing) == 1 else "are missing")
+                )
         return self
 
 

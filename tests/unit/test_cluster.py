@@ -106,8 +106,14 @@ BAD = [
     pytest.param({"session": {"name": "x"}}, r"session\.points", id="missing key"),
     pytest.param({"session": {"name": "x", "points": "5"}}, r"session\.points", id="wrong type"),
     pytest.param({"summary": None}, "summary", id="missing section"),
-    pytest.param({"owners": None}, "no data", id="no data"),
-    pytest.param({"consumer": {"validation": "v.npz"}}, "no data", id="no seed set"),
+    pytest.param({"owners": None, "consumer": None}, "no data", id="no data"),
+    pytest.param({"owners": None}, r"owners\.NAME\.data is missing", id="no owners"),
+    pytest.param({"consumer": {"validation": "v.npz"}}, r"consumer\.seed_set is missing", id="no seed set"),
+    pytest.param({"consumer": None}, r"validation, consumer\.seed_set are missing", id="no consumer's files"),
+    pytest.param({"owners": {"north": "north.npz"}}, r"owners\.north: should be a table", id="no table"),
+    pytest.param(
+        {"owners": {"north": {"dta": "x"}}}, r"north\.dta: unknown key, did you mean 'data'", id="nested key"
+    ),
     pytest.param({"dataset": {"name": "digits"}}, "not both", id="dataset and files"),
     pytest.param({"features": {"seed": 1, "columns": 2}}, "gamma", id="no gamma and nobody to suggest one"),
     pytest.param({"features": {"seed": 1, "colums": 2, "gamma": 1.0}}, "colums", id="unknown feature key"),
