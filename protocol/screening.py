@@ -10,6 +10,7 @@ therefore keeps one byte a coordinate; its products are exact integers on any ma
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 import numkong
@@ -23,8 +24,12 @@ __all__ = ["FixedScreen", "GrowingScreen", "Screened"]
 _ALIGNMENT: Final = 64
 """Coordinates are padded to whole vectors of the widest SIMD registers."""
 _LEVELS: Final = 127
-_PACKED_ROWS: Final = 2**16
-"""Rows that are packed at a time."""
+_BLOCK_ROWS: Final = 2**16
+_BLOCK_BYTES: Final = 2**26
+"""What is packed at a time: no more rows, and no more bytes before packing."""
+_READ_COORDINATES: Final = 2**20
+"""Coordinates that are read at a time, at up to 16 bytes each while they are dealt with: a table that is
+memory-mapped because it is large must not be copied whole, and in wider numbers, to be made small."""
 _FLOAT32_EPSILON: Final = 2.0**-24
 _SMALLEST: Final = 256
 
@@ -42,6 +47,10 @@ class Screened(NamedTuple):
 class FixedScreen:
     """Screens a table that does not change, at one byte a coordinate.
 
+    That byte stays in memory, even if the table itself is memory-mapped: n rows of d coordinates take n·d'
+    bytes, where d' is d rounded up to a multiple of 64. While it is built, at most two blocks of 64 MiB come
+    on top.
+
     With φ = a·φ̂ + e and w = b·ŵ + f, where φ̂ and ŵ are whole numbers of at most 127, |e_i| ≤ a/2 and
     |f_i| ≤ b/2, the score is ab·φ̂ᵀŵ + (φ - e)ᵀf + eᵀw, so that E = (b/2)(√d‖φ‖ + d·a/2) + (a/2)·Σ|w_i|.
 
@@ -54,12 +63,13 @@ class FixedScreen:
         count, dimension = features.shape
         self._dimension = dimension
         self._depth = -(-dimension // _ALIGNMENT) * _ALIGNMENT
-        largest = max(1, int(np.abs(features.astype(np.int32)).max()) if count else 1)
+        largest = max(1, _largest(features))
         self._step = largest / _LEVELS
         self._spread = math.sqrt(dimension) * norm_bound * 2.0**FEATURE_BITS + dimension * self._step / 2
+        rows = min(_BLOCK_ROWS, _BLOCK_BYTES // self._depth)
         self._blocks = [
-            numkong.dots_pack(self._quantised(features[start : start + _PACKED_ROWS]), "int8")
-            for start in range(0, count, _PACKED_ROWS)
+            numkong.dots_pack(self._quantised(features[start : start + rows]), "int8")
+            for start in range(0, count, rows)
         ]
 
     def screen(self, weights: Weights) -> Screened:
@@ -77,8 +87,24 @@ class FixedScreen:
 
     def _quantised(self, features: Features) -> npt.NDArray[np.int8]:
         rows = np.zeros((len(features), self._depth), dtype=np.int8)
-        rows[:, : self._dimension] = np.rint(features / self._step)
+        for part in _parts(features):
+            quotients = features[part] / self._step
+            rows[part, : self._dimension] = np.rint(quotients, out=quotients)
         return rows
+
+
+def _parts(features: Features) -> Iterator[slice]:
+    """The rows, so many at a time that few coordinates are in memory at once."""
+    count, dimension = features.shape
+    rows = max(1, _READ_COORDINATES // dimension)
+    return (slice(start, start + rows) for start in range(0, count, rows))
+
+
+def _largest(features: Features) -> int:
+    """The largest |φ_i|; int16 cannot hold the magnitude of its least number, Python's integers can."""
+    return max(
+        (max(int(features[part].max()), -int(features[part].min())) for part in _parts(features)), default=0
+    )
 
 
 class GrowingScreen:
