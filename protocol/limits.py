@@ -18,6 +18,10 @@ up to a hundred times a body's length in memory, so this bounds what a hostile p
 MAX_MESSAGE_FIELDS: Final = 16
 """Most fields of a message or of a part of one."""
 
+MAX_MESSAGE_PARTS: Final = 16
+"""Most maps, lists and arrays in a message other than a delivery, itself included: a body of countless tiny
+ones would take seconds to decode."""
+
 MAX_VERSIONS: Final = 16
 """Most versions that a hello may offer."""
 
@@ -59,6 +63,10 @@ MAX_HELD_PER_PEER: Final = 16
 MAX_EVENTS_PER_DRAIN: Final = 4096
 """Most frames taken from a socket before the journal is committed and effects leave."""
 
+MAX_BYTES_PER_DRAIN: Final = 16 * 2**20
+"""Bytes of frames after which no more are taken from the curator's socket before these are dealt with; the
+frame that reaches it is the last."""
+
 DELIVERY_CHUNK_BYTES: Final = 4 * 2**20
 """Bytes of raw points at which a delivery is cut into parts."""
 
@@ -67,7 +75,11 @@ MAX_PURCHASES: Final = 16_384
 reach `DELIVERY_CHUNK_BYTES`."""
 
 PEER_QUEUE_FRAMES: Final = 64
-"""ZeroMQ's high-water mark per peer, in frames."""
+"""Most frames that wait in ZeroMQ to be sent to a peer: all that is held for it, and signs of life."""
+
+ARRIVED_QUEUE_FRAMES: Final = 8
+"""Most frames of a connection that wait in ZeroMQ to be taken. The turns of the protocol leave one or two
+under way; what is beyond stays with its sender."""
 
 MAX_ERROR_DETAIL: Final = 400
 """Longest explanation in a refusal, in characters."""

@@ -145,6 +145,51 @@ def _unpack_extension(code: int, data: bytes) -> Any:
     return unpack_array(data)
 
 
+class _TooManyParts(ValueError):
+    """More maps, lists and arrays than a message has."""
+
+
+def _unpack_delivery(body: bytes) -> Any:
+    # The limits keep out collections whose every element would cost an error's memory in validation.
+    return msgpack.unpackb(
+        body,
+        ext_hook=_unpack_extension,
+        use_list=False,
+        raw=False,
+        strict_map_key=True,
+        max_map_len=limits.MAX_MESSAGE_FIELDS,
+        max_array_len=limits.MAX_PURCHASES,
+    )
+
+
+def _unpack_message(body: bytes) -> Any:
+    """Unpack a body that is no delivery: it has few parts, or fails at the first one too many."""
+    left = limits.MAX_MESSAGE_PARTS
+
+    def count(part: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise _TooManyParts
+        return part
+
+    def count_extension(code: int, data: bytes) -> Any:
+        return _unpack_extension(code, count(data))
+
+    return msgpack.unpackb(
+        body,
+        object_hook=count,
+        list_hook=count,
+        ext_hook=count_extension,
+        use_list=False,
+        raw=False,
+        strict_map_key=True,
+        max_map_len=limits.MAX_MESSAGE_FIELDS,
+        # Room for one too many, so that the message's own check can name the field.
+        max_array_len=limits.MAX_VERSIONS + 1,
+    )
+
+
 def encode_message(message: Message) -> bytes:
     """The canonical body of a message.
 
@@ -165,21 +210,13 @@ def decode_message(direction: Direction, body: bytes) -> Message:
         RemoteProtocolError: `OVERSIZED`, `MALFORMED` or `NOT_CANONICAL`. The text names fields, never their
             values.
     """
-    if len(body) > limits.MAX_MESSAGE_BYTES and direction is not Direction.CURATOR_TO_CONSUMER:
+    delivers = direction is Direction.CURATOR_TO_CONSUMER
+    if len(body) > limits.MAX_MESSAGE_BYTES and not delivers:
         raise RemoteProtocolError(
             Offence.OVERSIZED, f"A body of {len(body)} bytes is over the limit of {limits.MAX_MESSAGE_BYTES}."
         )
     try:
-        # The limits keep out collections whose every element would cost an error's memory below.
-        value = msgpack.unpackb(
-            body,
-            ext_hook=_unpack_extension,
-            use_list=False,
-            raw=False,
-            strict_map_key=True,
-            max_map_len=limits.MAX_MESSAGE_FIELDS,
-            max_array_len=limits.MAX_PURCHASES,
-        )
+        value = _unpack_delivery(body) if delivers else _unpack_message(body)
     except OversizedArray:
         raise RemoteProtocolError(
             Offence.OVERSIZED, f"An array has more than {limits.MAX_ARRAY_DIMENSIONS} axes."

@@ -31,9 +31,16 @@ import zmq
 from zmq.utils.monitor import parse_monitor_message
 
 from protocol.errors import ConfigError
+from protocol.limits import MAX_FRAME_BYTES
 from protocol.runtime.keys import KeyPair, PublicKey
 from protocol.runtime.router import Drop
-from protocol.runtime.transport import check_frame, configure, connection_failed, parse_address
+from protocol.runtime.transport import (
+    MAX_TO_CURATOR_BYTES,
+    check_frame,
+    configure,
+    connection_failed,
+    parse_address,
+)
 
 __all__ = ["DealerEndpoint", "Happening"]
 
@@ -122,7 +129,7 @@ class DealerEndpoint:
 
     def _configure(self, pair: KeyPair | None, server_key: PublicKey | None) -> None:
         socket = self.socket
-        configure(socket, self._where, secure=pair is not None)
+        configure(socket, self._where, secure=pair is not None, longest=MAX_FRAME_BYTES)
         # Without IMMEDIATE frames would queue for a curator that may never come, and go to its successor.
         socket.set(zmq.IMMEDIATE, 1)
         socket.set(zmq.RECONNECT_IVL, RECONNECT_MS)
@@ -222,9 +229,9 @@ class DealerEndpoint:
             delivery.
 
         Raises:
-            LocalProtocolError: If the frame is over `MAX_FRAME_BYTES`.
+            LocalProtocolError: If the frame is over `MAX_TO_CURATOR_BYTES`.
         """
-        check_frame(frame)
+        check_frame(frame, MAX_TO_CURATOR_BYTES)
         try:
             self.socket.send(frame)
         except zmq.Again:

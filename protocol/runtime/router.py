@@ -23,9 +23,17 @@ from typing import NamedTuple, Self
 import zmq
 
 from protocol.errors import ConfigError
+from protocol.limits import MAX_BYTES_PER_DRAIN
 from protocol.runtime.authentication import DOMAIN, Authenticator
 from protocol.runtime.keys import KeyPair
-from protocol.runtime.transport import Address, check_frame, configure, connection_failed, parse_address
+from protocol.runtime.transport import (
+    MAX_TO_CURATOR_BYTES,
+    Address,
+    check_frame,
+    configure,
+    connection_failed,
+    parse_address,
+)
 
 __all__ = ["Arrival", "Drop", "RouterEndpoint"]
 
@@ -101,7 +109,7 @@ class RouterEndpoint:
 
     def _configure(self, where: Address, pair: KeyPair | None) -> None:
         socket = self.socket
-        configure(socket, where, secure=pair is not None)
+        configure(socket, where, secure=pair is not None, longest=MAX_TO_CURATOR_BYTES)
         socket.set(zmq.ROUTER_MANDATORY, 1)
         socket.set(zmq.ROUTER_HANDOVER, 0)
         socket.set_string(zmq.ZAP_DOMAIN, DOMAIN.decode("ascii"))
@@ -120,9 +128,11 @@ class RouterEndpoint:
     def receive(self, limit: int, *, wait_ms: int = 0) -> list[Arrival]:
         """Take what has arrived, at most `limit` messages; wait for the first one `wait_ms` at most.
 
+        No more are taken after `MAX_BYTES_PER_DRAIN` bytes, those of dropped messages included.
         Waiting in ``recv`` itself spares a poll, and an empty attempt, for every drain.
         """
         arrivals: list[Arrival] = []
+        taken = 0
         recv = self.socket.recv
         flags = zmq.NOBLOCK
         if wait_ms > 0:
@@ -135,9 +145,11 @@ class RouterEndpoint:
                 route = recv(flags)
                 flags = zmq.NOBLOCK
                 body = recv(zmq.NOBLOCK, copy=False)
+                taken += len(body)
                 if body.more:
                     while body.more:
                         body = recv(zmq.NOBLOCK, copy=False)
+                        taken += len(body)
                     self.drops[Drop.PART_COUNT] += 1
                 elif len(route) != _AUTOMATIC_ID_BYTES or route[0] != 0:
                     self.drops[Drop.CLAIMED_ROUTE] += 1
@@ -147,6 +159,8 @@ class RouterEndpoint:
                     self.drops[Drop.NO_IDENTITY] += 1
                 else:
                     arrivals.append(Arrival(route, peer, body.bytes))
+                if taken >= MAX_BYTES_PER_DRAIN:
+                    break
         except zmq.Again:
             pass
         return arrivals

@@ -17,9 +17,21 @@ from typing import Final
 import zmq
 
 from protocol.errors import ConfigError, ConnectionFailed, LocalProtocolError
-from protocol.limits import MAX_FRAME_BYTES, PEER_QUEUE_FRAMES
+from protocol.limits import ARRIVED_QUEUE_FRAMES, MAX_FRAME_BYTES, MAX_MESSAGE_BYTES, PEER_QUEUE_FRAMES
+from protocol.wire import HEADER_BYTES
 
-__all__ = ["Address", "check_frame", "configure", "connection_failed", "is_loopback_ip", "parse_address"]
+__all__ = [
+    "MAX_TO_CURATOR_BYTES",
+    "Address",
+    "check_frame",
+    "configure",
+    "connection_failed",
+    "is_loopback_ip",
+    "parse_address",
+]
+
+MAX_TO_CURATOR_BYTES: Final = HEADER_BYTES + MAX_MESSAGE_BYTES
+"""Longest frame towards the curator; only deliveries are longer, and they go the other way."""
 
 LINGER_MS: Final = 2_000
 """How long closing waits for frames that are still to be sent."""
@@ -92,13 +104,20 @@ def is_loopback_ip(text: str) -> bool:
     return (mapped or ip).is_loopback
 
 
-def configure(socket: zmq.Socket[bytes], where: Address, *, secure: bool) -> None:
-    """Set what both ends have in common; call it before bind or connect."""
+def configure(socket: zmq.Socket[bytes], where: Address, *, secure: bool, longest: int) -> None:
+    """Set what both ends have in common; call it before bind or connect.
+
+    Args:
+        socket: The socket.
+        where: Its address.
+        secure: Whether CURVE will be on.
+        longest: Bytes of the longest frame to accept; who sends a longer one loses its connection.
+    """
     # MAXMSGSIZE is held against what is on the wire: without the allowance the largest frame, once encrypted,
     # would be refused.
-    socket.set(zmq.MAXMSGSIZE, MAX_FRAME_BYTES + (CURVE_OVERHEAD_BYTES if secure else 0))
+    socket.set(zmq.MAXMSGSIZE, longest + (CURVE_OVERHEAD_BYTES if secure else 0))
     socket.set(zmq.SNDHWM, PEER_QUEUE_FRAMES)
-    socket.set(zmq.RCVHWM, PEER_QUEUE_FRAMES)
+    socket.set(zmq.RCVHWM, ARRIVED_QUEUE_FRAMES)
     # No waiting in send: a peer that reads nothing would stall its round for all the others.
     socket.set(zmq.SNDTIMEO, 0)
     socket.set(zmq.LINGER, LINGER_MS)
@@ -112,15 +131,15 @@ def configure(socket: zmq.Socket[bytes], where: Address, *, secure: bool) -> Non
     socket.set(zmq.IPV6, 0 if where.is_ipv4 else 1)
 
 
-def check_frame(frame: bytes) -> None:
-    """Refuse to send what every receiver would hang up on.
+def check_frame(frame: bytes, longest: int = MAX_FRAME_BYTES) -> None:
+    """Refuse to send what the receiver would hang up on.
 
     Raises:
-        LocalProtocolError: If the frame is over `MAX_FRAME_BYTES`.
+        LocalProtocolError: If the frame is over `longest` bytes.
     """
-    if len(frame) > MAX_FRAME_BYTES:
+    if len(frame) > longest:
         raise LocalProtocolError(
-            f"A frame of {len(frame)} bytes was to be sent, over MAX_FRAME_BYTES = {MAX_FRAME_BYTES}.",
+            f"A frame of {len(frame)} bytes was to be sent; its receiver takes {longest} at most.",
             advice="This is a bug in hushbid: please report it.",
         )
 

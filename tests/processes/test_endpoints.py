@@ -17,12 +17,17 @@ import pytest
 import zmq
 
 from protocol.errors import ConfigError, ConnectionFailed, LocalProtocolError
-from protocol.limits import MAX_FRAME_BYTES, PEER_QUEUE_FRAMES
+from protocol.limits import (
+    ARRIVED_QUEUE_FRAMES,
+    MAX_BYTES_PER_DRAIN,
+    MAX_FRAME_BYTES,
+    PEER_QUEUE_FRAMES,
+)
 from protocol.runtime.authentication import Authenticator, Refusal
 from protocol.runtime.dealer import DealerEndpoint, Happening
 from protocol.runtime.keys import KeyPair, PublicKey, fingerprint, new_keypair
 from protocol.runtime.router import Arrival, Drop, RouterEndpoint
-from protocol.runtime.transport import parse_address
+from protocol.runtime.transport import MAX_TO_CURATOR_BYTES, parse_address
 
 CURATOR, ALICE, BOB, STRANGER = (new_keypair() for _ in range(4))
 ROSTER = {ALICE.public.text: "alice", BOB.public.text: "bob"}
@@ -270,7 +275,7 @@ def test_an_oversized_frame_disconnects_its_sender_alone(wire: Wire) -> None:
     culprit.send(b"hello")
     wire.until(lambda: len(wire.arrived) == 2, "arrival")
     culprit_route = wire.arrived[1].route
-    culprit.send(b"x" * (MAX_FRAME_BYTES + 1))
+    culprit.send(b"x" * (MAX_TO_CURATOR_BYTES + 1))
     wire.until(lambda: not router.send(culprit_route, b""), "the cut")
     assert router.send(route, b"business as usual")
     wire.until(lambda: wire.got[bob] == [b"business as usual"], "bob's message")
@@ -283,14 +288,16 @@ def test_an_oversized_frame_disconnects_its_sender_alone(wire: Wire) -> None:
 def test_the_largest_frame_passes_and_a_larger_one_is_not_sent(wire: Wire, pair: KeyPair | None) -> None:
     router = wire.router(secure=pair is not None)
     dealer = wire.connect(router.address, pair)
+    longest = b"x" * MAX_TO_CURATOR_BYTES
+    route = wire.introduce(dealer, longest).route
+    assert wire.arrived[0].frame == longest
     largest = b"x" * MAX_FRAME_BYTES
-    route = wire.introduce(dealer, largest).route
-    assert wire.arrived[0].frame == largest
     assert router.send(route, largest)
     wire.until(lambda: wire.got[dealer] == [largest], "the largest frame back")
-    for send in (dealer.send, lambda frame: router.send(route, frame)):
-        with pytest.raises(LocalProtocolError, match="MAX_FRAME_BYTES"):
-            send(largest + b"x")
+    with pytest.raises(LocalProtocolError, match=str(MAX_TO_CURATOR_BYTES)):
+        dealer.send(longest + b"x")
+    with pytest.raises(LocalProtocolError, match=str(MAX_FRAME_BYTES)):
+        router.send(route, largest + b"x")
     assert wire.introduce(dealer).frame == b"hello"
 
 
@@ -332,6 +339,37 @@ def test_messages_keep_their_order_and_a_limit_is_kept(wire: Wire) -> None:
     taken = router.receive(3)
     assert 1 <= len(taken) <= 3
     assert [arrival.frame for arrival in taken] == frames[: len(taken)]
+
+
+def test_a_drain_ends_with_the_frame_that_fills_it(wire: Wire) -> None:
+    router = wire.router()
+    frame = b"x" * MAX_TO_CURATOR_BYTES
+    needed = -(-MAX_BYTES_PER_DRAIN // len(frame))
+    # Several connections: one alone does not fill a drain.
+    dealers = [wire.connect(router.address) for _ in range(2 * needed // ARRIVED_QUEUE_FRAMES + 1)]
+    for dealer in dealers:
+        for _ in range(ARRIVED_QUEUE_FRAMES):
+            assert dealer.send(frame)
+    drains: list[int] = []
+    deadline = time.monotonic() + DEADLINE_S
+    while sum(drains) < len(dealers) * ARRIVED_QUEUE_FRAMES:
+        assert time.monotonic() < deadline, drains
+        time.sleep(0.2)  # let the queues fill
+        drains.append(len(router.receive(1000, wait_ms=100)))
+    assert max(drains) == needed, "with less, nothing would have been cut off"
+
+
+def test_what_is_not_taken_stays_with_its_sender(wire: Wire) -> None:
+    router = wire.router()
+    frame = b"x" * MAX_TO_CURATOR_BYTES
+    dealer = wire.connect(router.address)
+    in_flight = 0
+    deadline = time.monotonic() + 2.0
+    while time.monotonic() < deadline and dealer.send(frame):
+        in_flight += 1
+    time.sleep(0.5)
+    assert in_flight > 2 * ARRIVED_QUEUE_FRAMES, "the sender had more to say"
+    assert len(router.receive(1000)) <= 2 * ARRIVED_QUEUE_FRAMES + 1
 
 
 def test_a_peer_that_reads_nothing_fills_its_queue_and_delays_nobody(wire: Wire) -> None:

@@ -10,8 +10,9 @@ import msgpack
 import numpy as np
 import pytest
 
-from protocol.limits import MAX_FRAME_BYTES, MAX_MESSAGE_BYTES
+from protocol.limits import MAX_DIMENSION
 from protocol.messages import Bid, Broadcast, Candidate, Close, Message, Offer, Receipt, fixed
+from protocol.runtime.transport import MAX_TO_CURATOR_BYTES
 from protocol.wire import Direction, Frame, decode_frame, decode_message, encode_frame, encode_message
 from tests.processes.cluster import Cluster, Ended, Puppet
 
@@ -62,6 +63,14 @@ def int32_features(frame: Frame, bid: Bid) -> bytes:
     return sent(frame, candidate_with(bid, features=bid.candidate.features.astype(np.int32)))
 
 
+def with_many_features(frame: Frame, bid: Bid) -> bytes:
+    return sent(frame, candidate_with(bid, features=np.ones(MAX_DIMENSION + 1, np.int16)))
+
+
+COUNTLESS = b"\xdc\x40\x00" + (b"\x91" + msgpack.packb(msgpack.ExtType(1, b"\x01\x00\x00"))) * 2**14
+"""16,384 arrays of no axes."""
+
+
 def unasked_offer(frame: Frame, bid: Bid) -> bytes:
     assert bid.candidate is not None
     return sent(frame, Offer(round=bid.round, handle=bid.handle, candidate=bid.candidate))
@@ -72,7 +81,8 @@ BREACHES: dict[str, tuple[Forge, str]] = {
     "cut-body": (lambda frame, _: encode_frame(frame)[:-7], "malformed"),
     "no-hushbid": (lambda *_: b"GET / HTTP/1.1\r\nHost: curator\r\nConnection: close\r\n\r\n", "magic"),
     "new-version": (lambda frame, _: b"HBID\x63" + encode_frame(frame)[5:], "version"),
-    "oversized": (lambda frame, _: sent(frame, bytes(MAX_MESSAGE_BYTES + 1)), "oversized"),
+    "oversized": (with_many_features, "oversized"),
+    "countless": (lambda frame, _: sent(frame, COUNTLESS), "malformed"),
     "doubled-key": (with_doubled_key, "not-canonical"),
     "wrong-dtype": (int32_features, "malformed"),
     "not-a-number": (with_nan, "malformed"),
@@ -126,7 +136,7 @@ def misbehave(rogue: Puppet) -> None:
     frame = decode_frame(held.data)
     bid = cast(Bid, decode_message(Direction.OWNER_TO_CURATOR, frame.body))
     if rogue.name == FLOODER:
-        rogue.say(bytes(MAX_FRAME_BYTES + 1024))
+        rogue.say(bytes(MAX_TO_CURATOR_BYTES + 1))
         rogue.hold = lambda _frame: False
         return
     forge, _ = (BREACHES | MISMATCHES)[rogue.name]

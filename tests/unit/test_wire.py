@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -194,6 +195,47 @@ def _candidate(**fields: Any) -> bytes:
 def _not_finite(number: float, dtype: str) -> msgpack.ExtType:
     good = pack_array(np.zeros(3, dtype))
     return msgpack.ExtType(1, good[:6] + np.array([0, number, 0], dtype).tobytes())
+
+
+def countless(parts: bytes, width: int) -> bytes:
+    """A body of the longest length that is allowed, of nested lists of `width` times the same parts."""
+    while len(parts) * width < limits.MAX_MESSAGE_BYTES - 10:
+        parts = bytes([0x90 | width]) + parts * width
+    return parts
+
+
+@pytest.mark.parametrize("direction", [d for d in Direction if d is not TO_CONSUMER], ids=str)
+@pytest.mark.parametrize(
+    "part",
+    [b"\x80", b"\x90", b"\xc7\x03\x01\x01\x00\x00", b"\xc0"],
+    ids=["maps", "lists", "arrays", "nothings"],
+)
+def test_a_body_of_countless_parts_fails_at_the_first_too_many(
+    direction: Direction, part: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unpacked = 0
+
+    def unpack(payload: bytes) -> Any:
+        nonlocal unpacked
+        unpacked += 1
+        return None
+
+    monkeypatch.setattr("protocol.wire.unpack_array", unpack)
+    body = countless(part, 15)
+    assert len(body) > limits.MAX_MESSAGE_BYTES // 16
+    tracemalloc.start()
+    try:
+        assert offence_of(direction, body) is Offence.MALFORMED
+        assert tracemalloc.get_traced_memory()[1] < 100_000, "next to nothing is built"
+    finally:
+        tracemalloc.stop()
+    assert unpacked <= limits.MAX_MESSAGE_PARTS
+
+
+def test_every_message_is_within_the_parts_that_are_allowed() -> None:
+    for case in CASES.values():
+        for direction in set(case.allowed) - {TO_CONSUMER}:
+            assert same(decode_message(direction, encode_message(case.message)), case.message)
 
 
 def _nested(depth: int, head: bytes, leaf: bytes) -> bytes:
