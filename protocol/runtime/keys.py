@@ -212,13 +212,21 @@ def _read(path: Path, tag: str, count: int, *, private: bool) -> list[str]:
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             # The open file is asked, not the path: between two looks at a path it can change.
             status = os.fstat(file.fileno())
-            _check_status(path, status, private=private)
+            _check_plain(path, status)
             content = file.read(_LONGEST_FILE + 1)
     except OSError as error:
         what = "does not exist" if error.errno == errno.ENOENT else f"cannot be read: {error.strerror}"
         raise KeyFileError(
             f"The key file {path} {what}.", advice="Check the path, or make a key with `hushbid keys`."
         ) from None
+    if private:
+        # Before its mode: a public key file may be read by all, and closing it to them would not help.
+        if any(line.startswith(_PUBLIC_TAG.encode()) for line in content.splitlines()):
+            raise KeyFileError(
+                f"{path} is a public key file, where a secret key file is needed.",
+                advice="Name the secret key file, which `hushbid keys new` wrote beside it.",
+            )
+        _check_mode(path, status)
     if len(content) > _LONGEST_FILE:
         raise _malformed(path, f"It is longer than {_LONGEST_FILE} bytes.")
     try:
@@ -238,10 +246,13 @@ def _read(path: Path, tag: str, count: int, *, private: bool) -> list[str]:
     return words[2:]
 
 
-def _check_status(path: Path, status: os.stat_result, *, private: bool) -> None:
+def _check_plain(path: Path, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise KeyFileError(f"The key file {path} is not a plain file.", advice="Name the file itself.")
-    if private and status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+
+
+def _check_mode(path: Path, status: os.stat_result) -> None:
+    if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise KeyFileError(
             f"The key file {path} can be used by others than its owner "
             f"(mode {stat.S_IMODE(status.st_mode):04o}), so its key may be known already.",

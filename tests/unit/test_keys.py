@@ -121,7 +121,6 @@ MALFORMED_SECRETS = {
     "comment only": "# nothing\n",
     "truncated": f"hushbid-curve-secret 1 {PAIR.secret[:-1]} {PAIR.public.text}\n",
     "no public key": f"hushbid-curve-secret 1 {PAIR.secret}\n",
-    "public file": f"hushbid-curve-public 1 {PAIR.public.text}\n",
     "version 2": f"hushbid-curve-secret 2 {PAIR.secret} {PAIR.public.text}\n",
     "no version": "hushbid-curve-secret\n",
     "two keys": f"hushbid-curve-secret 1 {PAIR.secret} {PAIR.public.text}\n" * 2,
@@ -143,6 +142,19 @@ def test_a_malformed_secret_is_refused_without_showing_it(tmp_path: Path, conten
     assert str(path) in caught.value.what
     assert PAIR.secret[:-1] not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644])
+def test_a_public_file_for_a_secret_one_is_said_to_be_that_whatever_its_mode(
+    tmp_path: Path, mode: int
+) -> None:
+    path = tmp_path / "alpha.pub"
+    write_public(path, PAIR.public)
+    path.chmod(mode)
+    with pytest.raises(KeyFileError, match=r"alpha\.pub is a public key file") as caught:
+        read_secret(path)
+    assert "secret key file" in caught.value.advice
+    assert "chmod" not in str(caught.value)
 
 
 def test_comments_and_empty_lines_are_skipped(tmp_path: Path) -> None:
