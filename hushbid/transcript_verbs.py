@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,9 +27,7 @@ def _show(
         bool, typer.Option("--private", help="Show the values of private fields too: points, noise.")
     ] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Show at most this many records.")] = None,
-    kind: Annotated[
-        str | None, typer.Option(help="Show only records with an event or effect of this kind.")
-    ] = None,
+    kind: Annotated[str | None, typer.Option(help="Show only events and effects of this kind.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what a party was given and did, record by record."""
@@ -36,7 +35,7 @@ def _show(
     def body() -> dict[str, Any]:
         from hushbid.transcript_view import render_lines, show
 
-        shown = show(file, private=private, limit=limit, kind=kind)
+        shown = _noting_unknown_kind(show(file, private=private, limit=limit, kind=kind), kind)
         if as_json:
             return _one_object(shown)
         # As it is read: a transcript may be large, and damage at its end is no reason to show nothing.
@@ -74,6 +73,17 @@ def _verify(
             raise
         damaged = any(each["record"] is not None for each in bad)
         raise SystemExit(ExitCode.FAILED if damaged else ExitCode.USAGE) from None
+
+
+def _noting_unknown_kind(shown: Iterable[Mapping[str, Any]], kind: str | None) -> Iterator[Mapping[str, Any]]:
+    """The same, but for what is to be said of a kind that is not there: that goes to stderr."""
+    from hushbid.transcript_view import unknown_kind
+
+    for part in shown:
+        if part["type"] == "unknown-kind":
+            sys.stderr.write(unknown_kind(kind or "", part["kinds"]) + "\n")
+        else:
+            yield part
 
 
 def _one_object(shown: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -23,13 +23,15 @@ from protocol.transcript.reader import iterate
 from protocol.transcript.record import Header, Record, RecordedItem
 from protocol.transcript.verify import verify
 
-__all__ = ["render_lines", "render_verifications", "show", "verify_all"]
+__all__ = ["render_lines", "render_verifications", "show", "unknown_kind", "verify_all"]
 
 _SHOWN_BYTES: Final = 32
 """Bytes, and elements of an array, that are shown before the rest is left out."""
 _SHOWN_COMMITMENT: Final = 16
 """Hexadecimal digits of a commitment that are shown."""
 _SHOWN_NESTING: Final = 32
+_SHOWN_KINDS: Final = 50
+"""Kinds of a transcript that are listed to whoever asked for one that it has not got."""
 
 
 def show(path: Path, *, private: bool, limit: int | None, kind: str | None) -> Iterator[dict[str, Any]]:
@@ -39,12 +41,13 @@ def show(path: Path, *, private: bool, limit: int | None, kind: str | None) -> I
         path: The transcript.
         private: Whether to show the values of private fields.
         limit: Show at most this many records; all if None.
-        kind: Show only records whose event, or one of whose effects, is of this kind; all if None.
+        kind: Show only events and effects of this kind, and only records that have one; all if None.
 
     Yields:
         ``{"type": "header", …}``, then for each record ``{"type": "record", "record": n, "now", "event",
         "effects", "digest"}``, then ``{"type": "torn", "bytes": n}`` if the file was read to a torn end. An
-        event or effect is ``{"kind", "public", "private"}``.
+        event or effect is ``{"kind", "public", "private"}``; an event of another kind than asked for is None.
+        If none is of the kind, last ``{"type": "unknown-kind", "kinds": […]}``, with those that there are.
 
     Raises:
         DataError: No transcript, or of a newer version.
@@ -52,11 +55,22 @@ def show(path: Path, *, private: bool, limit: int | None, kind: str | None) -> I
     """
     with iterate(path) as reader:
         yield {"type": "header", **_header(reader.header)}
-        chosen = (record for record in reader if kind is None or kind in {item.kind for item in record.items})
-        for record in islice(chosen, limit):
-            yield _record(record, private=private)
+        kinds: set[str] = set()
+        for record in islice(_having(kind, reader, kinds), limit):
+            yield _record(record, kind, private=private)
         if reader.torn:
             yield {"type": "torn", "bytes": reader.torn_bytes}
+        if kind is not None and kind not in kinds:
+            yield {"type": "unknown-kind", "kinds": sorted(kinds)}
+
+
+def _having(kind: str | None, records: Iterable[Record], kinds: set[str]) -> Iterator[Record]:
+    """The records with an event or effect of the kind; the kinds of all that were read go into the set."""
+    for record in records:
+        found = {item.kind for item in record.items}
+        kinds |= found
+        if kind is None or kind in found:
+            yield record
 
 
 def verify_all(paths: Sequence[Path]) -> list[dict[str, Any]]:
@@ -104,13 +118,16 @@ def _header(header: Header) -> dict[str, Any]:
     }
 
 
-def _record(record: Record, *, private: bool) -> dict[str, Any]:
+def _record(record: Record, kind: str | None, *, private: bool) -> dict[str, Any]:
+    def wanted(item: RecordedItem) -> bool:
+        return kind is None or item.kind == kind
+
     return {
         "type": "record",
         "record": record.number,
         "now": _plain(record.now),
-        "event": _item(record.event, private=private),
-        "effects": [_item(effect, private=private) for effect in record.effects],
+        "event": _item(record.event, private=private) if wanted(record.event) else None,
+        "effects": [_item(effect, private=private) for effect in record.effects if wanted(effect)],
         "digest": record.digest.hex(),
     }
 
@@ -151,7 +168,7 @@ def _plain(value: Value, depth: int = 0) -> Any:
 
 
 def render_lines(shown: Iterable[Mapping[str, Any]], console: Console) -> None:
-    """Print what `show` yields, a line for each event and effect."""
+    """Print what `show` yields, a line for each event and effect; no line for an unknown kind."""
     for part in shown:
         if part["type"] == "header":
             lead = Text(f"{_safe(part['role'])} {_safe(part['party'])}", style="bold")
@@ -163,11 +180,27 @@ def render_lines(shown: Iterable[Mapping[str, Any]], console: Console) -> None:
         elif part["type"] == "torn":
             message = f"The last record was not written wholly: {part['bytes']} bytes are left of it."
             console.print(Text(message, style="yellow"), soft_wrap=True)
-        else:
-            lead = Text(f"{part['record']:>6} {part['now']!s:>14} ", style="dim")
-            console.print(lead + _line("→ ", "cyan", part["event"]), soft_wrap=True)
-            for effect in part["effects"]:
-                console.print(Text(" " * 24) + _line("← ", "green", effect), soft_wrap=True)
+        elif part["type"] == "record":
+            _render_record(part, console)
+
+
+def _render_record(part: Mapping[str, Any], console: Console) -> None:
+    lead = Text(f"{part['record']:>6} {part['now']!s:>14} ", style="dim")
+    if part["event"] is not None:
+        console.print(lead + _line("→ ", "cyan", part["event"]), soft_wrap=True)
+        lead = Text(" " * 24)
+    for effect in part["effects"]:
+        # Without its event, the first effect says of which record it is.
+        console.print(lead + _line("← ", "green", effect), soft_wrap=True)
+        lead = Text(" " * 24)
+
+
+def unknown_kind(kind: str, kinds: Sequence[str]) -> str:
+    """What is said of a kind that a transcript has not got, with those that it has."""
+    shown = ", ".join(_safe(each) for each in kinds[:_SHOWN_KINDS])
+    more = f" and {len(kinds) - _SHOWN_KINDS} more" if len(kinds) > _SHOWN_KINDS else ""
+    has = f"has {shown}{more}" if kinds else "has no records"
+    return f"Nothing in the transcript is of the kind {_safe(kind)!r}: it {has}."
 
 
 def _line(arrow: str, style: str, item: Mapping[str, Any]) -> Text:

@@ -248,6 +248,16 @@ def test_transcript_show_gives_the_records_as_one_object(hushbid: Any, recorded:
     assert "started" in hushbid("transcript", "show", path, "--limit", "1").out
 
 
+def test_transcript_show_of_a_kind_that_is_not_there_lists_those_that_are(
+    hushbid: Any, recorded: Path
+) -> None:
+    ended = hushbid("transcript", "show", str(recorded / "curator.transcript"), "--kind", "wieghts", "--json")
+    assert ended.code == 0
+    assert ended.json["records"] == []
+    assert "'wieghts'" in ended.err
+    assert "weights-computed" in ended.err
+
+
 def test_transcript_show_hides_private_values_unless_asked(hushbid: Any, recorded: Path) -> None:
     path = str(recorded / "digits-34.transcript")
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from hushbid.transcript_view import render_lines, render_verifications, show, verify_all
+from hushbid.transcript_view import render_lines, render_verifications, show, unknown_kind, verify_all
 from protocol.errors import DataError, TranscriptDamaged
 from protocol.transcript.item import Fields, Item
 from tests.unit.transcripts import STEPS, Step, header_end, redact, transcript
@@ -73,7 +73,31 @@ def test_limit_and_kind_choose_records(path: Path) -> None:
     assert [part["record"] for part in shown(path, limit=2)[1:]] == [0, 1]
     assert [part["record"] for part in shown(path, kind="ask")[1:]] == [1]
     assert [part["record"] for part in shown(path, kind="log")[1:]] == [2], "an effect's kind counts too"
-    assert [part["record"] for part in shown(path, kind="no-such")[1:]] == []
+
+
+def test_of_a_record_only_what_is_of_the_kind_is_shown(path: Path) -> None:
+    (point,) = shown(path, kind="log")[1:]
+    assert (point["record"], point["event"], point["now"]) == (2, None, 2.0)
+    assert [effect["kind"] for effect in point["effects"]] == ["log"]
+    (broadcast,) = shown(path, kind="broadcast")[1:]
+    assert (broadcast["event"]["kind"], broadcast["effects"]) == ("broadcast", [])
+    lines = rendered(path, kind="log").splitlines()[1:]
+    assert len(lines) == 1
+    assert lines[0].split()[:4] == ["2", "2.0", "←", "log"], "an effect alone says of which record it is"
+
+
+def test_a_kind_that_is_not_there_is_told_with_those_that_are(path: Path) -> None:
+    kinds = ["ask", "bid", "broadcast", "log", "point", "tick"]
+    assert shown(path, kind="lgo")[1:] == [{"type": "unknown-kind", "kinds": kinds}]
+    assert len(rendered(path, kind="lgo").splitlines()) == 1, "the header; the rest is said on stderr"
+    message = unknown_kind("lgo", kinds)
+    assert "'lgo'" in message
+    assert "ask, bid, broadcast, log, point, tick" in message
+    path.write_bytes(transcript([]))
+    assert shown(path, kind="log")[1:] == [{"type": "unknown-kind", "kinds": []}]
+    assert "no records" in unknown_kind("log", [])
+    assert "\x1b" not in unknown_kind("\x1b[2J", ["\x1b[2J"])
+    assert "k49 and 51 more" in unknown_kind("x", [f"k{number}" for number in range(101)])
 
 
 def test_a_torn_end_is_shown_when_it_is_come_to(path: Path) -> None:
