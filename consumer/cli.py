@@ -31,7 +31,7 @@ def command(
 
     def body() -> dict[str, Any]:
         session_file = load_toml(SessionFile, session)
-        file = load_toml(ConsumerFile, config)
+        file = load_toml(ConsumerFile, config).resolved(config.parent)
         given = {"validation": validation, "seed_set": seed_set}
         file = file.model_copy(update={name: path for name, path in given.items() if path is not None})
         set_up_logging("consumer")

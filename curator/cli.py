@@ -29,7 +29,7 @@ def command(
 
     def body() -> dict[str, Any]:
         session_file = load_toml(SessionFile, session)
-        file = load_toml(CuratorFile, config)
+        file = load_toml(CuratorFile, config).resolved(config.parent)
         if listen is not None:
             file = file.model_copy(update={"listen": listen})
         set_up_logging("curator")

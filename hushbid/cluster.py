@@ -18,7 +18,7 @@ from pydantic import ConfigDict, Field, RootModel, model_validator
 from hushbid.cluster_data import ClusterData, ConsumerPaths, OwnerPath, load_files, of_partition
 from hushbid.datasets import Partition, build
 from protocol.config.loading import load_toml, validated
-from protocol.config.party import DataSection
+from protocol.config.party import DataSection, ModelSeed
 from protocol.config.session import (
     FeatureSection,
     MechanismSection,
@@ -81,7 +81,7 @@ class ConsumerSection(Section):
     columns: DataSection = DataSection()
     model: str | None = None
     """`consumer.downstream.MODELS`; None: what suits the dataset."""
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: ModelSeed = 0
     """Of the model, and of the uniform choice that a result is compared with."""
 
 

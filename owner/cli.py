@@ -28,7 +28,7 @@ def command(
 
     def body() -> dict[str, Any]:
         session_file = load_toml(SessionFile, session)
-        file = load_toml(OwnerFile, config)
+        file = load_toml(OwnerFile, config).resolved(config.parent)
         if data is not None:
             file = file.model_copy(update={"data": data})
         set_up_logging(file.name)

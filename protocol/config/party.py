@@ -1,17 +1,22 @@
-"""The private file of one party: where its data, its key and its state lie on its own machine."""
+"""The private file of one party: where its data, its key and its state lie on its own machine.
+
+Relative paths are relative to the file (`resolved`), as in a cluster file.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from protocol.data import DataColumns
 
-__all__ = ["ConsumerFile", "CuratorFile", "DataSection", "OwnerFile"]
+__all__ = ["ConsumerFile", "CuratorFile", "DataSection", "ModelSeed", "OwnerFile"]
 
 FilePath = Annotated[Path, Field(strict=False)]
+ModelSeed: TypeAlias = Annotated[int, Field(ge=0, lt=2**32)]
+"""What scikit-learn takes for a seed."""
 
 
 class _Private(BaseModel):
@@ -41,6 +46,19 @@ class _PartyFile(_Private):
     durability: Literal["fsync", "flush"] = "fsync"
     """Whether a transcript record is on the disk, or only with the operating system, before what
     it says leaves."""
+
+    def resolved(self, base: Path) -> Self:
+        """The file with its paths made absolute.
+
+        A relative path means the same wherever the party is started: it is relative to the file that says it.
+
+        Args:
+            base: The directory that the file lies in.
+        """
+        paths = {name: value for name, value in self if isinstance(value, Path)}
+        return self.model_copy(
+            update={name: (base / path.expanduser()).resolve() for name, path in paths.items()}
+        )
 
 
 class CuratorFile(_PartyFile):
@@ -72,5 +90,5 @@ class ConsumerFile(_PartyFile):
     """Labelled points to judge a downstream model by, if any."""
     model: str = "logistic"
     """Downstream model (`consumer.downstream`)."""
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: ModelSeed = 0
     """Seed of the downstream model."""
