@@ -54,7 +54,8 @@ def test_a_command_takes_the_file_s_paths_from_there_and_flags_from_here(
         timeout=60,
     )
     assert done.returncode == 4, done.stderr
-    assert f"The data file {named or tmp_path / 'owner/north.npz'} " in json.loads(done.stdout)["error"]["what"]
+    what = json.loads(done.stdout)["error"]["what"]
+    assert f"The data file {named or tmp_path / 'owner/north.npz'} " in what
 
 
 @pytest.mark.parametrize("model", [ConsumerFile, ConsumerSection])
