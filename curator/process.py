@@ -10,14 +10,15 @@ import time
 from collections import Counter
 from typing import Any, Final
 
+from curator.connections import Connections, Ignored
 from curator.machine import CONSUMER, CuratorMachine
 from curator.party import curator_party, direction
 from protocol import limits
 from protocol.config.party import CuratorFile
 from protocol.config.session import SessionFile
-from protocol.errors import LocalProtocolError, RemoteProtocolError
+from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
 from protocol.machine import Finish, Lost, Returned, Started
-from protocol.messages import CONTROL_SEQUENCE, Beat, Hello
+from protocol.messages import Hello
 from protocol.participant import CURATOR
 from protocol.runtime.driver import Driver, Outgoing
 from protocol.runtime.party import (
@@ -30,7 +31,7 @@ from protocol.runtime.party import (
 )
 from protocol.runtime.router import Arrival, RouterEndpoint
 from protocol.session import open_session
-from protocol.wire import Direction, decode_frame, decode_message, encode_message
+from protocol.wire import Direction, decode_frame, decode_message
 
 __all__ = ["run_curator"]
 
@@ -38,7 +39,6 @@ logger = logging.getLogger("hushbid")
 
 PROGRESS_SECONDS: Final = 0.1
 """Between two lines of progress."""
-_BEAT: Final = encode_message(Beat())
 
 
 def run_curator(
@@ -96,15 +96,11 @@ class _Hub:
         self._driver = driver
         self._endpoint = endpoint
         self._progress = progress
-        self._routes: dict[str, bytes] = {}
-        """The connection of each peer's newest accepted hello."""
-        self._greeting: dict[str, bytes] = {}
-        """The connection of each peer's newest hello, until it is answered."""
+        self._connections = Connections()
         self._names: dict[bytes, str] = {}
         """Who said hello on which connection: insecure sessions only."""
         self._heard: dict[str, float] = {}
         self._lost: set[str] = set()
-        self._stale: Counter[str] = Counter()
         self._beaten = self._shown = time.monotonic()
         self._first_round: float | None = None
         self._last_round = 0.0
@@ -153,21 +149,30 @@ class _Hub:
     def _take(self, arrival: Arrival, now: float) -> None:
         peer = arrival.peer if arrival.peer is not None else self._name_of(arrival)
         if peer is None:
-            self._stale["unnamed"] += 1
+            self._connections.ignored[Ignored.UNNAMED] += 1
             return
-        if self._routes.get(peer) != arrival.route:
-            if not _may_be_hello(arrival.frame):
-                # Its connection was replaced, or never said hello. What it has to say, it will say again.
-                self._stale["connection"] += 1
-                return
-            self._greeting[peer] = arrival.route
-        else:
+        if not self._connections.hears(peer, arrival.route, arrival.frame):
+            return
+        if self._connections.current.get(peer) == arrival.route:
             self._heard[peer] = now
             if peer in self._lost:
                 self._lost.discard(peer)
                 logger.info("%s is back", peer)
                 self._driver.feed(Returned(peer), now)
+        refusals = self._machine.ledger.refusals
+        before = len(refusals)
         self._driver.receive(peer, arrival.frame, now)
+        if len(refusals) > before:
+            self._refuse(peer, arrival.route, refusals[-1].offence, now)
+
+    def _refuse(self, peer: str, route: bytes, offence: Offence, now: float) -> None:
+        """Listen no more to the connection that a breach came from; the peer's own ends with it."""
+        logger.warning("%s was refused: %s", peer, offence.value)
+        was_current = self._connections.current.get(peer) == route
+        if self._connections.refuse(peer, route):
+            logger.warning("%s was refused %d times: no more", peer, limits.MAX_REFUSALS_PER_PEER)
+        if was_current:
+            self._lose(peer, now)
 
     def _name_of(self, arrival: Arrival) -> str | None:
         """Who speaks, in an insecure session: whom its hello names, if the roster does."""
@@ -195,32 +200,21 @@ class _Hub:
         if frame.kind == "welcome":
             self._accept(frame.peer, now)
         elif frame.kind == "refused":
-            return self._refuse(frame)
-        route = self._routes.get(frame.peer)
+            self._endpoint.send(self._connections.next_to_be_told(frame.peer), frame.data)
+            return True
+        route = self._connections.current.get(frame.peer)
         return route is not None and self._endpoint.send(route, frame.data)
 
     def _accept(self, peer: str, now: float) -> None:
         """Take the connection of its hello for the peer's."""
-        route = self._greeting.pop(peer, None)
-        if route is not None:
-            self._routes[peer] = route
+        self._connections.accept(peer)
         self._heard[peer] = now
         self._lost.discard(peer)
         logger.info("%s is here", peer)
 
-    def _refuse(self, frame: Outgoing) -> bool:
-        """Say so where the breach came from: a hello's connection, or else the peer's own, which ends."""
-        last = next(r for r in reversed(self._machine.ledger.refusals) if r.peer == frame.peer)
-        logger.warning("%s was refused: %s", frame.peer, last.offence.value)
-        of_hello = self._greeting.pop(frame.peer, None)
-        route = of_hello or self._routes.get(frame.peer)
-        if route is not None:
-            self._endpoint.send(route, frame.data)
-        return of_hello is not None
-
     def _give_sign_of_life(self, now: float) -> None:
         beat = self._driver.beat()
-        for peer, route in list(self._routes.items()):
+        for peer, route in list(self._connections.current.items()):
             if not self._endpoint.send(route, beat):
                 self._lose(peer, now)
 
@@ -229,12 +223,12 @@ class _Hub:
         if peer in self._lost or self._driver.finished is not None:
             return
         self._lost.add(peer)
-        self._routes.pop(peer, None)
+        self._connections.current.pop(peer, None)
         logger.warning("%s is gone", peer)
         self._driver.feed(Lost(peer), now)
 
     def _check_silence(self, now: float) -> None:
-        for peer in list(self._routes):
+        for peer in list(self._connections.current):
             if peer not in self._lost and now - self._heard[peer] > self._session.timeouts.silence:
                 self._lost.add(peer)
                 logger.warning("%s is silent", peer)
@@ -257,15 +251,6 @@ class _Hub:
         except OSError:
             # Nobody watches any more; the session goes on.
             self._progress = None
-
-
-def _may_be_hello(frame: bytes) -> bool:
-    """Whether a frame is unnumbered, as hellos are, but no beat; who sends what cannot be read is told so."""
-    try:
-        decoded = decode_frame(frame)
-    except RemoteProtocolError:
-        return True
-    return decoded.sequence == CONTROL_SEQUENCE and decoded.body != _BEAT
 
 
 def _result(session: SessionFile, machine: CuratorMachine, seconds: float, transcript: str) -> dict[str, Any]:

@@ -74,6 +74,12 @@ MAX_PURCHASES: Final = 16_384
 """Most points in one part of a delivery: at 256 bytes each, the least that is counted for a point, they
 reach `DELIVERY_CHUNK_BYTES`."""
 
+MAX_REFUSALS_PER_PEER: Final = 20
+"""Refusals of a peer, each on a connection of its own, after which no new connection of it is listened to."""
+
+MAX_HELLOS_PER_PEER: Final = 10_000
+"""Most connections of a peer in one session that are listened to."""
+
 PEER_QUEUE_FRAMES: Final = 64
 """Most frames that wait in ZeroMQ to be sent to a peer: all that is held for it, and signs of life."""
 

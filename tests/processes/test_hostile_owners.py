@@ -118,6 +118,8 @@ MISMATCHES: dict[str, tuple[Forge, str]] = {
 }
 """Name of a rogue -> what it sends, and what the curator's ledger says of it."""
 
+MORE = 30
+"""Further breaches that follow each on the same connection: nobody listens any more."""
 FLOODER = "flooder"
 """Sends more than ZeroMQ lets through, then comes back and is honest."""
 ROGUES = (*BREACHES, *MISMATCHES, FLOODER)
@@ -141,6 +143,9 @@ def misbehave(rogue: Puppet) -> None:
         return
     forge, _ = (BREACHES | MISMATCHES)[rogue.name]
     rogue.say(forge(frame, bid))
+    if rogue.name in BREACHES:
+        for _ in range(MORE):
+            rogue.say(b"x")
     rogue.hold = lambda _frame: False
 
 
@@ -206,6 +211,8 @@ def test_the_curators_result_names_them(session: Session) -> None:
     assert sorted(result["faults"], key=lambda fault: str(fault["owner"])) == [
         {"owner": name, "round": TURN, "what": MISMATCHES[name][1]} for name in sorted(MISMATCHES)
     ]
+    assert len(result["refusals"]) == len(BREACHES), "what came after each is nowhere"
+    assert session.cluster.log("curator").count(" was refused: ") == len(BREACHES)
     assert {refusal["peer"]: refusal["code"] for refusal in result["refusals"]} == {
         name: code for name, (_, code) in BREACHES.items()
     }
