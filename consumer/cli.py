@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +14,7 @@ from protocol.config.loading import load_toml
 from protocol.config.party import ConsumerFile
 from protocol.config.session import SessionFile
 from protocol.runtime.command import run_verb, set_up_logging
+from protocol.session import privacy_lines
 
 __all__ = ["command"]
 
@@ -37,4 +40,20 @@ def command(
         set_up_logging("consumer")
         return run_consumer(session_file, file)
 
-    run_verb(body, as_json=as_json)
+    run_verb(body, as_json=as_json, show=_show)
+
+
+def _show(result: Mapping[str, Any]) -> None:
+    figures = [
+        f"{name} {result[key]:.4g}"
+        for name, key in (("MMD²", "mmd2"), ("accuracy", "accuracy"))
+        if result[key] is not None
+    ]
+    lines = [
+        f"{result['points_delivered']} points were delivered, {result['disputed']} of them disputed.",
+        *(f"Against the validation set: {', '.join(figures)}." for _ in figures[:1]),
+        *privacy_lines(result["privacy"]),
+        f"Delivered points: {result['data']}",
+        f"Transcript: {result['transcript']}",
+    ]
+    sys.stdout.write("\n".join(lines) + "\n")

@@ -63,6 +63,7 @@ def run_consumer(session_file: SessionFile, file: ConsumerFile) -> dict[str, Any
         "accuracy": appraisal.accuracy,
         "wall_seconds": seconds,
         "data": str(kept.path),
+        "privacy": [statement.as_json() for statement in session.privacy()],
         "transcript": str(file.state / f"{NAME}.transcript"),
     }
 

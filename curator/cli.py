@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +14,7 @@ from protocol.config.loading import load_toml
 from protocol.config.party import CuratorFile
 from protocol.config.session import SessionFile
 from protocol.runtime.command import run_verb, set_up_logging
+from protocol.session import privacy_lines
 
 __all__ = ["command"]
 
@@ -35,4 +38,16 @@ def command(
         set_up_logging("curator")
         return run_curator(session_file, file, progress=progress_fd)
 
-    run_verb(body, as_json=as_json)
+    run_verb(body, as_json=as_json, show=_show)
+
+
+def _show(result: Mapping[str, Any]) -> None:
+    lines = [
+        f"{result['points_delivered']} points were chosen in {result['rounds']} rounds; "
+        f"{result['points_accessed']} raw points were seen.",
+        *(f"{owner} was absent from {rounds} rounds." for owner, rounds in result["absences"].items()),
+        *(f"{fault['owner']}, round {fault['round']}: {fault['what']}." for fault in result["faults"]),
+        *privacy_lines(result["privacy"]),
+        f"Transcript: {result['transcript']}",
+    ]
+    sys.stdout.write("\n".join(lines) + "\n")

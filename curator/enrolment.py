@@ -56,14 +56,14 @@ def _check_state(hello: Hello, link: Link) -> None:
             Offence.STATE_LOST,
             f"The peer has received {hello.received} frames of this session; by our record it was sent "
             f"{link.sent}.",
-            advice="Start the curator with the state directory that it had in this session.",
+            advice="The curator was restarted. This release does not resume a session: start a new one.",
         )
     if hello.sent < link.received or hello.received < resendable_from:
         raise RemoteProtocolError(
             Offence.STATE_LOST,
             f"The peer has sent {hello.sent} and received {hello.received} frames; "
             f"by our record it is {link.received} and {resendable_from} to {link.sent}.",
-            advice="Start it with the state directory that it had in this session.",
+            advice="It was restarted, or runs twice. This release does not resume: the others go on.",
         )
 
 

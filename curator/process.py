@@ -77,7 +77,8 @@ def run_curator(
         finally:
             journal.close()
     ensure_done(finish)
-    return _result(session_file, machine, hub.seconds, str(file.state / f"{CURATOR}.transcript"))
+    result = _result(session_file, machine, hub.seconds, str(file.state / f"{CURATOR}.transcript"))
+    return {**result, "privacy": [statement.as_json() for statement in session.privacy()]}
 
 
 class _Hub:

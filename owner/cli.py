@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +14,7 @@ from protocol.config.loading import load_toml
 from protocol.config.party import OwnerFile
 from protocol.config.session import SessionFile
 from protocol.runtime.command import run_verb, set_up_logging
+from protocol.session import privacy_lines
 
 __all__ = ["command"]
 
@@ -34,4 +37,14 @@ def command(
         set_up_logging(file.name)
         return run_owner(session_file, file)
 
-    run_verb(body, as_json=as_json)
+    run_verb(body, as_json=as_json, show=_show)
+
+
+def _show(result: Mapping[str, Any]) -> None:
+    lines = [
+        f"{result['owner']}: {result['handed_over']} of {result['points']} points were handed over in "
+        f"{result['rounds']} rounds.",
+        *privacy_lines(result["privacy"]),
+        f"Transcript: {result['transcript']}",
+    ]
+    sys.stdout.write("\n".join(lines) + "\n")

@@ -48,5 +48,6 @@ def run_owner(session_file: SessionFile, file: OwnerFile) -> dict[str, Any]:
         "handed_over": machine.handed_over,
         "rounds": machine.round,
         "wall_seconds": seconds,
+        "privacy": [statement.as_json() for statement in session.privacy()],
         "transcript": str(file.state / f"{file.name}.transcript"),
     }

@@ -103,7 +103,7 @@ class Participant(Machine):
             self._fail(
                 ExitCode.FAILED,
                 "The curator came back without the state of this session.",
-                "The curator has to be started with the state directory that it had.",
+                "It was restarted. This release does not resume a session: start a new one.",
             )
             return False
         self._clear_timer("abandon")

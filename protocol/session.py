@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from protocol.features import FeatureMap, feature_map
 from protocol.noise import NoiseSource, SimulatedNoise
 from protocol.releases import Neighbours, ReleaseMechanism, release_mechanism
 
-__all__ = ["NO_NOISE", "PrivacyStatement", "Session", "open_session"]
+__all__ = ["NO_NOISE", "PrivacyStatement", "Session", "open_session", "privacy_lines"]
 
 NO_NOISE: Final = "none"
 """What a release without noise says of its noise."""
@@ -102,7 +102,18 @@ class Session:
         consumer = self._statement(
             CONSUMERS_DATA, "the owners and the curator", self.target(), Neighbours.SUBSTITUTE_ONE
         )
-        return owners, consumer
+        trust = PrivacyStatement(
+            OWNERS_DATA,
+            "the curator and the consumer",
+            Neighbours.ADD_REMOVE_ONE.value,
+            None,
+            self.file.session.delta,
+            None,
+            NO_NOISE,
+            f"with {self.rule.name} the curator is handed raw points, and the consumer the chosen ones: "
+            "owners have to trust them with these",
+        )
+        return owners, consumer, trust
 
     def objections(self) -> tuple[tuple[str, str], ...]:
         """What stands against a guarantee, as (whose records, why): what `privacy` says, without its ε.
@@ -154,6 +165,17 @@ class Session:
         )
 
 
+def privacy_lines(statements: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Privacy statements (`PrivacyStatement.as_json`) for people, a line each."""
+    lines = []
+    for statement in statements:
+        epsilon = statement["epsilon"]
+        promised = "no guarantee" if epsilon is None else f"ε = {epsilon:.3g} at δ = {statement['delta']:.1g}"
+        why = f"; but {statement['why']}" if statement["why"] else ""
+        lines.append(f"{statement['protects']}, from {statement['from']}: {promised}{why}.")
+    return lines
+
+
 def open_session(file: SessionFile) -> Session:
     """Make a session of its file.
 
@@ -172,7 +194,7 @@ def open_session(file: SessionFile) -> Session:
     if objections and not file.session.allow_nonprivate:
         reasons = "; ".join(f"{whose}: {why}" for whose, why in objections)
         raise ConfigError(
-            f"This session would protect nobody's data from some ({reasons}).",
+            f"This session does not protect everybody's data: {reasons}.",
             advice="Choose other mechanisms, or set session.allow_nonprivate = true if that is meant.",
         )
     return session

@@ -123,8 +123,8 @@ class Journal(_Chain):
             descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_WRONLY, _MODE)
         except FileExistsError:
             raise ConfigError(
-                f"{path}: a transcript is there already.",
-                advice="Move it away, or give this session a state directory of its own.",
+                f"{path}: a transcript is there already, of a session that this party took part in.",
+                advice="For a new session name another state directory. This release does not resume one.",
             ) from None
         except OSError as error:
             raise ConfigError(

@@ -36,12 +36,13 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster,
 
 
 def test_the_curator_prints_what_was_acquired_from_whom(session: tuple[Cluster, dict[str, Ended]]) -> None:
-    _, ended = session
+    cluster, ended = session
     result = ended["curator"].json
     seconds = {name: result.pop(name) for name in ("wall_seconds", "rounds_per_second")}
     assert all(value > 0 for value in seconds.values())
     settlement = result.pop("settlement")
     assert set(settlement) == {"heron", "magpie"}
+    assert [statement["epsilon"] for statement in result.pop("privacy")] == [None, None, None]
     assert result == {
         "role": "curator",
         "session": "birds",
@@ -51,16 +52,17 @@ def test_the_curator_prints_what_was_acquired_from_whom(session: tuple[Cluster, 
         "absences": {},
         "faults": [],
         "refusals": [],
-        "transcript": "state/curator.transcript",
+        "transcript": str(cluster.transcript_path("curator")),
     }
 
 
 def test_an_owner_prints_what_it_handed_over_and_nothing_of_what_it_won(
     session: tuple[Cluster, dict[str, Ended]],
 ) -> None:
-    _, ended = session
+    cluster, ended = session
     result = ended["heron"].json
     assert result.pop("wall_seconds") > 0
+    assert all(statement["why"] for statement in result.pop("privacy"))
     assert result == {
         "role": "owner",
         "session": "birds",
@@ -68,7 +70,7 @@ def test_an_owner_prints_what_it_handed_over_and_nothing_of_what_it_won(
         "points": 40,
         "handed_over": ROUNDS,
         "rounds": ROUNDS,
-        "transcript": "state/heron.transcript",
+        "transcript": str(cluster.transcript_path("heron")),
     }
 
 
@@ -86,9 +88,12 @@ def test_the_consumer_prints_how_good_the_delivery_is_and_where_it_lies(
         assert {str(name).rpartition("-")[0] for name in delivered["identifiers"]} <= {"heron", "magpie"}
 
 
-def test_without_json_stdout_is_empty_and_people_are_told_on_stderr(
+def test_without_json_people_are_told_what_came_of_it_and_what_protects_nobody(
     session: tuple[Cluster, dict[str, Ended]],
 ) -> None:
-    _, ended = session
-    assert ended["magpie"].out == ""
+    cluster, ended = session
+    told = ended["magpie"].out.splitlines()
+    assert told[0] == f"magpie: {ROUNDS} of 40 points were handed over in {ROUNDS} rounds."
+    assert sum("no guarantee" in line for line in told) == 3
+    assert told[-1] == f"Transcript: {cluster.transcript_path('magpie')}"
     assert "listening at" in ended["curator"].err

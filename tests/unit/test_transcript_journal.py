@@ -59,7 +59,7 @@ def test_the_mode_is_0600_whatever_the_umask(path: Path, umask: int) -> None:
 
 def test_an_existing_file_is_refused_and_left_as_it_was(path: Path) -> None:
     path.write_bytes(b"precious")
-    with pytest.raises(ConfigError, match=r"there already.*Move it away") as caught:
+    with pytest.raises(ConfigError, match=r"there already.*another state directory") as caught:
         create(path)
     assert caught.value.exit_code == ExitCode.USAGE
     assert path.read_bytes() == b"precious"
