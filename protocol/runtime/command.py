@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import sys
 import traceback
 from collections.abc import Callable, Mapping
@@ -35,31 +36,31 @@ def run_verb(
     """
     try:
         result = body()
+        if as_json:
+            _print_json(result)
+        elif show is not None:
+            show(result)
     except HushbidError as error:
         fail(error, as_json=as_json)
     except KeyboardInterrupt:
-        sys.stderr.write("Interrupted.\n")
-        sys.exit(INTERRUPTED)
+        _end_interrupted(as_json=as_json)
     except Exception:
-        sys.stderr.write(traceback.format_exc())
+        sys.stderr.write("".join(f"{_escaped(line)}\n" for line in traceback.format_exc().splitlines()))
         sys.stderr.write("This is a bug in hushbid: please report it with the lines above.\n")
         if as_json:
             _print_json(
                 {"error": _error("bug", "An unexpected error; see stderr.", "Report it.", ExitCode.BUG)}
             )
         sys.exit(ExitCode.BUG)
-    if as_json:
-        _print_json(result)
-    elif show is not None:
-        show(result)
     sys.exit(ExitCode.DONE)
 
 
 def fail(error: HushbidError, *, as_json: bool) -> NoReturn:
-    """Say what went wrong and end the process."""
-    sys.stderr.write(f"hushbid: {error.what}\n")
-    if error.advice:
-        sys.stderr.write(f"         {error.advice}\n")
+    """Say what went wrong and end the process. A peer's text cannot steer the terminal or begin a line."""
+    for start, text in (("hushbid: ", error.what), ("         ", error.advice)):
+        for line in text.split("\n") if text else ():
+            sys.stderr.write(f"{start}{_escaped(line)}\n")
+            start = "         "
     if as_json:
         _print_json({"error": _error(type(error).__name__, error.what, error.advice, error.exit_code)})
     sys.exit(error.exit_code)
@@ -67,12 +68,16 @@ def fail(error: HushbidError, *, as_json: bool) -> NoReturn:
 
 def set_up_logging(party: str) -> None:
     """Log to stderr, one line an event, with the party's name. No log line holds a private value."""
-    logging.basicConfig(
-        level=logging.INFO,
-        stream=sys.stderr,
-        format=f"%(asctime)s {party} %(levelname)s %(message)s",
-        force=True,
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_OneLine(f"%(asctime)s {party} %(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+
+
+class _OneLine(logging.Formatter):
+    """Keeps a message that holds a peer's text to one line without control characters."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return _escaped(super().formatMessage(record))
 
 
 def run_command(command: Callable[..., None]) -> NoReturn:
@@ -90,14 +95,39 @@ def run_app(app: typer.Typer) -> NoReturn:
         usage = ConfigError(error.format_message(), advice="`--help` lists what can be given.")
         fail(usage, as_json="--json" in sys.argv[1:])
     except typer.Abort:
-        code = INTERRUPTED
+        _end_interrupted(as_json="--json" in sys.argv[1:])
     sys.exit(code or ExitCode.DONE)
 
 
-def _error(kind: str, what: str, advice: str, code: ExitCode) -> dict[str, Any]:
+def _end_interrupted(*, as_json: bool) -> NoReturn:
+    sys.stderr.write("Interrupted.\n")
+    if as_json:
+        _print_json({"error": _error("Interrupted", "Interrupted.", "", INTERRUPTED)})
+    sys.exit(INTERRUPTED)
+
+
+def _escaped(text: str) -> str:
+    """The text with its unprintable characters escaped, those that turn its direction among them."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def _finite(value: Any) -> Any:
+    """A value for JSON, which knows no number that is not finite: such a figure is null."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value
+
+
+def _error(kind: str, what: str, advice: str, code: int) -> dict[str, Any]:
     return {"kind": kind, "what": what, "advice": advice, "exit_code": int(code)}
 
 
 def _print_json(value: Mapping[str, Any]) -> None:
-    sys.stdout.write(json.dumps(value, allow_nan=False) + "\n")
+    sys.stdout.write(json.dumps(_finite(value), allow_nan=False) + "\n")
     sys.stdout.flush()

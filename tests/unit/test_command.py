@@ -1,0 +1,76 @@
+"""How a verb ends: what goes to stdout and stderr, and the exit code."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from protocol.errors import HushbidError
+from protocol.runtime.command import run_verb, set_up_logging
+
+Captured = pytest.CaptureFixture[str]
+HOSTILE = "too \x1b[2J\x9b31m late\r\x07\u202e; \nhushbid: all is well"
+
+
+def ended(body: Callable[[], Mapping[str, Any]], **options: Any) -> int:
+    with pytest.raises(SystemExit) as ending:
+        run_verb(body, as_json=True, **options)
+    assert isinstance(ending.value.code, int)
+    return int(ending.value.code)
+
+
+def test_a_figure_that_is_not_finite_is_null(capsys: Captured) -> None:
+    result = {"a": float("nan"), "b": [1.5, float("inf")], "c": {"d": (-float("inf"), 2)}, "e": None}
+    assert ended(lambda: result) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "a": None,
+        "b": [1.5, None],
+        "c": {"d": [None, 2]},
+        "e": None,
+    }
+
+
+def test_a_result_that_cannot_be_printed_is_a_bug_and_still_one_object(capsys: Captured) -> None:
+    assert ended(lambda: {"a": object()}) == 5
+    assert json.loads(capsys.readouterr().out)["error"]["kind"] == "bug"
+
+
+def test_an_interrupted_verb_prints_one_object(capsys: Captured) -> None:
+    def interrupted() -> Mapping[str, Any]:
+        raise KeyboardInterrupt
+
+    assert ended(interrupted) == 130
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert error == {"kind": "Interrupted", "what": "Interrupted.", "advice": "", "exit_code": 130}
+
+
+def test_an_error_cannot_steer_the_terminal_nor_pass_for_another_line(capsys: Captured) -> None:
+    def refused() -> Mapping[str, Any]:
+        raise HushbidError(HOSTILE, advice=HOSTILE)
+
+    assert ended(refused) == 1
+    said = capsys.readouterr()
+    assert all(line.isprintable() for line in said.err.split("\n"))
+    assert [line.startswith("hushbid: ") for line in said.err.splitlines()] == [True, False, False, False]
+    assert r"too \x1b[2J\x9b31m late\r\x07\u202e" in said.err
+    assert json.loads(said.out)["error"]["what"] == HOSTILE
+
+
+def test_a_log_line_is_one_line(capsys: Captured) -> None:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        root.handlers = []
+        set_up_logging("curator")
+        logging.getLogger("hushbid").warning("a peer said: %s", HOSTILE)
+        said = capsys.readouterr().err
+    finally:
+        root.handlers = handlers
+        root.setLevel(level)
+    assert said.count("\n") == 1
+    assert said.rstrip("\n").isprintable()
+    assert " curator WARNING a peer said: too " in said
