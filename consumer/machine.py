@@ -79,6 +79,10 @@ class ConsumerMachine(Participant):
             )
         features = self._session.features
         for purchase in delivery.purchases:
+            if purchase.owner not in self._session.roster.owners:
+                raise RemoteProtocolError(
+                    Offence.MALFORMED, "A delivered point's owner is not on the session's roster."
+                )
             candidate = purchase.candidate
             if candidate.point.shape != (features.columns,) or candidate.features.shape != (
                 features.dimension,

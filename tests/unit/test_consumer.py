@@ -130,6 +130,16 @@ def test_a_delivery_that_cannot_be_is_refused(
     assert bench.machine.purchases == []
 
 
+def test_a_point_of_nobody_on_the_roster_is_refused_with_its_whole_part() -> None:
+    bench = Bench()
+    bench.release()
+    stranger = purchase(1).model_copy(update={"owner": "owner-2"})
+    with pytest.raises(RemoteProtocolError, match="roster") as caught:
+        bench.deliver(1, 1, purchase(0), stranger)
+    assert caught.value.offence is Offence.MALFORMED
+    assert bench.machine.purchases == []
+
+
 def test_the_number_of_parts_does_not_change_on_the_way() -> None:
     bench = Bench()
     bench.release()
