@@ -69,4 +69,4 @@ class StorePurchases(Computation):
     KIND: ClassVar[str] = "store-purchases"
     purchases: tuple[Purchase, ...]
     disputed: tuple[int, ...]
-    """Positions of purchases whose features are not those of their point."""
+    """Positions of purchases whose point is out of bounds, or whose features are not those of their point."""

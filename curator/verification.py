@@ -1,4 +1,4 @@
-"""Whether a point that was handed over belongs to its features, and these to the bid (DESIGN §3)."""
+"""Whether a point that was handed over is one, and agrees with its features and its bid (DESIGN §3)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from protocol.errors import Offence, RemoteProtocolError
 from protocol.features import FeatureMap
 from protocol.grid import Features, Weights, exact_scores
 from protocol.messages import Candidate
-from protocol.verification import matching
+from protocol.verification import mapped, matching
 
 __all__ = ["Unverified", "check_shape", "faults_of"]
 
@@ -46,17 +46,19 @@ def faults_of(
     """What is wrong with each point.
 
     One forged φ would void the sensitivity, so none enters the pool unless it is one of the map's, the
-    point's own within one grid unit, and scores exactly what was bid.
+    point's own within one grid unit, and scores exactly what was bid. A point outside of the public bounds
+    would spoil whatever the consumer makes of its purchases, though it may have a φ.
 
     Args:
         entries: At least one.
-        recomputed: φ of the points as computed here, shape (n, d).
+        recomputed: φ of the points as `hash_points` computed it here, shape (n, d).
         feature_map: The session's.
 
     Returns:
         The claimed features, int16 of shape (n, d), and per point what is wrong, or nothing.
     """
     claimed = np.stack([entry.candidate.features for entry in entries])
+    inside = mapped(recomputed)
     matches = matching(recomputed, claimed)
     admitted = feature_map.admits(claimed)
     together = all(entry.weights is entries[0].weights for entry in entries)
@@ -64,7 +66,9 @@ def faults_of(
     faults = []
     for row, entry in enumerate(entries):
         score = exact_scores(claimed[row : row + 1], entry.weights)[0] if scores is None else scores[row]
-        if not admitted[row]:
+        if not inside[row]:
+            faults.append("the point is outside the public bounds")
+        elif not admitted[row]:
             faults.append("the features are no output of the feature map")
         elif not matches[row]:
             faults.append("the features are not those of the point")

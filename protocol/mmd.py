@@ -6,6 +6,7 @@ chunk of a kernel matrix.
 
 from __future__ import annotations
 
+import math
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -74,12 +75,20 @@ def mmd2(x: Points, y: Points, gamma: float) -> float:
         gamma: γ.
 
     Raises:
-        DataError: An empty set, or numbers of columns that differ.
+        DataError: An empty set, numbers of columns that differ, or values that are not finite or so far
+            apart that their distances are not.
     """
     _check(x, y)
-    within = kernel_means(x, x, gamma).mean() + kernel_means(y, y, gamma).mean()
+    with np.errstate(over="ignore", invalid="ignore"):
+        within = kernel_means(x, x, gamma).mean() + kernel_means(y, y, gamma).mean()
+        distance = float(within - 2.0 * kernel_means(x, y, gamma).mean())
+    if math.isnan(distance):
+        raise DataError(
+            "Two sets of points cannot be compared: some point lies too far from the others.",
+            advice="Leave out points that are not within the session's public bounds.",
+        )
     # A squared distance: what is below 0 is rounding.
-    return max(0.0, float(within - 2.0 * kernel_means(x, y, gamma).mean()))
+    return max(0.0, distance)
 
 
 def objective(target: Points, summary: Points, gamma: float) -> float:

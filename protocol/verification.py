@@ -1,4 +1,4 @@
-"""What a party that is handed a point checks: that the features that came with it are the point's own."""
+"""What a party checks of a point that it is handed: the public bounds, and that its features are its own."""
 
 from __future__ import annotations
 
@@ -12,24 +12,27 @@ from protocol.errors import DataError
 from protocol.features import FeatureMap
 from protocol.grid import Features
 
-__all__ = ["CLOSE_MATCH", "NO_FEATURES", "hash_points", "matching"]
+__all__ = ["CLOSE_MATCH", "NO_FEATURES", "hash_points", "mapped", "matching", "within_bounds"]
 
 CLOSE_MATCH: Final = 1
 """Grid units by which φ of a point may differ between machines' floating-point arithmetic."""
 
 NO_FEATURES: Final = -(2**15)
-"""Every coordinate of a point that has no φ, its values being too large. No map has such a coordinate."""
+"""Every coordinate of a point outside of the public bounds, which has no φ. No map has such a coordinate."""
+
+_FLOAT32_ROUNDING: Final = 2.0**-23
+"""Twice the relative error of rounding to float32: half of it is the scaling's own."""
 
 
 def hash_points(feature_map: FeatureMap, points: Sequence[npt.NDArray[Any]]) -> Features:
-    """φ of points that came from others, so that they may differ in number type, or have no φ at all.
+    """φ of points that came from others, so that they may differ in number type, or be no points at all.
 
     Args:
         feature_map: The session's.
         points: Each of shape (columns,).
 
     Returns:
-        int16 of shape (n, d), read-only; `NO_FEATURES` throughout for a point that cannot be mapped.
+        int16 of shape (n, d), read-only; `NO_FEATURES` throughout for a point outside of the public bounds.
     """
     hashed = _hash_together(feature_map, points)
     if hashed is None:
@@ -57,13 +60,55 @@ def matching(recomputed: Features, claimed: Features) -> npt.NDArray[np.bool_]:
     return matches
 
 
+def mapped(recomputed: Features) -> npt.NDArray[np.bool_]:
+    """Which rows of what `hash_points` gave belong to points within the public bounds.
+
+    Args:
+        recomputed: Shape (n, d).
+
+    Returns:
+        Shape (n,).
+    """
+    found: npt.NDArray[np.bool_] = recomputed[:, 0] != NO_FEATURES
+    return found
+
+
+def within_bounds(feature_map: FeatureMap, points: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Which points lie within the session's public bounds, as `protocol.data.check_dataset` sees it.
+
+    For a float32 point, the bounds are those rounded to float32, as whoever saved a bound itself did.
+
+    Args:
+        feature_map: The session's.
+        points: Raw, shape (n, columns).
+
+    Returns:
+        Shape (n,); False for a point with a value that is not finite.
+
+    Raises:
+        DataError: Another shape, or a dtype that is not real.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = feature_map.scale(points)
+        # Scaling rounds monotonically and maps the bounds to 0 and 1 exactly, so no slack is needed.
+        if points.size and scaled.min() >= 0.0 and scaled.max() <= 1.0:  # NaN is neither
+            return np.ones(len(points), dtype=np.bool_)
+        slack: Any = 0.0
+        if points.dtype == np.float32:
+            lowest = feature_map.scale(np.zeros((1, feature_map.columns)))[0]
+            slack = _FLOAT32_ROUNDING * np.maximum(np.abs(lowest), np.abs(1.0 - lowest))
+        inside: npt.NDArray[np.bool_] = ((scaled >= -slack) & (scaled <= 1.0 + slack)).all(axis=1)
+    return inside
+
+
 def _hash_together(feature_map: FeatureMap, points: Sequence[npt.NDArray[Any]]) -> Features | None:
-    """φ of all points in one product; None if their types differ or one of them has no φ."""
+    """φ of all points in one product; None if their types differ or one is out of bounds."""
     if not points:
         return np.zeros((0, feature_map.dimension), dtype=np.int16)
     if len({point.dtype for point in points}) > 1:
         return None
+    stacked = np.stack(points)
     try:
-        return feature_map.hash(np.stack(points))
+        return feature_map.hash(stacked) if within_bounds(feature_map, stacked).all() else None
     except DataError:
         return None

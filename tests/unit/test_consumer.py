@@ -10,8 +10,9 @@ import pytest
 from consumer.events import CheckPurchases, PurchasesHashed, ReleaseTarget, StorePurchases, TargetReleased
 from consumer.machine import ConsumerMachine
 from consumer.party import consumer_party
-from protocol.data import Dataset
-from protocol.errors import Offence, RemoteProtocolError
+from protocol.data import Dataset, check_dataset
+from protocol.errors import DataError, Offence, RemoteProtocolError
+from protocol.features import feature_map
 from protocol.grid import features_to_float
 from protocol.machine import Effect, Received, Send, Started
 from protocol.messages import (
@@ -26,7 +27,7 @@ from protocol.messages import (
 )
 from protocol.participant import CURATOR
 from protocol.session import open_session
-from protocol.verification import NO_FEATURES, hash_points, matching
+from protocol.verification import NO_FEATURES, hash_points, mapped, matching, within_bounds
 from protocol.wire import Direction, decode_message
 from tests.simulation.harness import DIMENSION, MAP, candidate_of, corners, names, session_file
 
@@ -188,3 +189,43 @@ def test_points_of_other_number_types_and_without_features_are_hashed_all_the_sa
     assert np.array_equal(hashed[2], MAP.hash(np.zeros((1, DIMENSION)))[0])
     assert matching(hashed, hashed).tolist() == [True, False, True, True]
     assert hash_points(MAP, []).shape == (0, DIMENSION)
+
+
+@pytest.mark.parametrize("value", [1.0 + 2.0**-52, -5e-324, 1e160, -1e308, 1e308])
+def test_a_point_outside_of_the_public_bounds_has_no_features_and_is_disputed(value: float) -> None:
+    """One far away makes every figure of a delivery meaningless, though its φ is what its owner says."""
+    far = np.full(DIMENSION, 0.5)
+    far[1] = value
+    claimed = MAP.hash(far[None]) if abs(value) < 1e200 else MAP.hash(np.zeros((1, DIMENSION)))
+    near = np.array([0.0, 1.0, 0.5, 1.0])
+    hashed = hash_points(MAP, [near, far])
+    assert mapped(hashed).tolist() == [True, False]
+    assert matching(hashed, np.vstack([MAP.hash(near[None]), claimed])).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "int64", "float32", "float64"])
+@pytest.mark.parametrize(("lower", "upper"), [(0.1, 0.3), (-0.7, 1e-3), (3.0, 250.0), (1000.1, 1000.7)])
+def test_what_an_owners_own_check_lets_through_lies_within_the_bounds(
+    lower: float, upper: float, dtype: str
+) -> None:
+    bounds = np.array([[lower], [upper]])
+    points = bounds.astype(dtype) if "float" in dtype else np.array([[4], [250]], dtype=dtype)
+    phi = feature_map("paired", seed=1, dimension=4, gamma=1.0, lower=lower, upper=upper, columns=1)
+    inside = []
+    for row in range(2):
+        try:
+            owned = Dataset.from_arrays("points", points[row : row + 1])
+            check_dataset(owned, columns=1, lower=lower, upper=upper)
+            inside.append(True)
+        except DataError:
+            inside.append(False)
+    assert within_bounds(phi, points).tolist() == inside
+    assert within_bounds(phi, points[:0]).shape == (0,)
+
+
+def test_float32_widens_the_bounds_by_its_rounding_and_no_more() -> None:
+    phi = feature_map("paired", seed=1, dimension=4, gamma=1.0, lower=0.0, upper=0.1, columns=1)
+    saved = np.array([[0.1], [0.1000001]], dtype=np.float32)
+    assert float(saved[0, 0]) > 0.1
+    assert within_bounds(phi, saved).tolist() == [True, False]
+    assert within_bounds(phi, saved.astype(np.float64)).tolist() == [False, False]

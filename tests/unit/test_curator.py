@@ -16,6 +16,7 @@ from protocol.messages import (
     Offer,
     fixed,
 )
+from protocol.verification import NO_FEATURES
 from tests.simulation.harness import candidate_of, names
 from tests.unit.curator_rounds import (
     BEST,
@@ -179,10 +180,13 @@ def test_nobody_there_pauses_as_well() -> None:
 
 # -- points that do not match ------------------------------------------------------------------------
 
+OUTSIDE = np.full(4, NO_FEATURES, dtype=np.int16)
+"""What the numerics make of a point outside of the bounds; in these sessions a point is its own φ."""
 FORGED = np.array([30000, 0, 0, 0], dtype=np.int16)
 OFF_BY_TWO = CORNERS[BEST] + np.array([2, 0, 0, 0], dtype=np.int16)
 
 MISMATCHES: dict[str, dict[str, Any]] = {
+    "the point is outside the public bounds": {"candidate": candidate_of(CORNERS[BEST], OUTSIDE)},
     "the features are no output of the feature map": {"candidate": candidate_of(FORGED)},
     "the features are not those of the point": {"candidate": candidate_of(CORNERS[BEST], OFF_BY_TWO)},
     "the bid is not the score of the features": {"score": fixed(10**9)},

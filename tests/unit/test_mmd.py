@@ -103,6 +103,15 @@ def test_many_features_approach_the_exact_kernel(sets: Sets) -> None:
     assert np.abs(exact - by_features).max() < 0.02
 
 
+@pytest.mark.parametrize("far", [1e160, 1e308, math.inf, math.nan])
+def test_a_distance_that_cannot_be_computed_is_refused_and_not_called_zero(sets: Sets, far: float) -> None:
+    x, y, _ = sets
+    x[3] = far
+    for first, second in ((x, y), (y, x), (x, x)):
+        with pytest.raises(DataError, match="too far"):
+            mmd.mmd2(first, second, GAMMA)
+
+
 @pytest.mark.parametrize(("x", "y"), [((0, 4), (2, 4)), ((2, 4), (0, 4)), ((2, 4), (2, 3)), ((4,), (4,))])
 def test_sets_that_cannot_be_compared_are_refused(x: tuple[int, ...], y: tuple[int, ...]) -> None:
     with pytest.raises(DataError):

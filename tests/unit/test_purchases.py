@@ -89,3 +89,13 @@ def test_garbled_attributes_leave_the_rest_to_be_judged(garbled: bytes) -> None:
     found = judged([*labels, garbled], points)
     assert found.mmd2 is not None
     assert found.accuracy == judged(labels, points[:4]).accuracy is not None
+
+
+@pytest.mark.parametrize("far", [1e160, -1e308])
+def test_a_point_that_voids_the_distance_is_no_perfect_score_and_trains_nothing(far: float) -> None:
+    points = np.random.default_rng(1).random((5, 3))
+    labels = [packed(0), packed(1), packed(0), packed(1), packed(1)]
+    points[4] = far
+    found = judged(labels, points)
+    assert found.mmd2 is None
+    assert found.accuracy == judged(labels[:4], points[:4]).accuracy is not None
