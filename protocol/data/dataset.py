@@ -92,7 +92,8 @@ class Dataset:
 
         Raises:
             DataError: An array has the wrong number of axes or rows, or a type that is not listed; or a
-                label or an identifier is missing: NaN, or text that is empty.
+                label or an identifier is missing: NaN, or text that is empty; or is text without a
+                UTF-8 encoding.
         """
         held = _as_features(name, features)
         rows = len(held)
@@ -180,12 +181,26 @@ def _as_attribute(name: str, what: str, values: Array, rows: int, kinds: str) ->
             f"{name}: row {int(finite.argmin())} (counted from 0) of the {what} is missing or not finite.",
             advice=f"Fill it in, remove the row, or leave the {what} out.",
         )
+    if values.dtype.kind == "U" and (bad := _first_unencodable(values)) is not None:
+        raise DataError(
+            f"{name}: row {bad} (counted from 0) of the {what} is no text that can be encoded.",
+            advice=f"Correct it (half of a surrogate pair stands in it), or leave the {what} out.",
+        )
     if values.dtype.kind == "U" and (empty := first_empty(values)) is not None:
         raise DataError(
             f"{name}: row {empty} (counted from 0) of the {what} is missing: its text is empty.",
             advice=f"Fill it in, remove the row, or leave the {what} out.",
         )
     return _read_only(values)
+
+
+def _first_unencodable(texts: Array) -> int | None:
+    """The first row whose text has no UTF-8: one that holds half of a surrogate pair, or no character."""
+    codes = np.ascontiguousarray(texts, dtype=texts.dtype.newbyteorder("=")).view(np.uint32)
+    bad = ((codes >= 0xD800) & (codes <= 0xDFFF)) | (codes > 0x10FFFF)
+    if not bad.any():
+        return None
+    return int(bad.reshape(len(texts), -1).any(axis=1).argmax())
 
 
 def first_empty(texts: Array) -> int | None:

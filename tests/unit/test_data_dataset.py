@@ -145,6 +145,16 @@ class TestAttributes:
         assert len({len(data) for data in packed}) == 1
         assert [unpack_attributes(data) for data in packed] == [Attributes(*row) for row in rows]
 
+    @pytest.mark.parametrize("what", ["labels", "identifiers"])
+    @pytest.mark.parametrize("order", ["<", ">"])
+    @pytest.mark.parametrize("bad", [0xD800, 0xDFFF, 0x110000])
+    def test_text_without_an_encoding_is_refused_by_its_row(self, what: str, order: str, bad: int) -> None:
+        texts = np.array(["plain", "\U0010ffff", "halved", "halved"], dtype=f"{order}U8")
+        texts.view(f"{order}u4").reshape(4, 8)[2:, 3] = bad
+        with pytest.raises(DataError, match=rf"points\.npz: row 2 .* {what}") as caught:
+            dataset(np.zeros((4, 1)), **{what: texts})
+        assert "halved" not in str(caught.value)
+
     @pytest.mark.parametrize("gap", ["", "  ", "\t\n", "\u00a0"])
     @pytest.mark.parametrize("what", ["labels", "identifiers"])
     def test_empty_text_is_a_gap(self, what: str, gap: str) -> None:
