@@ -31,7 +31,7 @@ class Ignored(StrEnum):
     NO_HELLO = "no-hello"
     """Its connection was replaced or refused, or never said hello. What it has to say, it will say again."""
     SECOND_HELLO = "second-hello"
-    """Its connection had said hello before."""
+    """An unnumbered or unreadable frame of a connection that had said hello, or was refused, before."""
     TOO_MANY_REFUSALS = "too-many-refusals"
     """It would begin a connection of a peer that was refused `MAX_REFUSALS_PER_PEER` times."""
     TOO_MANY_HELLOS = "too-many-hellos"

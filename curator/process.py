@@ -73,7 +73,10 @@ def run_curator(
         try:
             driver = Driver(machine, numerics, journal, session=session.identifier, direction=direction)
             hub = _Hub(session_file, machine, driver, endpoint, progress)
-            finish = hub.run()
+            try:
+                finish = hub.run()
+            finally:
+                hub.log_what_was_not_taken()
         finally:
             journal.close()
     ensure_done(finish)
@@ -97,6 +100,9 @@ class _Hub:
         self._driver = driver
         self._endpoint = endpoint
         self._progress = progress
+        if progress is not None:
+            # Who watches may stop to read; the rounds do not wait for it.
+            os.set_blocking(progress, False)
         self._connections = Connections()
         self._names: dict[bytes, str] = {}
         """Who said hello on which connection: insecure sessions only."""
@@ -123,6 +129,17 @@ class _Hub:
         if driver.finished is None:
             raise LocalProtocolError("The loop ended before the machine did.")
         return driver.finished
+
+    def log_what_was_not_taken(self) -> None:
+        """Say once how many frames and connections came to nothing, by reason alone."""
+        for what, counts in (
+            ("frames dropped", self._endpoint.drops),
+            ("frames ignored", self._connections.ignored),
+            ("connections refused", self._endpoint.refusals),
+        ):
+            if counts:
+                told = ", ".join(f"{reason} {count}" for reason, count in sorted(counts.items()))
+                logger.info("%s: %s", what, told)
 
     def _turn(self) -> None:
         arrivals = self._endpoint.receive(limits.MAX_EVENTS_PER_DRAIN, wait_ms=self._patience())
@@ -249,6 +266,8 @@ class _Hub:
         line = {"round": machine.round, "points": len(machine.ledger.wins), "phase": machine.phase}
         try:
             os.write(self._progress, json.dumps(line).encode() + b"\n")
+        except BlockingIOError:
+            pass
         except OSError:
             # Nobody watches any more; the session goes on.
             self._progress = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import cast
@@ -216,6 +217,13 @@ def test_the_curators_result_names_them(session: Session) -> None:
     assert {refusal["peer"]: refusal["code"] for refusal in result["refusals"]} == {
         name: code for name, (_, code) in BREACHES.items()
     }
+
+
+def test_the_curators_log_ends_with_what_was_not_taken(session: Session) -> None:
+    counts = re.findall(r"frames ignored: .*\bsecond-hello (\d+)$", session.cluster.log("curator"), re.M)
+    assert len(counts) == 1, "once"
+    # Rogues leave when they hear of their refusal, with what they have not sent yet.
+    assert int(counts[0]) > 0
 
 
 def test_no_point_of_theirs_is_bought_from_then_on(session: Session) -> None:
