@@ -5,22 +5,36 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from consumer.columns import column
 from consumer.events import StorePurchases
 from protocol.data import read_attributes
 from protocol.errors import DataError
 
 __all__ = ["PurchaseFile"]
 
+_NAMES: Final = (("labels", "labelled", "label"), ("identifiers", "identified", "identifier"))
+"""Array of values, array of which of them count, and the attribute that both are of."""
+
 
 class PurchaseFile:
-    """Writes the delivered points to an ``.npz`` that the project's loaders read.
+    """Writes the delivered points, but for disputed ones, to an ``.npz`` that the project's loaders read.
 
-    Arrays: ``features`` (n, columns), ``labels`` and ``identifiers`` (n,) where every point has one,
-    ``owners`` (n,) and ``rounds`` (n,). The file is readable by its owner only.
+    Arrays, one entry per point, in the order of the delivery:
+
+    - ``features`` (n, columns): raw.
+    - ``labels`` (n,): int64, uint64, float64 or text, whichever most points' labels are (`column`); not
+      there if no point has one.
+    - ``labelled`` (n,): bool; False where the point's label is missing, of another type, or text that is
+      too long. Its entry of ``labels`` is then a filler and means nothing.
+    - ``identifiers`` and ``identified`` (n,): likewise.
+    - ``owners`` (n,): who sold it.
+    - ``rounds`` (n,): when it was chosen, from 1.
+
+    What one owner makes of its labels costs the others' nothing. The file is readable by its owner only.
 
     Args:
         path: Where to write it; an earlier file is replaced as a whole.
@@ -38,15 +52,7 @@ class PurchaseFile:
             DataError: The file cannot be written; the points are in the transcript.
         """
         self.purchases = purchases
-        kept = [entry for row, entry in enumerate(purchases.purchases) if row not in purchases.disputed]
-        attributes = [read_attributes(entry.candidate.attributes) for entry in kept]
-        arrays: dict[str, Any] = {
-            "features": np.array([entry.candidate.point for entry in kept]),
-            "owners": np.array([entry.owner for entry in kept], dtype=np.str_),
-            "rounds": np.array([entry.round for entry in kept], dtype=np.int64),
-        }
-        arrays.update(_column("labels", [entry.label for entry in attributes]))
-        arrays.update(_column("identifiers", [entry.identifier for entry in attributes]))
+        arrays = _arrays(purchases)
         partial = self.path.with_suffix(".partial")
         try:
             descriptor = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
@@ -60,10 +66,18 @@ class PurchaseFile:
             ) from None
 
 
-def _column(name: str, values: Sequence[int | float | str | None]) -> dict[str, Any]:
-    """The values as an array of one type, or nothing where some point has none."""
-    if not values or any(value is None for value in values):
-        return {}
-    if len({type(value) for value in values}) > 1:
-        values = [str(value) for value in values]
-    return {name: np.array(values)}
+def _arrays(purchases: StorePurchases) -> dict[str, Any]:
+    disputed = frozenset(purchases.disputed)
+    kept: Sequence[Any] = [entry for row, entry in enumerate(purchases.purchases) if row not in disputed]
+    arrays: dict[str, Any] = {
+        "features": np.array([entry.candidate.point for entry in kept]),
+        "owners": np.array([entry.owner for entry in kept], dtype=np.str_),
+        "rounds": np.array([entry.round for entry in kept], dtype=np.int64),
+    }
+    attributes = [read_attributes(entry.candidate.attributes) for entry in kept]
+    for values_name, mask_name, attribute in _NAMES:
+        values, held = column([getattr(entry, attribute) for entry in attributes])
+        arrays[mask_name] = held
+        if held.any():
+            arrays[values_name] = values
+    return arrays

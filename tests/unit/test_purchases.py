@@ -14,7 +14,7 @@ import pytest
 from consumer.appraisal import Appraisal, appraise
 from consumer.events import StorePurchases
 from consumer.store import PurchaseFile
-from protocol.data import Dataset
+from protocol.data import DataColumns, Dataset, load_dataset
 from protocol.messages import Candidate, Purchase
 from protocol.session import open_session
 from tests.simulation.harness import names, session_file
@@ -65,6 +65,72 @@ def judged(attributes: Sequence[bytes], points: Any) -> Appraisal:
         model="logistic",
         seed=0,
     )
+
+
+HONEST: dict[str, list[Any]] = {
+    "int64": [3, -1, 0, 7],
+    "uint64": [2**64 - 1, 5, 2**63, 1],
+    "float64": [0.5, -1.25, 3.0, 7.5],
+    "<U2": ["a", "bc", "a", "ü"],
+}
+LONG = "x" * 4000
+ODD: list[Any] = [None, LONG, "a\0", " ", 2**64 - 1, -(2**63), 0.1, 1e300, "evil", 2**53 + 1]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
+@pytest.mark.parametrize("dtype", HONEST)
+def test_no_single_label_costs_the_others_theirs(tmp_path: Path, dtype: str, odd: Any) -> None:
+    honest = HONEST[dtype]
+    found = stored(tmp_path, [packed(value, value if type(value) is not float else None) for value in honest]
+                   + [packed(odd, odd if type(odd) is not float and odd != LONG else None)])
+    assert found["labelled"][:4].all()
+    assert found["labels"][:4].tolist() == honest
+    assert found["labels"].dtype.kind == np.dtype(dtype).kind
+    assert found["labels"].dtype.itemsize <= 4 * 256
+    if found["labelled"][4]:
+        assert found["labels"][4].item() == odd, "what is held is held exactly"
+    if dtype != "float64":
+        assert found["identified"][:4].all()
+        assert found["identifiers"][:4].tolist() == honest
+
+
+def test_a_missing_label_is_a_hole_and_not_the_end_of_the_column(tmp_path: Path) -> None:
+    found = stored(tmp_path, [packed(7, "a"), packed(None, "b"), packed("eight"), b"\xff", packed(9.0, "e")])
+    assert found["labels"][found["labelled"]].tolist() == [7, 9]
+    assert found["labelled"].tolist() == [True, False, False, False, True]
+    assert found["identifiers"][found["identified"]].tolist() == ["a", "b", "e"]
+    assert found["identified"].tolist() == [True, True, False, False, True]
+
+
+def test_a_filler_cannot_be_taken_for_a_label(tmp_path: Path) -> None:
+    for label, filler in ((0, -(2**63)), (2**63, 2**64 - 1), ("a", "")):
+        found = stored(tmp_path, [packed(label), packed(label), packed(None)])
+        assert found["labels"].tolist() == [label, label, filler]
+    assert np.isnan(stored(tmp_path, [packed(0.5), packed(None)])["labels"][1])
+
+
+@pytest.mark.parametrize("attributes", [[], [packed(None), b"\xff"]])
+def test_without_any_label_there_are_only_masks(tmp_path: Path, attributes: list[bytes]) -> None:
+    found = stored(tmp_path, attributes)
+    assert "labels" not in found
+    assert "identifiers" not in found
+    assert found["labelled"].tolist() == found["identified"].tolist() == [False] * len(attributes)
+
+
+def test_the_loader_reads_what_was_stored(tmp_path: Path) -> None:
+    stored(tmp_path, [packed(7, "a"), packed(8, "b")])
+    loaded = load_dataset(tmp_path / "delivered.npz", DataColumns())
+    assert loaded.features.shape == (2, 3)
+    assert loaded.labels is not None
+    assert loaded.labels.tolist() == [7, 8]
+
+
+def test_one_long_label_does_not_swell_the_file(tmp_path: Path) -> None:
+    short = [packed("a")] * 2000
+    plain = sum(array.nbytes for array in stored(tmp_path, short).values())
+    for length in (4000, 256):
+        spoilt = sum(array.nbytes for array in stored(tmp_path, [*short, packed("L" * length)]).values())
+        assert spoilt < plain + 2001 * 4 * 256
 
 
 def test_disputed_points_are_not_kept(tmp_path: Path) -> None:
