@@ -323,6 +323,11 @@ class Machine(ABC):
         effects, self._effects = tuple(self._effects), []
         return effects
 
+    def is_repeat(self, event: Received) -> bool:
+        """Whether a numbered frame was had before: it changes nothing, and is not worth a record."""
+        link = self.links.get(event.peer)
+        return link is not None and CONTROL_SEQUENCE < event.sequence <= link.received
+
     def check(self) -> None:  # noqa: B027 - a role may have none
         """Raise `LocalProtocolError` unless the invariants hold."""
 

@@ -98,8 +98,11 @@ class Driver:
         except RemoteProtocolError as error:
             self.feed(_offended(peer, sequence, acknowledged, error), now)
             return
-        if type(message) is not Beat:
-            self.feed(Received(peer, sequence, acknowledged, frame.body, message), now)
+        if type(message) is Beat:
+            return
+        event = Received(peer, sequence, acknowledged, frame.body, message)
+        if not self.machine.is_repeat(event):
+            self.feed(event, now)
 
     def feed(self, event: Event, now: float) -> None:
         """Take an event, and all that its computations give rise to, and record it as one step.

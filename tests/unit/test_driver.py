@@ -256,3 +256,12 @@ def test_what_a_driver_receives_is_decoded_by_the_peers_direction() -> None:
     bench.driver.receive(OWNER, bench.hello(OWNER), 0.0)
     event, _ = bench.journal.records[-1]
     assert event.kind == Received.KIND
+
+
+def test_a_frame_that_was_had_before_leaves_no_record() -> None:
+    bench = Bench()
+    bench.begin()
+    records = len(bench.journal.records)
+    for _ in range(3):
+        bench.driver.receive(CONSUMER, bench.target(), 1.0)
+    assert len(bench.journal.records) == records
