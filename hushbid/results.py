@@ -50,7 +50,9 @@ class RunResult:
         settlement: Owner → sum of its points' marginal gains in the released target.
         absences: Owner → rounds that it was absent in; owners that never were are left out.
         faults: What was wrong with owners' points: ``owner``, ``round``, ``what``.
-        transcripts: Party → its transcript; empty if nothing was recorded.
+        refusals: Who was refused for breaking the protocol: ``peer``, ``round``, ``code``.
+        failed_parties: Owner → how its process failed, while the session went on without it.
+        transcripts: Party → its transcript; empty if nothing was recorded, and without parties that failed.
         data: Where the delivered points lie, if they were written.
         directory: The run's directory, if it has one.
         processes: Party → process id; empty for a simulation.
@@ -76,6 +78,8 @@ class RunResult:
     settlement: Mapping[str, float]
     absences: Mapping[str, int]
     faults: tuple[Mapping[str, Any], ...]
+    refusals: tuple[Mapping[str, Any], ...] = ()
+    failed_parties: Mapping[str, str] = field(default_factory=dict)
     transcripts: Transcripts = field(default_factory=dict)
     data: Path | None = None
     directory: Path | None = None
@@ -116,6 +120,8 @@ class RunResult:
             "settlement": {owner: _finite(value) for owner, value in self.settlement.items()},
             "absences": dict(self.absences),
             "faults": [dict(fault) for fault in self.faults],
+            "refusals": [dict(refusal) for refusal in self.refusals],
+            "failed_parties": dict(self.failed_parties),
             "transcripts": {party: str(path) for party, path in self.transcripts.items()},
             "data": _text(self.data),
             "directory": _text(self.directory),
@@ -133,8 +139,8 @@ def render(result: RunResult, console: Console) -> None:
         _privacy(result),
         _settlement(result),
     ]
-    if result.faults:
-        parts.append(_faults(result))
+    if wrongs := _wrongs(result):
+        parts.append(Text("\n".join(wrongs), style="yellow"))
     if places := _places(result):
         parts.append(places)
     console.print(Group(*parts))
@@ -217,9 +223,13 @@ def _settlement(result: RunResult) -> Table:
     return table
 
 
-def _faults(result: RunResult) -> Text:
+def _wrongs(result: RunResult) -> list[str]:
     lines = [f"Round {fault['round']}, {fault['owner']}: {fault['what']}." for fault in result.faults]
-    return Text("\n".join(lines), style="yellow")
+    lines += [
+        f"Round {refusal['round']}, {refusal['peer']} was refused: {refusal['code']}."
+        for refusal in result.refusals
+    ]
+    return lines + [f"{party} failed: {what}" for party, what in result.failed_parties.items()]
 
 
 def _places(result: RunResult) -> Text | None:

@@ -125,6 +125,10 @@ def simulate(
         faults=tuple(
             {"owner": fault.owner, "round": fault.round, "what": fault.what} for fault in ledger.faults
         ),
+        refusals=tuple(
+            {"peer": refusal.peer, "round": refusal.round, "code": refusal.offence.value}
+            for refusal in ledger.refusals
+        ),
         transcripts=transcripts,
         directory=record.resolve() if record is not None else None,
     )

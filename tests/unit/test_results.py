@@ -53,7 +53,7 @@ RESULT = RunResult(
 REQUIRED = {
     "session", "p", "owners", "rounds", "wall_seconds", "rounds_per_second", "mmd2", "mmd2_greedy",
     "mmd2_uniform", "accuracy", "points_accessed_curator", "points_delivered", "parsimony", "privacy",
-    "settlement", "transcripts", "report", "processes",
+    "settlement", "transcripts", "report", "processes", "refusals", "failed_parties",
 }  # fmt: skip
 
 
@@ -147,6 +147,22 @@ def test_faults_absences_and_disputes_are_shown() -> None:
     assert "south in 7 rounds" in text
     assert "Round 3, south: the bid is not the score of the features." in text
     assert "2 delivered points do not match" in text
+
+
+def test_refusals_and_failed_parties_are_told_to_programs_and_people() -> None:
+    refusal = {"peer": "south", "round": 4, "code": "sequence"}
+    result = replace(
+        RESULT, refusals=(refusal,), failed_parties={"north": "its process was ended by SIGKILL."}
+    )
+    found = as_json(result)
+    assert found["refusals"] == [refusal]
+    assert found["failed_parties"] == {"north": "its process was ended by SIGKILL."}
+    text = shown(result)
+    assert "Round 4, south was refused: sequence." in text
+    assert "north failed: its process was ended by SIGKILL." in text
+    # The control: nothing of the kind is said where nothing was wrong.
+    assert "refused" not in shown(RESULT)
+    assert "failed" not in shown(RESULT)
 
 
 def test_a_thousand_owners_are_summed_up() -> None:
