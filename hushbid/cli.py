@@ -95,16 +95,12 @@ def _run(
 
     def body() -> dict[str, Any]:
         from hushbid.cluster import open_cluster
-        from hushbid.launcher import PartyFailed, run
+        from hushbid.launcher import run
 
         opened = open_cluster(cluster, data=data, settings=settings or ())
         _end_on_signals()
-        try:
-            with _progress(opened.file.session.points) as progress:
-                result = run(opened, directory=directory, progress=progress)
-        except PartyFailed as error:
-            sys.stderr.writelines(f"{line}\n" for line in error.log)
-            raise
+        with _progress(opened.file.session.points) as progress:
+            result = run(opened, directory=directory, progress=progress, say=_say)
         return _finished(result, as_json=as_json)
 
     run_verb(body, as_json=as_json)
@@ -155,6 +151,10 @@ def _finished(result: RunResult, *, as_json: bool) -> dict[str, Any]:
 
     render(result, Console(stderr=as_json))
     return result.as_json()
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
 
 
 @contextmanager

@@ -6,11 +6,12 @@ import json
 import os
 import select
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeAlias
 
 from curator.machine import CONSUMER
 from hushbid.cluster import Cluster
@@ -23,17 +24,23 @@ from protocol.participant import CURATOR
 from protocol.runtime.party import one_blas_thread
 from protocol.session import open_session
 
-__all__ = ["DEFAULT_DIRECTORY", "PartyFailed", "run", "run_parties"]
+__all__ = ["DEFAULT_DIRECTORY", "Ended", "PartyFailed", "Say", "run", "run_parties"]
 
 DEFAULT_DIRECTORY: Final = Path("runs")
+
+Say: TypeAlias = Callable[[str], object]
+"""Takes a line for people."""
 
 _LOOK_SECONDS: Final = 0.05
 """Between two looks at the processes."""
 _GRACE_SECONDS: Final = 1.0
 """What the others get to end by themselves when one has failed: the cause may be with them."""
+_LEAVE_SECONDS: Final = 5.0
+"""What owners get to end by themselves when the curator and the consumer have ended well."""
 _STOP_SECONDS: Final = 5.0
 """What a process gets to end in good order, before it is killed."""
 _SHOWN_LINES: Final = 15
+_NEEDED: Final = (CURATOR, CONSUMER)
 _TELLING: Final = (ExitCode.BUG, ExitCode.USAGE, ExitCode.CONNECTION, ExitCode.TIMEOUT, ExitCode.FAILED)
 """Exit codes, the most telling first: the later ones are often what others' failures lead to."""
 
@@ -46,19 +53,36 @@ class PartyFailed(HushbidError):
         what: What it said, or how it ended.
         advice: What it advises.
         exit_code: Its exit code, which becomes the run's.
-        log: The last lines that the parties that failed wrote for people, each with its party's name.
     """
 
-    def __init__(
-        self, party: str, what: str, *, advice: str, exit_code: ExitCode, log: Sequence[str]
-    ) -> None:
+    def __init__(self, party: str, what: str, *, advice: str, exit_code: ExitCode) -> None:
         super().__init__(f"{party}: {what}", advice=advice)
         self.party = party
         self.exit_code = exit_code
-        self.log = tuple(log)
 
 
-def run(cluster: Cluster, *, directory: Path | None = None, progress: Progress | None = None) -> RunResult:
+@dataclass(frozen=True)
+class Ended:
+    """Processes that have all ended, the curator's and the consumer's well.
+
+    Attributes:
+        results: Party → what it printed; without the parties that failed.
+        failed: Owner → how it failed.
+        identifiers: Party → process id.
+    """
+
+    results: Mapping[str, Mapping[str, Any]]
+    failed: Mapping[str, str]
+    identifiers: Mapping[str, int]
+
+
+def run(
+    cluster: Cluster,
+    *,
+    directory: Path | None = None,
+    progress: Progress | None = None,
+    say: Say | None = None,
+) -> RunResult:
     """Run a cluster's session with a process for each party, then compare it with what no party can compute.
 
     However this ends, no process is left.
@@ -67,19 +91,32 @@ def run(cluster: Cluster, *, directory: Path | None = None, progress: Progress |
         cluster: The cluster.
         directory: Where the run's directory is made; None: as the cluster file says, else ``runs``.
         progress: Called about ten times a second.
+        say: Gets what failed parties wrote for people, and the run's directory if the run does not end well.
 
     Raises:
-        PartyFailed: A party failed.
+        PartyFailed: A party failed, and the run with it (`run_parties`).
         HushbidError: The session or the directory cannot be made.
     """
     prepared = prepare(cluster, directory or cluster.file.run.directory or DEFAULT_DIRECTORY)
+    try:
+        result = _result(cluster, prepared, run_parties(prepared, progress, say))
+        text = json.dumps(result.as_json(), indent=2, allow_nan=False)
+        (prepared.path / "result.json").write_text(text + "\n", encoding="utf-8")
+    except BaseException:
+        # Also when interrupted: what the parties have recorded lies there.
+        if say is not None:
+            say(f"The run's directory is {prepared.path}")
+        raise
+    return result
+
+
+def _result(cluster: Cluster, prepared: RunDirectory, ended: Ended) -> RunResult:
     session = open_session(prepared.session)
-    results, identifiers = run_parties(prepared, progress)
     one_blas_thread()
     reference = baselines(cluster, session, cluster.load())
     places = {party.name: party.directory for party in prepared.parties}
-    curator, consumer = results[CURATOR], results[CONSUMER]
-    result = RunResult(
+    curator, consumer = ended.results[CURATOR], ended.results[CONSUMER]
+    return RunResult(
         session=prepared.session.session.name,
         p=prepared.session.session.points,
         owners=len(prepared.session.owners),
@@ -99,40 +136,49 @@ def run(cluster: Cluster, *, directory: Path | None = None, progress: Progress |
         settlement=curator["settlement"],
         absences=curator["absences"],
         faults=tuple(curator["faults"]),
-        transcripts={name: places[name] / found["transcript"] for name, found in results.items()},
+        refusals=tuple(curator["refusals"]),
+        failed_parties=ended.failed,
+        transcripts={name: places[name] / found["transcript"] for name, found in ended.results.items()},
         data=places[CONSUMER] / consumer["data"],
         directory=prepared.path,
-        processes=identifiers,
+        processes=ended.identifiers,
     )
-    text = json.dumps(result.as_json(), indent=2, allow_nan=False)
-    (prepared.path / "result.json").write_text(text + "\n", encoding="utf-8")
-    return result
 
 
-def run_parties(
-    prepared: RunDirectory, progress: Progress | None = None
-) -> tuple[dict[str, dict[str, Any]], dict[str, int]]:
+def run_parties(prepared: RunDirectory, progress: Progress | None = None, say: Say | None = None) -> Ended:
     """Run a process for each party until all have ended.
 
-    Returns:
-        Party → what it printed, and party → process id.
+    The failure of the curator or the consumer ends the run. So does that of an owner before the curator has
+    begun the first round: its file or data are at fault, and who started it should know before the time for
+    enrolment is over. Later an owner that fails is absent, as the protocol has it, and the run goes on if the
+    curator does. Owners that hang are stopped some seconds after the curator and the consumer have ended.
+
+    Args:
+        prepared: The run.
+        progress: Called about ten times a second.
+        say: Gets the last lines that failed parties wrote for people, each with its party's name.
 
     Raises:
-        PartyFailed: A party failed; the others were ended.
+        PartyFailed: A party failed, and the run with it; the others were ended.
     """
-    with _Processes(prepared) as processes:
+    with _Processes(prepared, say) as processes:
         processes.watch(progress)
-        return processes.results(), processes.identifiers()
+        return processes.ended()
 
 
 class _Processes:
     """The processes of a run. Whatever happens, none outlives the ``with``."""
 
-    def __init__(self, prepared: RunDirectory) -> None:
+    def __init__(self, prepared: RunDirectory, say: Say | None) -> None:
+        self._say = say
         self._stack = ExitStack()
         self._processes: list[PartyProcess] = []
         self._progress = -1
         self._unread = b""
+        self._begun = False
+        """Whether the curator has begun the first round."""
+        self._told: set[str] = set()
+        """Parties whose failure `say` knows of."""
         self._parties = prepared.parties
 
     def __enter__(self) -> Self:
@@ -164,39 +210,79 @@ class _Processes:
             ) from None
 
     def watch(self, progress: Progress | None) -> None:
-        """Wait until all have ended.
+        """Wait until all have ended, or those that are needed have ended well and the others had their time.
 
         Raises:
-            PartyFailed: One of them failed; the others were ended.
+            PartyFailed: One of them failed, and the run with it.
         """
-        deadline: float | None = None
+        needed = [process for process in self._processes if process.party.name in _NEEDED]
+        failing: float | None = None
+        leaving: float | None = None
         while any(process.running for process in self._processes):
             self._read_progress(progress)
-            if deadline is None and any(process.failed for process in self._processes):
-                deadline = time.monotonic() + _GRACE_SECONDS
-            if deadline is not None and time.monotonic() >= deadline:
-                break
-        failed = [process for process in self._processes if process.failed]
-        if failed:
-            raise _failure(failed)
+            now = time.monotonic()
+            if self._fatal():
+                failing = failing or now + _GRACE_SECONDS
+                if now >= failing:
+                    break
+                continue
+            failing = None
+            for process in self._processes:
+                if process.failed:
+                    self._tell(process)
+            if not any(process.running for process in needed):
+                leaving = leaving or now + _LEAVE_SECONDS
+                if now >= leaving:
+                    break
+        fatal = self._fatal()
+        if fatal:
+            error, said = _failure(fatal)
+            for process in self._processes:
+                if process.failed:
+                    self._tell(process, without=said)
+            raise error
 
-    def results(self) -> dict[str, dict[str, Any]]:
-        """What each party printed.
+    def _fatal(self) -> list[PartyProcess]:
+        """Those that failed and end the run by it."""
+        failed = [process for process in self._processes if process.failed]
+        needed = [process for process in self._processes if process.party.name in _NEEDED]
+        # A short session can be over before its progress has been read.
+        over = not any(process.running or process.failed for process in needed)
+        if self._begun or over:
+            return [process for process in failed if process in needed]
+        return failed
+
+    def _tell(self, process: PartyProcess, without: Collection[str] = ()) -> None:
+        """Show the end of a party's log, once."""
+        if self._say is None or process.party.name in self._told:
+            return
+        self._told.add(process.party.name)
+        for line in process.log_tail(_SHOWN_LINES):
+            if line.removeprefix("hushbid:").strip() not in without:
+                self._say(f"{process.party.name} | {line}")
+
+    def ended(self) -> Ended:
+        """What the processes came to; those that still run are stopped.
 
         Raises:
             LocalProtocolError: One ended well without a result.
         """
-        results = {}
+        results: dict[str, dict[str, Any]] = {}
+        failed: dict[str, str] = {}
         for process in self._processes:
-            result = process.result()
-            if result is None:
-                raise LocalProtocolError(f"{process.party.name} ended well, but printed no result.")
-            results[process.party.name] = result
-        return results
-
-    def identifiers(self) -> dict[str, int]:
-        """Party → process id."""
-        return {process.party.name: process.identifier for process in self._processes}
+            name = process.party.name
+            if process.running:
+                failed[name] = f"it had not ended {_LEAVE_SECONDS:g} s after the session, and was stopped."
+                self._tell(process)
+            elif process.failed:
+                failed[name], _ = _account(process)
+                self._tell(process)
+            elif (result := process.result()) is not None:
+                results[name] = result
+            else:
+                raise LocalProtocolError(f"{name} ended well, but printed no result.")
+        identifiers = {process.party.name: process.identifier for process in self._processes}
+        return Ended(results, failed, identifiers)
 
     def _read_progress(self, progress: Progress | None) -> None:
         """Wait for a line of progress, but not long."""
@@ -211,6 +297,7 @@ class _Processes:
             self._progress = -1
             return
         *lines, self._unread = (self._unread + read).split(b"\n")
+        self._begun = self._begun or bool(lines)
         if lines and progress is not None:
             line = json.loads(lines[-1])
             progress(line["round"], line["points"])
@@ -231,24 +318,23 @@ class _Processes:
             self._stack.close()
 
 
-def _failure(failed: Sequence[PartyProcess]) -> PartyFailed:
-    """The error of the party whose failure tells most."""
+def _failure(failed: Sequence[PartyProcess]) -> tuple[PartyFailed, tuple[str, str]]:
+    """The error of the party whose failure tells most, and the lines of its log that say the same."""
 
     def rank(process: PartyProcess) -> int:
         # Who was killed from outside did not fail because of another.
         return -1 if process.signal is not None else _TELLING.index(process.exit_code)
 
-    log = [f"{process.party.name} | {line}" for process in failed for line in process.log_tail(_SHOWN_LINES)]
     first = min(failed, key=rank)
-    if first.signal is not None:
-        return PartyFailed(
-            first.party.name,
-            f"its process was ended by {first.signal.name}.",
-            advice="If nobody did that, see whether the machine ran out of memory.",
-            exit_code=first.exit_code,
-            log=log,
-        )
-    said = (first.result() or {}).get("error", {})
-    what = said.get("what", f"its process ended with code {first.exit_code.value} and did not say why.")
-    advice = said.get("advice", f"See {first.party.directory}.")
-    return PartyFailed(first.party.name, what, advice=advice, exit_code=first.exit_code, log=log)
+    what, advice = _account(first)
+    return PartyFailed(first.party.name, what, advice=advice, exit_code=first.exit_code), (what, advice)
+
+
+def _account(process: PartyProcess) -> tuple[str, str]:
+    """How a process failed, and what to do about it."""
+    if process.signal is not None:
+        advice = "If nobody did that, see whether the machine ran out of memory."
+        return f"its process was ended by {process.signal.name}.", advice
+    said = (process.result() or {}).get("error", {})
+    what = said.get("what", f"its process ended with code {process.exit_code.value} and did not say why.")
+    return what, said.get("advice", f"See {process.party.directory}.")

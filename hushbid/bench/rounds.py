@@ -60,8 +60,8 @@ def bench_rounds(
         for durability in ("flush", "fsync"):
             say(f"session, durability {durability}")
             opened = open_cluster(cluster, settings=[f'run.durability="{durability}"'])
-            results, _ = run_parties(prepare(opened, Path(name) / "runs"))
-            measured[durability] = float(results[CURATOR]["rounds_per_second"])
+            ended = run_parties(prepare(opened, Path(name) / "runs"), say=say)
+            measured[durability] = float(ended.results[CURATOR]["rounds_per_second"])
         after = bare()
     reference = (before + after) / 2
     return {

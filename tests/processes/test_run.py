@@ -11,9 +11,10 @@ import sys
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import psutil
@@ -71,14 +72,25 @@ def start(cluster: Path, directory: Path, *settings: str) -> subprocess.Popen[st
     for setting in settings:
         arguments += ["--set", setting]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HUSHBID_")}
-    return subprocess.Popen(
-        arguments,
-        cwd=ROOT,
-        env=environment | {"OPERATOR_TOKEN": "kept-from-parties"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    with interruptible():
+        return subprocess.Popen(
+            arguments,
+            cwd=ROOT,
+            env=environment | {"OPERATOR_TOKEN": "kept-from-parties"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Shells start background jobs with SIGINT ignored, and children inherit that: these tests' too."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def look(launcher: psutil.Process, seen: dict[int, Seen]) -> None:
@@ -245,7 +257,8 @@ def test_a_bad_data_file_fails_the_run_with_4_and_its_party_s_name(
     assert watched.json["error"]["exit_code"] == 4
     assert watched.json["error"]["what"].startswith(f"{party}: ")
     assert named in watched.json["error"]["what"]
-    assert f"{party} | " in watched.err
+    assert watched.err.count(named) == 1, "the run and its party said the same"
+    assert f"The run's directory is {tmp_path / 'runs'}" in watched.err
     assert watched.seconds < 40, "the others were waited for"
     assert survivors(list(watched.processes)) == []
 
@@ -261,42 +274,81 @@ def test_a_port_in_use_fails_the_run_with_2(tmp_path: Path) -> None:
     assert survivors(list(watched.processes)) == []
 
 
-@pytest.fixture
-def long_run(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], dict[str, int]]]:
-    """A run in its rounds, and the process id of each party."""
-    process = start(DIGITS, tmp_path, LONG, "run.durability=flush", "dataset.owner_points=20")
+Begun: TypeAlias = tuple[subprocess.Popen[str], dict[str, int]]
+"""A run in its rounds, and the process id of each party."""
+
+
+@contextmanager
+def begun(directory: Path, *settings: str) -> Iterator[Begun]:
+    process = start(DIGITS, directory, "run.durability=flush", *settings)
     seen: dict[int, Seen] = {}
     deadline = time.monotonic() + PATIENCE
-    transcript = tmp_path / "digits-1/parties/curator/state/curator.transcript"
-    while time.monotonic() < deadline and process.poll() is None:
-        look(psutil.Process(process.pid), seen)
-        if len(seen) == 7 and transcript.exists() and transcript.stat().st_size > 100_000:
-            break
-        time.sleep(0.05)
-    yield process, {party_of(each): pid for pid, each in seen.items()}
-    process.kill()
-    process.communicate()
+    transcript = directory / "digits-1/parties/curator/state/curator.transcript"
+    try:
+        while time.monotonic() < deadline and process.poll() is None:
+            look(psutil.Process(process.pid), seen)
+            if len(seen) == 7 and transcript.exists() and transcript.stat().st_size > 100_000:
+                break
+            time.sleep(0.05)
+        yield process, {party_of(each): pid for pid, each in seen.items()}
+    finally:
+        process.kill()
+        process.communicate()
 
 
-def test_a_party_that_is_killed_ends_the_run_and_is_named(
-    long_run: tuple[subprocess.Popen[str], dict[str, int]],
-) -> None:
+@pytest.fixture
+def long_run(tmp_path: Path) -> Iterator[Begun]:
+    with begun(tmp_path, LONG, "dataset.owner_points=20") as run:
+        yield run
+
+
+@pytest.mark.parametrize("party", ["curator", "consumer"])
+def test_a_curator_or_consumer_that_is_killed_ends_the_run_and_is_named(long_run: Begun, party: str) -> None:
     process, parties = long_run
-    os.kill(parties["digits-56"], signal.SIGKILL)
+    os.kill(parties[party], signal.SIGKILL)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 1, err
-    assert json.loads(out)["error"]["what"] == "digits-56: its process was ended by SIGKILL."
+    assert json.loads(out)["error"]["what"] == f"{party}: its process was ended by SIGKILL."
+    assert survivors(list(parties.values())) == []
+
+
+LOST = [
+    pytest.param(signal.SIGKILL, "its process was ended by SIGKILL.", id="killed"),
+    pytest.param(
+        signal.SIGSTOP, "it had not ended 5 s after the session, and was stopped.", id="hung until the end"
+    ),
+]
+
+
+@pytest.mark.parametrize(("number", "what"), LOST)
+def test_an_owner_that_is_lost_in_the_rounds_is_reported_and_the_run_goes_on(
+    tmp_path: Path, number: int, what: str
+) -> None:
+    settings = ("session.points=900", "timeouts.round=1.0", "timeouts.silence=1.0", "timeouts.abandon=5.0")
+    with begun(tmp_path, *settings) as (process, parties):
+        os.kill(parties["digits-56"], number)
+        out, err = process.communicate(timeout=50)
+    assert process.returncode == 0, err
+    result = json.loads(out)
+    assert result["failed_parties"] == {"digits-56": what}
+    assert result["rounds"] == 900
+    assert result["points_delivered"] > 500, "the other owners have more than that"
+    assert set(result["absences"]) == {"digits-56"}
+    assert set(result["transcripts"]) == set(PARTIES) - {"digits-56"}
+    assert f"digits-56 failed: {what}" in " ".join(err.split())
+    assert "digits-56 | " in err
     assert survivors(list(parties.values())) == []
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_run_leaves_no_process_and_whole_transcripts(
-    long_run: tuple[subprocess.Popen[str], dict[str, int]], tmp_path: Path, number: int, code: int
+    long_run: Begun, tmp_path: Path, number: int, code: int
 ) -> None:
     process, parties = long_run
     process.send_signal(number)
-    process.communicate(timeout=30)
+    _, err = process.communicate(timeout=30)
     assert process.returncode == code
+    assert f"The run's directory is {tmp_path / 'digits-1'}\n" in err
     assert len(parties) == 7
     assert survivors(list(parties.values())) == []
     transcripts = sorted(map(str, tmp_path.glob("digits-1/parties/*/state/*.transcript")))
