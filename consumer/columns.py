@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
@@ -17,8 +18,11 @@ MAX_STORED_TEXT: Final = 256
 of 4,000 characters among 20,000 would take 320 MB."""
 
 WIDE_SHARE: Final = 0.25
-"""Share of integers beyond int64 from which on a column is uint64. Half of all 64-bit digests lie there;
-one owner's odd number must not change everybody's type."""
+"""Share of an owner's integers beyond int64, and of owners with so many, from which on a column is uint64
+(unless as many owners have negative ones).
+Half of all 64-bit digests lie there; one owner's odd number must not change everybody's type."""
+
+_FAMILIES: Final[tuple[type[np.generic], ...]] = (np.int64, np.float64, np.str_)
 
 _FILLERS: Final[dict[type[np.generic], Any]] = {
     np.int64: np.iinfo(np.int64).min,
@@ -28,37 +32,58 @@ _FILLERS: Final[dict[type[np.generic], Any]] = {
 }
 
 
-def column(values: Sequence[Value]) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    """Values as an array of the type that most of them have, and which of them it holds.
+def column(
+    values: Sequence[Value], owners: Sequence[str]
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """Values as an array of the type that most owners' have, and which of them it holds.
 
+    However many points an owner sells, it has one vote: no single one decides what the others' labels are.
     A number of another type is held where the column's type has it exactly: 3.0 among integers. Nothing
     else is converted. Text is missing if it is blank, holds NUL (NumPy's text cannot end in it), or is
     longer than `MAX_STORED_TEXT`.
 
     Args:
         values: None where one is missing.
+        owners: Whose each is.
 
     Returns:
         Both of shape (n,). Where the second is False, the first has a filler that no honest label is: the
         type's least integer (uint64: its largest), NaN, or empty text.
     """
-    kind = _kind(values)
+    kind = _kind(values, owners)
     found = [_as(kind, value) for value in values]
     held = np.array([value is not None for value in found], dtype=np.bool_)
     filler = _FILLERS[kind]
     return np.array([filler if value is None else value for value in found], dtype=kind), held
 
 
-def _kind(values: Sequence[Value]) -> type[np.generic]:
-    """The most frequent type; integers before floats before text where they are equally frequent."""
-    integers = [value for value in values if type(value) is int]
-    floats = sum(type(value) is float for value in values)
-    texts = sum(_as(np.str_, value) is not None for value in values)
-    most = max(len(integers), floats, texts)
-    if len(integers) == most:
-        wide = sum(value >= 2**63 for value in integers)
-        return np.uint64 if wide and wide >= WIDE_SHARE * most else np.int64
-    return np.float64 if floats == most else np.str_
+def _kind(values: Sequence[Value], owners: Sequence[str]) -> type[np.generic]:
+    """The type of most owners' values, one vote each; in a tie, of most values."""
+    held: dict[str, Counter[type[np.generic]]] = {}
+    for owner, value in zip(owners, values, strict=True):
+        if (kind := _own(value)) is not None:
+            held.setdefault(owner, Counter())[kind] += 1
+    total = sum(held.values(), Counter[type[np.generic]]())
+    votes = Counter(max(_FAMILIES, key=lambda kind: _count(own, kind)) for own in held.values())
+    family = max(_FAMILIES, key=lambda kind: (votes[kind], _count(total, kind)))
+    if family is not np.int64:
+        return family
+    wide = sum(own[np.uint64] >= WIDE_SHARE * _count(own, np.int64) > 0 for own in held.values())
+    signed = {owner for owner, value in zip(owners, values, strict=True) if type(value) is int and value < 0}
+    return np.uint64 if wide > len(signed) and wide >= WIDE_SHARE * votes[np.int64] else np.int64
+
+
+def _own(value: Value) -> type[np.generic] | None:
+    """What a value is by itself; None if it can be stored in no column."""
+    if isinstance(value, int):
+        return np.uint64 if value >= 2**63 else np.int64
+    if isinstance(value, float):
+        return np.float64
+    return None if _as(np.str_, value) is None else np.str_
+
+
+def _count(own: Counter[type[np.generic]], family: type[np.generic]) -> int:
+    return own[family] + (own[np.uint64] if family is np.int64 else 0)
 
 
 def _as(kind: type[np.generic], value: Value) -> Value:

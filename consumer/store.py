@@ -26,7 +26,7 @@ class PurchaseFile:
     Arrays, one entry per point, in the order of the delivery:
 
     - ``features`` (n, columns): raw.
-    - ``labels`` (n,): int64, uint64, float64 or text, whichever most points' labels are (`column`); not
+    - ``labels`` (n,): int64, uint64, float64 or text, whichever most owners' labels are (`column`); not
       there if no point has one.
     - ``labelled`` (n,): bool; False where the point's label is missing, of another type, or text that is
       too long. Its entry of ``labels`` is then a filler and means nothing.
@@ -76,7 +76,9 @@ def _arrays(purchases: StorePurchases) -> dict[str, Any]:
     }
     attributes = [read_attributes(entry.candidate.attributes) for entry in kept]
     for values_name, mask_name, attribute in _NAMES:
-        values, held = column([getattr(entry, attribute) for entry in attributes])
+        values, held = column(
+            [getattr(entry, attribute) for entry in attributes], [entry.owner for entry in kept]
+        )
         arrays[mask_name] = held
         if held.any():
             arrays[values_name] = values

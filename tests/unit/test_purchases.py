@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from consumer.appraisal import Appraisal, appraise
+from consumer.columns import column
 from consumer.events import StorePurchases
 from consumer.store import PurchaseFile
 from protocol.data import DataColumns, Dataset, load_dataset
@@ -92,6 +93,23 @@ def test_no_single_label_costs_the_others_theirs(tmp_path: Path, dtype: str, odd
     if dtype != "float64":
         assert found["identified"][:4].all()
         assert found["identifiers"][:4].tolist() == honest
+
+
+@pytest.mark.parametrize("odd", ["evil", 2**64 - 1, 0.5])
+def test_an_owner_that_sells_most_points_does_not_decide_what_labels_are(odd: Any) -> None:
+    honest = [3, -1, 0, 7, 2]
+    owners = [f"owner-{number}" for number in range(5)] + ["rogue"] * 50
+    values, held = column([*honest, *[odd] * 50], owners)
+    assert values.dtype == np.int64
+    assert values[held].tolist() == honest
+
+
+def test_digests_of_64_bits_are_held_though_half_of_them_are_beyond_int64() -> None:
+    digests = [int(value) for value in np.random.default_rng(2).integers(0, 2**64, 60, dtype=np.uint64)]
+    for owners in (["owner-0"] * 60, names(60)):
+        values, held = column(digests, list(owners))
+        assert held.all()
+        assert values.tolist() == digests
 
 
 def test_a_missing_label_is_a_hole_and_not_the_end_of_the_column(tmp_path: Path) -> None:
