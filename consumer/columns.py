@@ -32,9 +32,7 @@ _FILLERS: Final[dict[type[np.generic], Any]] = {
 }
 
 
-def column(
-    values: Sequence[Value], owners: Sequence[str]
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+def column(values: Sequence[Value], owners: Sequence[str]) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """Values as an array of the type that most owners' have, and which of them it holds.
 
     However many points an owner sells, it has one vote: no single one decides what the others' labels are.

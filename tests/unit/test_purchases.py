@@ -82,8 +82,11 @@ ODD: list[Any] = [None, LONG, "a\0", " ", 2**64 - 1, -(2**63), 0.1, 1e300, "evil
 @pytest.mark.parametrize("dtype", HONEST)
 def test_no_single_label_costs_the_others_theirs(tmp_path: Path, dtype: str, odd: Any) -> None:
     honest = HONEST[dtype]
-    found = stored(tmp_path, [packed(value, value if type(value) is not float else None) for value in honest]
-                   + [packed(odd, odd if type(odd) is not float and odd != LONG else None)])
+    found = stored(
+        tmp_path,
+        [packed(value, value if type(value) is not float else None) for value in honest]
+        + [packed(odd, odd if type(odd) is not float and odd != LONG else None)],
+    )
     assert found["labelled"][:4].all()
     assert found["labels"][:4].tolist() == honest
     assert found["labels"].dtype.kind == np.dtype(dtype).kind
