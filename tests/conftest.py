@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -62,9 +61,9 @@ def parse_share(text: str) -> tuple[int, int]:
     return int(index), int(count)
 
 
-def share_of(nodeid: str, count: int) -> int:
-    """The share that a test belongs to: by its name alone, so that adding tests moves no other."""
-    return int.from_bytes(hashlib.sha256(nodeid.encode()).digest()[:8], "big") % count
+def shares_of(nodeids: Iterable[str], count: int) -> dict[str, int]:
+    """The share that each slow test belongs to: dealt out in the order of their names, so none is empty."""
+    return {nodeid: place % count for place, nodeid in enumerate(sorted(nodeids))}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -73,6 +72,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     share: tuple[int, int] | None = config.getoption("--share")
     kept: list[pytest.Item] = []
     left_out: list[pytest.Item] = []
+    slow_tests = [item.nodeid for item in items if item.get_closest_marker("slow") is not None]
+    shares = shares_of(slow_tests, share[1]) if share is not None else {}
     for item in items:
         if "shared_data" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.needs_data)
@@ -81,7 +82,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         slow = item.get_closest_marker("slow") is not None
         if slow and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(SLOW_TIMEOUT))
-        elsewhere = slow and share is not None and share_of(item.nodeid, share[1]) != share[0]
+        elsewhere = share is not None and shares.get(item.nodeid, share[0]) != share[0]
         (left_out if elsewhere else kept).append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
@@ -90,6 +91,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """An empty share is no failure; pytest calls a run without tests one."""
+    """A share can be empty if there are more of them than slow tests; pytest calls that a failure."""
     if session.config.getoption("--share") and exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
         session.exitstatus = pytest.ExitCode.OK

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, share_of
+from tests.conftest import ROOT, shares_of
 
 SLOW, QUICK, SHARES = 20, 3, 3
 SUITE = f"""
@@ -72,10 +72,12 @@ def test_without_the_option_everything_runs(suite: Path) -> None:
     assert len(passed(run_pytest(suite).stdout)) == SLOW + QUICK
 
 
+def test_no_share_is_empty_while_there_are_as_many_slow_tests() -> None:
+    assert set(shares_of((f"test[{number}]" for number in range(8)), 8).values()) == set(range(8))
+
+
 def test_an_empty_share_is_no_failure_but_an_empty_run_is(suite: Path) -> None:
-    used = {share_of(f"test_suite.py::test_slow[{number}]", 1000) for number in range(SLOW)}
-    empty = next(index for index in range(1000) if index not in used)
-    assert run_pytest(suite, "-m", "slow", "--share", f"{empty}/1000").returncode == 0
+    assert run_pytest(suite, "-m", "slow", "--share", f"{SLOW}/1000").returncode == 0
     assert run_pytest(suite, "-k", "no_such_test").returncode == pytest.ExitCode.NO_TESTS_COLLECTED
 
 
