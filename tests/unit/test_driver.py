@@ -265,3 +265,17 @@ def test_a_frame_that_was_had_before_leaves_no_record() -> None:
     for _ in range(3):
         bench.driver.receive(CONSUMER, bench.target(), 1.0)
     assert len(bench.journal.records) == records
+
+
+def test_a_step_whose_computation_fails_is_on_record() -> None:
+    class Failing:
+        def perform(self, effect: Effect) -> Event | None:
+            raise OSError("disk full")
+
+    bench = Bench()
+    bench.driver._numerics = Failing()
+    with pytest.raises(OSError, match="disk full"):
+        bench.begin()
+    event, steps = bench.journal.records[-1]
+    assert event.kind == "received"
+    assert [item.kind for item in steps] == ["send"], "the welcome; what was to be computed never came"
