@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
 
-.PHONY: help install run test test-all bench lint types imports lock clean
+.PHONY: help install run test test-all bench lint types imports browser lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make test-all  the same with the slow tests"
 	@echo "make bench     benchmarks"
 	@echo "make lint | types | imports   one of the checks"
+	@echo "make browser   install Chromium, for the test of reports in it (Debian; without it that test skips)"
 	@echo "make lock      resolve requirements.lock anew from pyproject.toml"
 	@echo "make clean     remove what make made; runs/ stays"
 
@@ -50,6 +51,18 @@ types: $(STAMP)
 
 imports: $(STAMP)
 	$(BIN)/lint-imports
+
+# Never a reason to stop: without a browser the tests that need one are skipped, and say so.
+browser:
+	@if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ]; then as_root=; \
+	elif sudo -n true 2>/dev/null; then as_root='sudo -n'; \
+	else echo 'No Chromium, and no right to install it: have chromium and chromium-driver installed.'; exit 0; fi; \
+	if ! command -v apt-get >/dev/null; then \
+	    echo 'No Chromium, and no apt-get: install chromium and chromedriver.'; exit 0; fi; \
+	$$as_root apt-get update -qq && \
+	$$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+	    chromium chromium-driver >/dev/null || echo 'Chromium could not be installed.'
 
 # A virtual environment of its own, so that the lock holds what the project needs and nothing else.
 lock:

@@ -7,15 +7,22 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from protocol.noise import SimulatedNoise
-from protocol.releases import release_mechanism
+from protocol.releases import Setting, release_mechanism
 
 LIMIT_SECONDS = 0.05
 
 
 @pytest.mark.parametrize("count", [380, 10_000])
 def test_a_release_of_1656_steps(benchmark: BenchmarkFixture, count: int) -> None:
-    parameters = {"calibration": "published", "epsilon": 0.01, "steps": 1656, "eta": 1 / 70}
-    mechanism = release_mechanism("mwem", parameters, dimension=140, releases=1)
+    parameters = {
+        "neighbours": "substitute-one",
+        "calibration": "published",
+        "step_epsilon": 0.01,
+        "steps": 1656,
+        "eta": 1 / 70,
+    }
+    setting = Setting(dimension=140, releases=1, norm_bound=1.0, delta=1e-5)
+    mechanism = release_mechanism("mwem", parameters, setting)
     source = SimulatedNoise(1, "consumer")
     noise = tuple(source.draw(draw) for draw in mechanism.draws(0))
     total = np.linspace(-3000, 3000, 140).astype(np.int64) * count

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from protocol.messages import Array, Bid, Broadcast, Candidate, Message, fixed
+from protocol.messages import Array, Bid, Broadcast, Candidate, Message, SealedCandidate, fixed
+from protocol.sealing import SEAL_BYTES, SIGNATURE_BYTES, default_content_size
 from protocol.wire import Direction, decode_message, encode_message
 
 COLUMNS, DIMENSION = 784, 140
@@ -33,6 +34,16 @@ def bid(dtype: str) -> Message:
     return Bid(round=500, exhausted=False, score=fixed(10**10), handle=fixed(500), candidate=candidate)
 
 
+def sealed_bid() -> Message:
+    generator = np.random.default_rng(1)
+    candidate = SealedCandidate(
+        features=read_only(generator.integers(-3916, 3916, DIMENSION).astype(np.int16)),
+        box=generator.bytes(default_content_size(COLUMNS) + SEAL_BYTES),
+        signature=generator.bytes(SIGNATURE_BYTES),
+    )
+    return Bid(round=500, exhausted=False, score=fixed(10**10), handle=fixed(500), candidate=candidate)
+
+
 def broadcast() -> Message:
     weights = np.random.default_rng(1).integers(-(2**22), 2**22, DIMENSION).astype(np.int32)
     return Broadcast(round=500, weights=read_only(weights), noise="none")
@@ -41,6 +52,7 @@ def broadcast() -> Message:
 MESSAGES: dict[str, tuple[Direction, Message]] = {
     "bid, float64": (Direction.OWNER_TO_CURATOR, bid("float64")),
     "bid, uint8": (Direction.OWNER_TO_CURATOR, bid("uint8")),
+    "bid, sealed": (Direction.OWNER_TO_CURATOR, sealed_bid()),
     "broadcast": (Direction.CURATOR_TO_OWNER, broadcast()),
 }
 

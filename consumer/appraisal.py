@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from consumer.downstream import accuracy
+from consumer.events import Delivered
 from protocol.data import Dataset, read_attributes
 from protocol.errors import DataError
-from protocol.messages import Purchase
 from protocol.mmd import mmd2
 from protocol.session import Session
 from protocol.verification import within_bounds
@@ -38,18 +38,18 @@ class Appraisal:
 
 def appraise(
     session: Session,
-    purchases: Sequence[Purchase],
+    delivered: Sequence[Delivered],
     *,
     validation: Dataset,
     test: Dataset | None,
     model: str,
     seed: int,
 ) -> Appraisal:
-    """Judge a delivery, disputed points included: they were paid for.
+    """Judge a delivery, disputed points included where they can be read: they were chosen.
 
     Args:
         session: The session.
-        purchases: What was delivered.
+        delivered: What was delivered.
         validation: D_v.
         test: What to judge a downstream model by; None, or without labels: no accuracy.
         model: One of `consumer.downstream.MODELS`.
@@ -59,24 +59,25 @@ def appraise(
         ConfigError: There is no such model.
         DataError: The test set has other columns than the session.
     """
-    if not purchases:
+    candidates = [entry.candidate for entry in delivered if entry.candidate is not None]
+    if not candidates:
         return Appraisal(None, None)
-    feature_map = session.feature_map
+    space = session.space
     # Owners may hold the same columns in different number types.
-    points = np.stack([np.asarray(purchase.candidate.point, dtype=np.float64) for purchase in purchases])
+    points = np.stack([np.asarray(candidate.point, dtype=np.float64) for candidate in candidates])
     with np.errstate(over="ignore"):
-        bought = feature_map.scale(points)
-    distance = _distance(bought, feature_map.scale(validation.features), feature_map.gamma)
+        bought = space.scale(points)
+    distance = _distance(bought, space.scale(validation.features), space.gamma)
     if test is None or test.labels is None:
         return Appraisal(distance, None)
     # One point far away is all that a model would learn. Each is judged as its own number type.
-    inside = [within_bounds(feature_map, purchase.candidate.point[None])[0] for purchase in purchases]
+    inside = [within_bounds(space, candidate.point[None])[0] for candidate in candidates]
     labels = [
-        read_attributes(purchase.candidate.attributes).label
-        for purchase, counts in zip(purchases, inside, strict=True)
+        read_attributes(candidate.attributes).label
+        for candidate, counts in zip(candidates, inside, strict=True)
         if counts
     ]
-    judged = feature_map.scale(test.features)
+    judged = space.scale(test.features)
     return Appraisal(distance, accuracy(model, bought[inside], labels, judged, test.labels, seed=seed))
 
 

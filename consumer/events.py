@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from protocol.grid import Features, Totals
+from protocol.grid import Totals
 from protocol.machine import Computation, Event
-from protocol.messages import Purchase
+from protocol.messages import Candidate, Purchase
 from protocol.transcript.item import Item
 
-__all__ = ["CheckPurchases", "PurchasesHashed", "ReleaseTarget", "StorePurchases", "TargetReleased"]
+__all__ = [
+    "CheckPurchases",
+    "Delivered",
+    "PurchasesChecked",
+    "ReleaseTarget",
+    "StorePurchases",
+    "TargetReleased",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseTarget(Computation):
-    """Release the mean embedding of D_v, once."""
+    """Release the mean embedding of D_v, once; where the feature map is secret, draw it first."""
 
     KIND: ClassVar[str] = "release-target"
 
@@ -32,6 +40,10 @@ class TargetReleased(Event):
     size: int
     seed_total: Totals
     seed_size: int
+    map_seed: bytes
+    """The secret feature map's; empty if the map is public."""
+    maps: bytes
+    """The same, sealed to each owner."""
     noise_name: str
     noise: tuple[npt.NDArray[Any], ...]
 
@@ -39,27 +51,72 @@ class TargetReleased(Event):
         return Item(
             self.KIND,
             {"size": self.size, "seed_size": self.seed_size, "noise_name": self.noise_name},
-            {"embedding": self.embedding, "seed_total": self.seed_total, "noise": self.noise},
+            {
+                "embedding": self.embedding,
+                "seed_total": self.seed_total,
+                "map_seed": self.map_seed,
+                "maps": self.maps,
+                "noise": self.noise,
+            },
         )
 
 
 @dataclass(frozen=True, slots=True)
 class CheckPurchases(Computation):
-    """Recompute φ of a part's points."""
+    """Open a part's boxes, recompute φ of its points, and compare."""
 
     KIND: ClassVar[str] = "check-purchases"
     purchases: tuple[Purchase, ...]
+    last: bool
+    """Whether the delivery ends with this part: then all of it is compared with D_v."""
 
 
 @dataclass(frozen=True, slots=True)
-class PurchasesHashed(Event):
-    """φ of the points of the last `CheckPurchases`, int16 of shape (n, d)."""
+class Delivered:
+    """A point that was bought.
 
-    KIND: ClassVar[str] = "purchases-hashed"
-    features: Features
+    Attributes:
+        owner: Who sold it.
+        round: In which it was chosen.
+        candidate: The point; None if its box does not open.
+        dispute: What is wrong with it; empty if nothing is.
+    """
+
+    owner: str
+    round: int
+    candidate: Candidate | None
+    dispute: str
+
+
+@dataclass(frozen=True, slots=True)
+class PurchasesChecked(Event):
+    """What came of the last `CheckPurchases`, in its order."""
+
+    KIND: ClassVar[str] = "purchases-checked"
+    delivered: tuple[Delivered, ...]
+    mmd2: npt.NDArray[np.float64] | None
+    """With the last part: MMD² of the first 1, 2, … delivered points that can be read against D_v, by the
+    exact kernel on scaled points; None before, and where it cannot be worked out."""
 
     def item(self) -> Item:
-        return Item(self.KIND, {}, {"features": self.features})
+        delivered = [
+            {
+                "owner": entry.owner,
+                "round": entry.round,
+                "candidate": None if entry.candidate is None else dict(entry.candidate),
+                "dispute": entry.dispute,
+            }
+            for entry in self.delivered
+        ]
+        return Item(self.KIND, {}, {"delivered": delivered, "mmd2": self.mmd2})
+
+    @classmethod
+    def restored(cls, fields: Mapping[str, Any]) -> Self:
+        delivered = [
+            {**entry, "candidate": entry["candidate"] and Candidate.model_construct(**entry["candidate"])}
+            for entry in fields["delivered"]
+        ]
+        return cls(tuple(Delivered(**entry) for entry in delivered), fields["mmd2"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +124,5 @@ class StorePurchases(Computation):
     """Keep the delivered points: the delivery is whole."""
 
     KIND: ClassVar[str] = "store-purchases"
-    purchases: tuple[Purchase, ...]
-    disputed: tuple[int, ...]
-    """Positions of purchases whose point is out of bounds, or whose features are not those of their point."""
+    HAS_OUTCOME: ClassVar[bool] = False
+    delivered: tuple[Delivered, ...]

@@ -5,14 +5,23 @@ from __future__ import annotations
 from typing import ClassVar, Final, cast
 
 import numpy as np
+import numpy.typing as npt
 
-from consumer.events import CheckPurchases, PurchasesHashed, ReleaseTarget, StorePurchases, TargetReleased
-from protocol.config.session import SessionFile
-from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine import Event, Received, Transition
-from protocol.messages import Delivery, Purchase, Receipt, Target
-from protocol.participant import CURATOR, Participant, participant_transitions
-from protocol.verification import matching
+from consumer.events import (
+    CheckPurchases,
+    Delivered,
+    PurchasesChecked,
+    ReleaseTarget,
+    StorePurchases,
+    TargetReleased,
+)
+from protocol.errors import BudgetExceeded, ExitCode, LocalProtocolError, Offence, RemoteProtocolError
+from protocol.machine import Charge, Event, Received, Transition
+from protocol.messages import Candidate, Delivery, Purchase, Receipt, Target
+from protocol.names import CONSUMER, CURATOR
+from protocol.participant import Participant, participant_transitions
+from protocol.releases import Neighbours
+from protocol.session import Session
 
 __all__ = ["ConsumerMachine"]
 
@@ -23,33 +32,48 @@ class ConsumerMachine(Participant):
     """The consumer of one session.
 
     Args:
-        session: The session file.
-        name: Its roster name, "consumer".
-        feature_map: SHA-256 of its own feature map.
+        session: The session.
     """
 
     ROLE = "consumer"
-    PHASES: ClassVar[tuple[str, ...]] = (*_OPEN, "done")
+    PHASES: ClassVar[tuple[str, ...]] = (*_OPEN, "leaving", "done")
+    OUTCOMES: ClassVar[tuple[type[Event], ...]] = (TargetReleased, PurchasesChecked)
     TRANSITIONS: ClassVar[tuple[Transition, ...]] = (
         *participant_transitions(
             _OPEN, Transition("greeting", "received:welcome", "_on_welcome", ("releasing", "done"))
         ),
         Transition("releasing", "target-released", "_on_released", ("waiting",)),
         Transition("waiting", "received:delivery", "_on_delivery", ("checking",)),
-        Transition("checking", "purchases-hashed", "_on_hashed", ("waiting", "delivered")),
+        Transition("checking", "purchases-checked", "_on_checked", ("waiting", "delivered")),
     )
 
-    def __init__(self, session: SessionFile, *, name: str, feature_map: bytes) -> None:
-        super().__init__(session, name=name, feature_map=feature_map)
-        self.purchases: list[Purchase] = []
-        self.disputed: list[int] = []
+    def __init__(self, session: Session) -> None:
+        super().__init__(session, name=CONSUMER)
+        self._sealed = session.rule.sealed
+        self._filter = session.target_filter()
+        costs = session.target().cost(0, neighbours=Neighbours.SUBSTITUTE_ONE)
+        self.charge = Charge(Neighbours.SUBSTITUTE_ONE.value, 1, 1, costs)
+        """What a session costs D_v."""
+        self.delivered: list[Delivered] = []
+        self.mmd2: npt.NDArray[np.float64] | None = None
+        """Of the first 1, 2, … delivered points (`PurchasesChecked.mmd2`), once all are delivered."""
+        self._received = 0
+        """Points delivered, those that are being checked included."""
         self._part = 0
         self._parts = 0
 
     def _on_welcome(self, event: Event) -> None:
-        if self._welcomed(event):
-            self.phase = "releasing"
-            self._do(ReleaseTarget())
+        if not self._welcomed(event):
+            return
+        if self._filter is not None:
+            try:
+                self._filter.charge(*self.charge.costs)
+            except BudgetExceeded as error:
+                self._fail(ExitCode.FAILED, error.what, error.advice)
+                return
+        self._do(self.charge)
+        self.phase = "releasing"
+        self._do(ReleaseTarget())
 
     def _on_released(self, event: Event) -> None:
         released = cast(TargetReleased, event)
@@ -61,6 +85,7 @@ class ConsumerMachine(Participant):
                 size=released.size,
                 seed_total=released.seed_total,
                 seed_size=released.seed_size,
+                maps=released.maps,
                 noise=released.noise_name,
             ),
         )
@@ -73,45 +98,50 @@ class ConsumerMachine(Participant):
             )
         if delivery.part > delivery.parts:
             raise RemoteProtocolError(Offence.MALFORMED, "The delivery has more parts than it says.")
-        if len(self.purchases) + len(delivery.purchases) > self._session.session.points:
+        if self._received + len(delivery.purchases) > self._session.session.points:
             raise RemoteProtocolError(
                 Offence.MALFORMED, f"More than the {self._session.session.points} points are delivered."
             )
-        features = self._session.features
         for purchase in delivery.purchases:
-            if purchase.owner not in self._session.roster.owners:
-                raise RemoteProtocolError(
-                    Offence.MALFORMED, "A delivered point's owner is not on the session's roster."
-                )
-            candidate = purchase.candidate
-            if candidate.point.shape != (features.columns,) or candidate.features.shape != (
-                features.dimension,
-            ):
-                raise RemoteProtocolError(
-                    Offence.MALFORMED, f"A delivered point does not have {features.columns} columns."
-                )
+            self._check_purchase(purchase)
         self._part, self._parts = delivery.part, delivery.parts
-        self.purchases.extend(delivery.purchases)
+        self._received += len(delivery.purchases)
         self.phase = "checking"
-        self._do(CheckPurchases(delivery.purchases))
+        self._do(CheckPurchases(delivery.purchases, last=delivery.part == delivery.parts))
 
-    def _on_hashed(self, event: Event) -> None:
-        recomputed = cast(PurchasesHashed, event).features
-        first = len(self.purchases) - len(recomputed)
-        if len(recomputed):
-            claimed = np.stack([purchase.candidate.features for purchase in self.purchases[first:]])
-            mismatches = np.flatnonzero(~matching(recomputed, claimed))
-            self.disputed.extend(first + int(row) for row in mismatches)
-        self._send(CURATOR, Receipt(part=self._part))
+    def _check_purchase(self, purchase: Purchase) -> None:
+        features, candidate = self._session.features, purchase.candidate
+        if purchase.owner not in self._session.roster.owners:
+            raise RemoteProtocolError(
+                Offence.MALFORMED, "A delivered point's owner is not on the session's roster."
+            )
+        if isinstance(candidate, Candidate) is self._sealed:
+            raise RemoteProtocolError(
+                Offence.MALFORMED,
+                "A point is delivered open where they are sealed, or sealed where they are open.",
+            )
+        if candidate.features.shape != (features.dimension,) or (
+            isinstance(candidate, Candidate) and candidate.point.shape != (features.columns,)
+        ):
+            raise RemoteProtocolError(
+                Offence.MALFORMED, f"A delivered point does not have {features.columns} columns."
+            )
+
+    def _on_checked(self, event: Event) -> None:
+        checked = cast(PurchasesChecked, event).delivered
+        self.mmd2 = cast(PurchasesChecked, event).mmd2
+        self.delivered.extend(checked)
+        disputed = np.packbits(np.array([bool(entry.dispute) for entry in checked], dtype=np.bool_)).tobytes()
+        self._send(CURATOR, Receipt(part=self._part, disputed=disputed))
         if self._part == self._parts:
             self.phase = "delivered"
-            self._do(StorePurchases(tuple(self.purchases), tuple(self.disputed)))
+            self._do(StorePurchases(tuple(self.delivered)))
         else:
             self.phase = "waiting"
 
     def check(self) -> None:
         """No more points are delivered than were to be acquired."""
-        if len(self.purchases) > self._session.session.points:
+        if self._received > self._session.session.points:
             raise LocalProtocolError(
-                f"{len(self.purchases)} points were delivered of {self._session.session.points}."
+                f"{self._received} points were delivered of {self._session.session.points}."
             )

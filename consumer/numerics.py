@@ -1,28 +1,49 @@
-"""The consumer's numerics: the one release of its target, and features of delivered points."""
+"""The consumer's numerics: the one release of its target, and checks of delivered points."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from consumer.events import CheckPurchases, PurchasesHashed, ReleaseTarget, StorePurchases, TargetReleased
+from consumer.events import (
+    CheckPurchases,
+    Delivered,
+    PurchasesChecked,
+    ReleaseTarget,
+    StorePurchases,
+    TargetReleased,
+)
 from protocol.data import Dataset
-from protocol.grid import Totals
+from protocol.errors import DataError, LocalProtocolError, RemoteProtocolError
+from protocol.features import SEED_BYTES, FeatureMap
+from protocol.identity import Identity
 from protocol.machine import Computation, Event
+from protocol.messages import Candidate, Purchase, unfixed
+from protocol.mmd import mmd2_curve
 from protocol.noise import NoiseSource
+from protocol.releases import Prior
+from protocol.sealing import (
+    NONCE_BYTES,
+    open_sealed,
+    unpack_content,
+)
+from protocol.secret_map import seal_map
 from protocol.session import Session
-from protocol.verification import hash_points
+from protocol.verification import Signatures, hash_points, mapped, matching
 
 __all__ = ["ConsumerNumerics"]
 
 
 class ConsumerNumerics:
-    """Carries out the consumer machine's `ReleaseTarget`, `CheckPurchases` and `StorePurchases`.
+    """Carries out the consumer machine's computations.
 
     Args:
         session: The session.
-        noise: The consumer's own source of noise.
+        noise: The consumer's own source of noise, from which the secret map comes too.
+        identity: Its keys; None where nothing is sealed.
         validation: D_v.
         seed_set: D_init.
         store: Keeps the delivered points; called once.
@@ -33,45 +54,167 @@ class ConsumerNumerics:
         session: Session,
         noise: NoiseSource,
         *,
+        identity: Identity | None,
         validation: Dataset,
         seed_set: Dataset,
         store: Callable[[StorePurchases], None],
     ) -> None:
         self._session = session
         self._noise = noise
-        self._map = session.feature_map
-        self._validation = self._total(validation)
-        self._size = len(validation)
-        self._seed_total = self._total(seed_set)
-        self._seed_size = len(seed_set)
+        self._identity = identity
+        self._map = session.public_map
+        self._validation = validation
+        self._seed_set = seed_set
         self._store = store
+        self._signatures = Signatures(session)
+        self._had: set[tuple[str, int]] = set()
+        """Owner and number of every point that was delivered."""
+        self._points: list[npt.NDArray[Any]] = []
+        """Those that can be read, in order."""
 
     def perform(self, effect: Computation) -> Event | None:
         """The effect's outcome as an event, if it has one; None for effects of other kinds too."""
         if type(effect) is ReleaseTarget:
             return self._release()
         if type(effect) is CheckPurchases:
-            points = [purchase.candidate.point for purchase in effect.purchases]
-            return PurchasesHashed(hash_points(self._map, points))
+            return self._check(effect)
         if type(effect) is StorePurchases:
             self._store(effect)
         return None
 
     def _release(self) -> TargetReleased:
-        mechanism = self._session.target()
+        session = self._session
+        map_seed, maps = self._draw_map()
+        feature_map = self._require_map()
+        points = feature_map.hash(self._validation.features)
+        seeds = feature_map.hash(self._seed_set.features)
+        seed_total = _read_only(seeds.sum(axis=0, dtype=np.int64))
+        mechanism = session.target(Prior.of_total(seed_total, len(seeds)))
         noise = tuple(self._noise.draw(draw) for draw in mechanism.draws(0))
         for drawn in noise:
             drawn.flags.writeable = False
+        total = mechanism.statistic().of(points).sum(axis=0)
         return TargetReleased(
-            embedding=mechanism.release(0, self._validation, self._size, noise),
-            size=self._size,
-            seed_total=self._seed_total,
-            seed_size=self._seed_size,
-            noise_name=self._session.noise_name(mechanism),
+            embedding=mechanism.release(0, total, len(points), noise),
+            size=len(points),
+            seed_total=seed_total,
+            seed_size=len(seeds),
+            map_seed=map_seed,
+            maps=maps,
+            noise_name=session.noise_name(mechanism),
             noise=noise,
         )
 
-    def _total(self, dataset: Dataset) -> Totals:
-        total: Totals = self._map.hash(dataset.features).sum(axis=0, dtype=np.int64)
-        total.flags.writeable = False
-        return total
+    def _draw_map(self) -> tuple[bytes, bytes]:
+        """A fresh secret map's seed, and the same sealed to each owner; nothing where the map is public."""
+        session = self._session
+        if not session.rule.sealed:
+            return b"", b""
+        seed = self._noise.random_bytes(SEED_BYTES)
+        self._map = session.space.map(seed)
+        identity = self._require_identity()
+        nonces = self._noise.random_bytes(NONCE_BYTES * len(session.file.owners))
+        boxes = [
+            seal_map(
+                seed,
+                self._map.digest,
+                session,
+                session.public_identity(owner),
+                identity,
+                nonces[rank * NONCE_BYTES : (rank + 1) * NONCE_BYTES],
+            )
+            for rank, owner in enumerate(session.file.owners)
+        ]
+        return seed, b"".join(boxes)
+
+    def restore(self, effect: Computation, outcome: Event | None) -> None:
+        """Take up what was computed before a restart: the map, and what was delivered."""
+        if isinstance(outcome, TargetReleased):
+            if outcome.map_seed:
+                self._map = self._session.space.map(outcome.map_seed)
+            if not self._noise.protects:
+                self._release()  # seeded noise is as far as it was
+        elif type(effect) is CheckPurchases:
+            self._check(effect)
+        elif type(effect) is StorePurchases:
+            self._store(effect)
+
+    def _check(self, effect: CheckPurchases) -> PurchasesChecked:
+        delivered = self._appraised(effect.purchases)
+        self._points += [entry.candidate.point for entry in delivered if entry.candidate is not None]
+        return PurchasesChecked(delivered, self._distances() if effect.last else None)
+
+    def _distances(self) -> npt.NDArray[np.float64] | None:
+        """MMD² of the first 1, 2, … delivered points against D_v."""
+        if not self._points:
+            return None
+        space = self._session.space
+        # Owners may hold the same columns in different number types.
+        points = np.stack([np.asarray(point, dtype=np.float64) for point in self._points])
+        try:
+            with np.errstate(over="ignore"):
+                return _read_only(
+                    mmd2_curve(space.scale(points), space.scale(self._validation.features), space.gamma)
+                )
+        except DataError:
+            return None  # a point lies so far out that nothing can be compared with it
+
+    def _appraised(self, purchases: Sequence[Purchase]) -> tuple[Delivered, ...]:
+        opened = [self._open(purchase) for purchase in purchases]
+        points = [candidate.point for candidate, _ in opened if candidate is not None]
+        recomputed = iter(hash_points(self._require_map(), points))
+        delivered = []
+        for purchase, (candidate, dispute) in zip(purchases, opened, strict=True):
+            if candidate is not None:
+                own = next(recomputed)[None]
+                if not mapped(own)[0]:
+                    dispute = dispute or "the point is outside the public bounds"
+                elif not matching(own, candidate.features[None])[0]:
+                    dispute = dispute or "the features are not those of the point"
+            delivered.append(Delivered(purchase.owner, purchase.round, candidate, dispute))
+        return tuple(delivered)
+
+    def _open(self, purchase: Purchase) -> tuple[Candidate | None, str]:
+        """A purchase's point, if it can be read, and what is wrong with it."""
+        candidate = purchase.candidate
+        if isinstance(candidate, Candidate):
+            return candidate, self._repeated(purchase)
+        try:
+            content = open_sealed(candidate.box, self._require_identity().sealing)
+        except RemoteProtocolError:
+            return None, "the box does not open"
+        try:
+            point, attributes = unpack_content(content)
+        except RemoteProtocolError:
+            return None, "the box holds no point"
+        if point.shape != (self._session.space.columns,):
+            return None, "the point has other columns than the session"
+        held = Candidate.model_construct(point=point, features=candidate.features, attributes=attributes)
+        handle = unfixed(purchase.handle)
+        if not self._signatures.hold(purchase.owner, purchase.bid_round, handle, candidate):
+            return held, "the owner's signature does not hold"
+        return held, self._repeated(purchase)
+
+    def _repeated(self, purchase: Purchase) -> str:
+        """Whether the owner has handed over its point of this number before: then it is not bought twice."""
+        number = (purchase.owner, unfixed(purchase.handle))
+        if number in self._had:
+            return "the point was delivered before"
+        self._had.add(number)
+        return ""
+
+    def _require_map(self) -> FeatureMap:
+        if self._map is None:
+            raise LocalProtocolError("Features are to be computed before the map was drawn.")
+        return self._map
+
+    def _require_identity(self) -> Identity:
+        if self._identity is None:
+            raise LocalProtocolError("A box is to be opened or sealed without a key.")
+        return self._identity
+
+
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -6,16 +6,24 @@ from typing import Any
 
 from consumer.appraisal import appraise
 from consumer.downstream import MODELS
-from consumer.party import NAME, consumer_party
+from consumer.party import consumer_party
 from consumer.store import PurchaseFile
 from protocol.config.party import ConsumerFile
 from protocol.config.session import SessionFile
-from protocol.data import Dataset, check_dataset, load_dataset
+from protocol.data import Dataset, check_dataset, dataset_digest, load_dataset
 from protocol.errors import ConfigError
-from protocol.runtime.party import one_blas_thread, own_keys
+from protocol.names import CONSUMER
+from protocol.runtime.dataset_budget import dataset_budget
+from protocol.runtime.party import (
+    check_durability,
+    one_blas_thread,
+    own_keys,
+    party_noise,
+    sealing_identity,
+    transcript_path,
+)
 from protocol.runtime.taking_part import take_part
 from protocol.session import Session, open_session
-from protocol.wire import Direction
 
 __all__ = ["run_consumer"]
 
@@ -31,11 +39,12 @@ def run_consumer(session_file: SessionFile, file: ConsumerFile) -> dict[str, Any
     """
     one_blas_thread()
     session = open_session(session_file)
+    check_durability(session, file.durability)
     if file.model not in MODELS:
         raise ConfigError(
             f"There is no downstream model named {file.model!r}.", advice=f"There are: {', '.join(MODELS)}."
         )
-    pair = own_keys(session, file, expected=session_file.roster.consumer, party=NAME)
+    pair = own_keys(session, file, expected=session_file.roster.consumer, party=CONSUMER)
     columns = file.columns.columns()
     validation = load_dataset(file.validation, columns)
     seed_set = load_dataset(file.seed_set, columns)
@@ -43,28 +52,45 @@ def run_consumer(session_file: SessionFile, file: ConsumerFile) -> dict[str, Any
     if test is not None:
         _check(session, test)
     kept = PurchaseFile(file.state / "delivered.npz")
-    machine, numerics = consumer_party(session, validation=validation, seed_set=seed_set, store=kept.store)
-    seconds = take_part(session, file, machine, numerics, pair=pair, direction=Direction.CURATOR_TO_CONSUMER)
+    machine, numerics = consumer_party(
+        session,
+        identity=sealing_identity(session, pair, CONSUMER),
+        noise=party_noise(session, CONSUMER),
+        validation=validation,
+        seed_set=seed_set,
+        store=kept.store,
+    )
+    statement = session.privacy()[1]
+    budget = dataset_budget(session, file, file.validation, machine.charge, statement)
+    data = dataset_digest(validation, seed_set)
+    seconds = take_part(session, file, machine, numerics, pair=pair, budget=budget, data=data)
     appraisal = appraise(
         session,
-        machine.purchases,
+        machine.delivered,
         validation=validation,
         test=test,
         model=file.model,
         seed=file.seed,
     )
+    disputes = [
+        {"owner": entry.owner, "round": entry.round, "what": entry.dispute}
+        for entry in machine.delivered
+        if entry.dispute
+    ]
     return {
         "role": "consumer",
         "session": session_file.session.name,
         "m": len(validation),
-        "points_delivered": len(machine.purchases),
-        "disputed": len(machine.disputed),
+        "points_delivered": len(machine.delivered),
+        "disputed": len(disputes),
+        "disputes": disputes,
         "mmd2": appraisal.mmd2,
         "accuracy": appraisal.accuracy,
         "wall_seconds": seconds,
         "data": str(kept.path),
         "privacy": [statement.as_json() for statement in session.privacy()],
-        "transcript": str(file.state / f"{NAME}.transcript"),
+        "ledger": str(budget.path),
+        "transcript": str(transcript_path(file.state, CONSUMER)),
     }
 
 

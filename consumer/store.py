@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -67,17 +66,20 @@ class PurchaseFile:
 
 
 def _arrays(purchases: StorePurchases) -> dict[str, Any]:
-    disputed = frozenset(purchases.disputed)
-    kept: Sequence[Any] = [entry for row, entry in enumerate(purchases.purchases) if row not in disputed]
+    kept = [
+        (entry.owner, entry.round, entry.candidate)
+        for entry in purchases.delivered
+        if entry.candidate is not None and not entry.dispute
+    ]
     arrays: dict[str, Any] = {
-        "features": np.array([entry.candidate.point for entry in kept]),
-        "owners": np.array([entry.owner for entry in kept], dtype=np.str_),
-        "rounds": np.array([entry.round for entry in kept], dtype=np.int64),
+        "features": np.array([candidate.point for _, _, candidate in kept]),
+        "owners": np.array([owner for owner, _, _ in kept], dtype=np.str_),
+        "rounds": np.array([round_number for _, round_number, _ in kept], dtype=np.int64),
     }
-    attributes = [read_attributes(entry.candidate.attributes) for entry in kept]
+    attributes = [read_attributes(candidate.attributes) for _, _, candidate in kept]
     for values_name, mask_name, attribute in _NAMES:
         values, held = column(
-            [getattr(entry, attribute) for entry in attributes], [entry.owner for entry in kept]
+            [getattr(entry, attribute) for entry in attributes], [owner for owner, _, _ in kept]
         )
         arrays[mask_name] = held
         if held.any():

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from curator.ledger import Win
 from protocol import limits
-from protocol.messages import Delivery, Purchase
+from protocol.messages import Candidate, Delivery, Purchase, SealedCandidate, fixed
 
 __all__ = ["parts_of"]
 
@@ -20,13 +20,27 @@ def parts_of(wins: Sequence[Win]) -> tuple[Delivery, ...]:
     size = 0
     for win in wins:
         candidate = win.candidate
-        points = candidate.point.nbytes + candidate.features.nbytes + len(candidate.attributes)
+        points = candidate.features.nbytes + _content_bytes(candidate)
         if groups[-1] and size + points + OVERHEAD_BYTES > limits.DELIVERY_CHUNK_BYTES:
             groups.append([])
             size = 0
-        groups[-1].append(Purchase(owner=win.owner, round=win.round, candidate=candidate))
+        groups[-1].append(
+            Purchase(
+                owner=win.owner,
+                round=win.round,
+                bid_round=win.bid_round,
+                handle=fixed(win.handle),
+                candidate=candidate,
+            )
+        )
         size += points + OVERHEAD_BYTES
     return tuple(
         Delivery(part=number, parts=len(groups), purchases=tuple(group))
         for number, group in enumerate(groups, start=1)
     )
+
+
+def _content_bytes(candidate: Candidate | SealedCandidate) -> int:
+    if isinstance(candidate, SealedCandidate):
+        return len(candidate.box) + len(candidate.signature)
+    return candidate.point.nbytes + len(candidate.attributes)

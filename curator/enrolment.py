@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from protocol import limits
 from protocol.errors import Offence, RemoteProtocolError
-from protocol.features import FeatureMap
 from protocol.grid import FEATURE_UNIT
 from protocol.link import Link
 from protocol.messages import PROTOCOL_VERSION, Hello, Target
+from protocol.session import Session
 
 __all__ = ["check_hello", "check_target"]
 
@@ -56,29 +59,41 @@ def _check_state(hello: Hello, link: Link) -> None:
             Offence.STATE_LOST,
             f"The peer has received {hello.received} frames of this session; by our record it was sent "
             f"{link.sent}.",
-            advice="The curator was restarted. This release does not resume a session: start a new one.",
+            advice="The curator was started again without its transcript. Start it with the state directory "
+            "that has it, or start a new session.",
         )
     if hello.sent < link.received or hello.received < resendable_from:
         raise RemoteProtocolError(
             Offence.STATE_LOST,
             f"The peer has sent {hello.sent} and received {hello.received} frames; "
             f"by our record it is {link.received} and {resendable_from} to {link.sent}.",
-            advice="It was restarted, or runs twice. This release does not resume: the others go on.",
+            advice="It was started again without its transcript, or runs twice. Start it with the state "
+            "directory that has it.",
         )
 
 
-def check_target(target: Target, feature_map: FeatureMap) -> None:
+def check_target(target: Target, session: Session) -> None:
     """Check the shapes of a target, and that the seed set's total can be that of so many points.
 
     Raises:
         RemoteProtocolError: `MALFORMED`.
     """
-    dimension = feature_map.dimension
+    space = session.space
+    dimension = space.dimension
     if target.embedding.shape != (dimension,) or target.seed_total.shape != (dimension,):
         raise RemoteProtocolError(
             Offence.MALFORMED, f"The target's embeddings do not have {dimension} coordinates."
         )
-    bound = min(target.seed_size * feature_map.coordinate_bound / FEATURE_UNIT, LARGEST_TOTAL)
+    if float(np.abs(target.embedding).max()) > limits.MAX_EMBEDDING:
+        raise RemoteProtocolError(
+            Offence.MALFORMED, f"A coordinate of the target is over the limit of {limits.MAX_EMBEDDING:.0f}."
+        )
+    bound = min(target.seed_size * space.coordinate_bound / FEATURE_UNIT, LARGEST_TOTAL)
     # The extremes are taken apart: -2^63 has no absolute value in int64.
     if max(int(target.seed_total.max()), -int(target.seed_total.min())) > bound:
         raise RemoteProtocolError(Offence.MALFORMED, "The seed set's total is larger than its size allows.")
+    boxes = limits.MAP_BOX_BYTES * len(session.file.owners) if session.rule.sealed else 0
+    if len(target.maps) != boxes:
+        raise RemoteProtocolError(
+            Offence.MALFORMED, f"The feature map is sealed in {len(target.maps)} bytes; {boxes} were due."
+        )

@@ -5,19 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 import numpy.typing as npt
 
+from curator.verification import Unverified
 from protocol.grid import Features, Totals, Weights
 from protocol.machine import Computation, Event
+from protocol.messages import Target
 from protocol.transcript.item import Item
 
 __all__ = [
+    "CandidatesChecked",
+    "CheckCandidates",
     "ComputeWeights",
+    "DestroyBoxes",
     "DrawNoise",
-    "HashPoints",
     "NoiseDrawn",
-    "PointsHashed",
     "RoundNoise",
     "WeightsComputed",
 ]
@@ -48,22 +50,33 @@ class NoiseDrawn(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class HashPoints(Computation):
-    """Recompute φ of points that were handed over, in this order."""
+class CheckCandidates(Computation):
+    """Recompute φ of points that were handed over, or check who signed those that are sealed."""
 
-    KIND: ClassVar[str] = "hash-points"
-    points: tuple[npt.NDArray[Any], ...]
+    KIND: ClassVar[str] = "check-candidates"
+    entries: tuple[Unverified, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class PointsHashed(Event):
-    """φ of the points of the last `HashPoints`, int16 of shape (n, d)."""
+class CandidatesChecked(Event):
+    """What came of the last `CheckCandidates`, in its order."""
 
-    KIND: ClassVar[str] = "points-hashed"
-    features: Features
+    KIND: ClassVar[str] = "candidates-checked"
+    features: Features | None
+    """φ of the points as computed here, int16 of shape (n, d); None where they are sealed."""
+    signed: tuple[bool, ...]
+    """Whether its owner signed each; True throughout where points are not sealed."""
 
     def item(self) -> Item:
-        return Item(self.KIND, {}, {"features": self.features})
+        return Item(self.KIND, {}, {"features": self.features, "signed": self.signed})
+
+
+@dataclass(frozen=True, slots=True)
+class DestroyBoxes(Computation):
+    """Forget all boxes: the consumer has the chosen ones, or there will be no delivery."""
+
+    KIND: ClassVar[str] = "destroy-boxes"
+    HAS_OUTCOME: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +85,10 @@ class ComputeWeights(Computation):
 
     KIND: ClassVar[str] = "compute-weights"
     round: int
-    target: npt.NDArray[np.float64]
-    """g̃, shape (d,)."""
+    target: Target
+    """g̃, and what is public of the seed set."""
     total: Totals
-    """Σφ(S), shape (d,), in units of 2^-15."""
+    """Sum of the won points' statistic (`ReleaseMechanism.statistic`)."""
     count: int
     """q = |D_init| + round - 1 (DESIGN §1), never an actual count."""
     noise: tuple[npt.NDArray[Any], ...]
@@ -90,4 +103,4 @@ class WeightsComputed(Event):
     weights: Weights
 
     def item(self) -> Item:
-        return Item(self.KIND, {"round": self.round, "weights": self.weights}, {})
+        return Item(self.KIND, {"round": self.round}, {"weights": self.weights})

@@ -6,17 +6,17 @@ other owners' data (DESIGN §3, "No feedback").
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from protocol.errors import Offence
 from protocol.grid import Features, Totals, features_to_float
-from protocol.messages import Candidate
+from protocol.messages import Candidate, SealedCandidate
 from protocol.mmd import embedding_gain
 
-__all__ = ["Absence", "Fault", "Ledger", "Refusal", "Win", "settle"]
+__all__ = ["Absence", "Dispute", "Fault", "Ledger", "Refusal", "Win", "settle"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,11 @@ class Win:
     round: int
     owner: str
     score: int
-    candidate: Candidate
+    bid_round: int
+    """In which it was bid."""
+    handle: int
+    """Its owner's number of it."""
+    candidate: Candidate | SealedCandidate
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,15 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class Dispute:
+    """A chosen point that the consumer disputes: what is wrong with it, the consumer knows."""
+
+    round: int
+    """In which it was chosen."""
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """A breach of the protocol, for which a peer was refused."""
 
@@ -64,12 +77,16 @@ class Ledger:
     absences: list[Absence] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
+    disputes: list[Dispute] = field(default_factory=list)
     points_accessed: int = 0
     """Distinct raw points that the curator was handed."""
+    candidates: int = 0
+    """Points that were handed over, raw or sealed."""
 
 
 def settle(
     wins: list[Win],
+    disputed: Collection[tuple[int, str]],
     owners: tuple[str, ...],
     target: np.ndarray[tuple[int], np.dtype[np.float64]],
     seed_total: Totals,
@@ -81,6 +98,7 @@ def settle(
 
     Args:
         wins: In the order of the rounds.
+        disputed: (round, owner) of points that the consumer disputes: they stand in S, and nobody is paid.
         owners: All owners, winners or not.
         target: g̃, shape (d,).
         seed_total: Σφ(D_init) in units of 2^-15.
@@ -94,7 +112,8 @@ def settle(
     size = seed_size
     for win in wins:
         features = _value(win.candidate.features)
-        values[win.owner] += embedding_gain(target, total / size, size, features)
+        if (win.round, win.owner) not in disputed:
+            values[win.owner] += embedding_gain(target, total / size, size, features)
         total = total + features
         size += 1
     return values

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import ClassVar, Final, Literal, cast
+
+import numpy as np
 
 from curator.delivery import parts_of
 from curator.enrolment import check_hello, check_target
-from curator.ledger import Refusal, settle
+from curator.events import CandidatesChecked, DestroyBoxes, NoiseDrawn, WeightsComputed
+from curator.ledger import Dispute, Refusal, settle
 from curator.rounds import Rounds
 from curator.transitions import PHASES, TRANSITIONS
 from protocol import limits
-from protocol.acquisition import AcquisitionRule
-from protocol.config.session import SessionFile
 from protocol.errors import ExitCode, Offence, RemoteProtocolError
-from protocol.features import FeatureMap
 from protocol.link import Link
 from protocol.machine import (
     Event,
     Finish,
+    HeadSigned,
     Lost,
     Offended,
     Received,
     Returned,
+    SignHead,
     Transition,
 )
 from protocol.messages import (
@@ -33,13 +35,16 @@ from protocol.messages import (
     Hello,
     Receipt,
     Refused,
+    SecretMap,
     Target,
     Welcome,
 )
+from protocol.names import CONSUMER
+from protocol.releases import Prior
+from protocol.session import Session
 
 __all__ = ["CONSUMER", "CuratorMachine"]
 
-CONSUMER: Final = "consumer"
 _LISTED: Final = 8
 """Names that a message lists."""
 
@@ -49,18 +54,11 @@ class CuratorMachine(Rounds):
 
     PHASES: ClassVar[tuple[str, ...]] = PHASES
     TRANSITIONS: ClassVar[tuple[Transition, ...]] = TRANSITIONS
+    OUTCOMES: ClassVar[tuple[type[Event], ...]] = (NoiseDrawn, WeightsComputed, CandidatesChecked)
 
-    def __init__(
-        self,
-        session: SessionFile,
-        *,
-        feature_map: FeatureMap,
-        rule: AcquisitionRule,
-        noisy: bool,
-        noise_name: str,
-    ) -> None:
-        super().__init__(session, feature_map=feature_map, rule=rule, noisy=noisy, noise_name=noise_name)
-        self._digest = session.digest()
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._digest = session.file.digest()
         self._unenrolled = set(self.owners)
         self.consumer_enrolled = False
         self.consumer_connected = False
@@ -68,8 +66,11 @@ class CuratorMachine(Rounds):
         self._part = 0
         self._closed: set[str] = set()
         self._farewells: set[str] = set()
+        self._dismissed: set[str] = set()
+        """Peers that were refused, and have not said hello since."""
         self._outcome: Literal["complete", "abandoned"] = "complete"
         self._ending = Finish(ExitCode.DONE, "")
+        self._signed: HeadSigned | None = None
 
     # -- enrolment ----------------------------------------------------------------------------------
 
@@ -89,18 +90,25 @@ class CuratorMachine(Rounds):
         check_hello(peer, "consumer" if peer == CONSUMER else "owner", self._digest, hello, link)
         if link is None:
             link = self.links[peer] = Link()
+        public_map = self._opened.public_map
         welcome = Welcome(
-            version=PROTOCOL_VERSION, feature_map=self._map.digest, sent=link.sent, received=link.received
+            version=PROTOCOL_VERSION,
+            feature_map=None if public_map is None else public_map.digest,
+            sent=link.sent,
+            received=link.received,
         )
         self._greet(peer, welcome)
         self._resend(peer, hello.received)
+        self._expected_back.discard(peer)
+        self._dismissed.discard(peer)
         if peer == CONSUMER:
             self.consumer_enrolled = self.consumer_connected = True
         else:
-            self.seats[peer].enrolled = True
-            self._unenrolled.discard(peer)
+            if not self._rule.sealed:
+                self._enrol(peer)
             self._connect(peer)
-        self._close_if_closing(peer)
+            self._send_map(peer)
+        self._close(peer)
         if self.phase == "enrolling":
             self._begin_if_complete()
 
@@ -108,10 +116,38 @@ class CuratorMachine(Rounds):
         target = cast(Target, cast(Received, event).message)
         if cast(Received, event).peer != CONSUMER or self.target is not None:
             raise RemoteProtocolError(Offence.OUT_OF_TURN, "There is one target, and it is the consumer's.")
-        check_target(target, self._map)
+        check_target(target, self._opened)
         self.target = target
-        self._total = target.seed_total.copy()
+        prior = Prior.of_total(target.seed_total, target.seed_size)
+        self._statistic = self._opened.summary(target.seed_total, prior).statistic()
+        self._total = np.zeros(self._statistic.width, dtype=np.int64)
+        for owner in self.owners:
+            self._send_map(owner)
         self._begin_if_complete()
+
+    def _send_map(self, owner: str) -> None:
+        """Pass the consumer's secret map on to an owner, once: who has it can bid."""
+        seat, target = self.seats[owner], self.target
+        if not self._rule.sealed or target is None or seat.mapped or not seat.connected:
+            return
+        seat.mapped = True
+        start = seat.rank * limits.MAP_BOX_BYTES
+        self._send(owner, SecretMap(box=target.maps[start : start + limits.MAP_BOX_BYTES]))
+
+    def _on_ready(self, event: Event) -> None:
+        owner = cast(Received, event).peer
+        seat = self.seats.get(owner)
+        if seat is None or not seat.mapped or seat.enrolled:
+            raise RemoteProtocolError(Offence.OUT_OF_TURN, "A peer is ready that was not sent the map.")
+        self._enrol(owner)
+        if self.phase == "enrolling":
+            self._begin_if_complete()
+        else:
+            self._resume(owner)
+
+    def _enrol(self, owner: str) -> None:
+        self.seats[owner].enrolled = True
+        self._unenrolled.discard(owner)
 
     def _begin_if_complete(self) -> None:
         if self.target is not None and not self._unenrolled:
@@ -159,17 +195,45 @@ class CuratorMachine(Rounds):
             raise RemoteProtocolError(
                 Offence.OUT_OF_TURN, f"A receipt of part {receipt.part}; due was one of part {self._part}."
             )
+        self._note_disputes(receipt)
         if self._part < len(self._parts):
             self._next_part()
             return
         self._clear_timer("delivery")
+        self._destroy_boxes()
         self._begin_closing("complete", Finish(ExitCode.DONE, "The session is complete."))
+
+    def _note_disputes(self, receipt: Receipt) -> None:
+        """Keep in the books what the consumer disputes; owners are not told (DESIGN §3, "No feedback")."""
+        purchases = self._parts[self._part - 1].purchases
+        bits = np.unpackbits(np.frombuffer(receipt.disputed, dtype=np.uint8))
+        if len(receipt.disputed) != (len(purchases) + 7) // 8 or bits[len(purchases) :].any():
+            raise RemoteProtocolError(
+                Offence.MALFORMED, f"A receipt's disputes are not of the {len(purchases)} points of its part."
+            )
+        self.ledger.disputes.extend(
+            Dispute(purchase.round, purchase.owner)
+            for purchase, disputed in zip(purchases, bits.tolist(), strict=False)
+            if disputed
+        )
+
+    def _destroy_boxes(self) -> None:
+        """Forget what the consumer did not buy, and what it now has (DESIGN §3, "`sealed`, further")."""
+        if self._rule.sealed:
+            self._boxes_destroyed = True
+            for pooled in self._pooled:
+                pooled.candidate = None
+            for seat in self.seats.values():
+                seat.bid = None
+            self._unverified, self._verifying = [], ()
+            self._do(DestroyBoxes())
 
     def _on_delivery_over(self, event: Event) -> None:
         self._give_up(
             ExitCode.TIMEOUT,
             f"The consumer sent no receipt of part {self._part} of the delivery in time.",
-            "The chosen points are kept in the curator's transcript.",
+            "The chosen points are kept: in the curator's transcript, and sealed ones in its file of boxes, "
+            "which is yours to remove.",
         )
 
     def _begin_closing(self, outcome: Literal["complete", "abandoned"], ending: Finish) -> None:
@@ -182,6 +246,10 @@ class CuratorMachine(Rounds):
         self._outcome, self._ending = outcome, ending
         for timer in ("enrolment", "round", "pause", "delivery"):
             self._clear_timer(timer)
+        self._do(SignHead())
+
+    def _on_head_signed(self, event: Event) -> None:
+        self._signed = cast(HeadSigned, event)
         for peer in self._reachable():
             self._close(peer)
         if self.links:
@@ -190,13 +258,10 @@ class CuratorMachine(Rounds):
             self._finish()
 
     def _close(self, peer: str) -> None:
-        self._closed.add(peer)
-        self._send(peer, Close(outcome=self._outcome))
-
-    def _close_if_closing(self, peer: str) -> None:
-        """Tell a peer that was away when the others were told that the session is over."""
-        if self.phase == "closing" and peer not in self._closed:
-            self._close(peer)
+        if self._signed is not None and peer not in self._closed:
+            self._closed.add(peer)
+            close = Close(outcome=self._outcome, head=self._signed.head, signature=self._signed.signature)
+            self._send(peer, close)
 
     def _reachable(self) -> list[str]:
         peers = [owner for owner, seat in self.seats.items() if seat.connected]
@@ -207,7 +272,11 @@ class CuratorMachine(Rounds):
         if peer not in self._closed:
             raise RemoteProtocolError(Offence.OUT_OF_TURN, "A farewell came before the close.")
         self._farewells.add(peer)
-        if self._farewells >= self._closed:
+        self._finish_if_all_left()
+
+    def _finish_if_all_left(self) -> None:
+        """End once all who were told have left; who was here a short while ago may come to be told."""
+        if self._farewells >= self._closed | self._expected_back:
             self._finish()
 
     def _on_closing_over(self, event: Event) -> None:
@@ -222,12 +291,46 @@ class CuratorMachine(Rounds):
 
     def _give_up(self, code: ExitCode, reason: str, advice: str = "") -> None:
         if self.phase != "closing":
+            if self.phase != "delivering":
+                self._destroy_boxes()
             self._begin_closing("abandoned", Finish(code, reason, advice))
 
     # -- peers that go, come back, or break the protocol ----------------------------------------------
 
     def _on_lost(self, event: Event) -> None:
-        self._disconnect(cast(Lost, event).peer)
+        """Wait a while for a peer that was here: it may have crashed, and go on where it was."""
+        peer = cast(Lost, event).peer
+        self._expect_back([peer])
+        self._disconnect(peer)
+
+    def _expect_back(self, peers: Iterable[str]) -> None:
+        """Wait for peers that will come back, if they can."""
+        self._expected_back.update(set(peers) - self._farewells - self._dismissed)
+        self._set_timer("comeback", self._session.timeouts.comeback)
+
+    def _on_comeback_over(self, event: Event) -> None:
+        self._expected_back.clear()
+        if self.phase == "closing":
+            self._finish_if_all_left()
+        else:
+            self._go_on_if_complete()
+
+    def _on_restarted(self, event: Event) -> None:
+        """All connections are gone, and all peers are expected back; what is due gets its time anew."""
+        self._expect_back(self._reachable())
+        self.consumer_connected = False
+        for seat in self.seats.values():
+            seat.connected = False
+        self._awaited.clear()
+        timeouts = self._session.timeouts
+        due = {
+            "enrolling": ("enrolment", timeouts.enrolment),
+            "bidding": ("pause", timeouts.pause) if self.paused else ("round", timeouts.round),
+            "asking": ("round", timeouts.round),
+            "delivering": ("delivery", timeouts.delivery),
+            "closing": ("closing", timeouts.closing),
+        }
+        self._set_timer(*due[self.phase])
 
     def _connect(self, owner: str) -> None:
         seat = self.seats[owner]
@@ -242,18 +345,16 @@ class CuratorMachine(Rounds):
             return
         self.seats[peer].connected = False
         self._awaited.discard(peer)
-        if self.phase == "bidding":
-            self._close_bidding_if_complete()
-        elif self.phase == "asking":
-            self._close_asking_if_complete()
+        self._go_on_if_complete()
 
     def _on_returned(self, event: Event) -> None:
         peer = cast(Returned, event).peer
+        self._expected_back.discard(peer)
         if peer == CONSUMER:
             self.consumer_connected = True
         else:
             self._connect(peer)
-        self._close_if_closing(peer)
+        self._close(peer)
 
     def _on_offended(self, event: Event) -> None:
         offended = cast(Offended, event)
@@ -264,6 +365,8 @@ class CuratorMachine(Rounds):
         )
         self._greet(offended.peer, refusal)
         self.ledger.refusals.append(Refusal(self.round, offended.peer, offended.offence))
+        self._dismissed.add(offended.peer)
+        self._expected_back.discard(offended.peer)
         if offended.sequence == CONTROL_SEQUENCE or offended.peer not in self.links:
             # A hello that was refused ends its own connection only: an earlier one may be in use.
             return
@@ -282,7 +385,10 @@ class CuratorMachine(Rounds):
         target = self.target
         if target is None:
             return dict.fromkeys(self.owners, 0.0)
-        return settle(self.ledger.wins, self.owners, target.embedding, target.seed_total, target.seed_size)
+        disputed = {(dispute.round, dispute.owner) for dispute in self.ledger.disputes}
+        return settle(
+            self.ledger.wins, disputed, self.owners, target.embedding, target.seed_total, target.seed_size
+        )
 
 
 def _listed(names: list[str]) -> str:

@@ -1,54 +1,92 @@
-"""The curator's numerics: noise, releases of the summary, and features of points that were handed over."""
+"""The curator's numerics: noise, releases of the summary, and checks of points that were handed over."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
-from curator.events import ComputeWeights, DrawNoise, HashPoints, NoiseDrawn, PointsHashed, WeightsComputed
-from protocol.grid import round_weights
+from curator.events import (
+    CandidatesChecked,
+    CheckCandidates,
+    ComputeWeights,
+    DestroyBoxes,
+    DrawNoise,
+    NoiseDrawn,
+    WeightsComputed,
+)
+from curator.verification import Unverified
+from protocol.errors import LocalProtocolError
+from protocol.grid import Features, round_weights
 from protocol.machine import Computation, Event
+from protocol.messages import Candidate, SealedCandidate, Target
 from protocol.noise import Draw, NoiseSource
+from protocol.releases import Prior, ReleaseMechanism
 from protocol.session import Session
-from protocol.verification import hash_points
+from protocol.verification import Signatures, hash_points
 
 __all__ = ["CuratorNumerics"]
 
 
 class CuratorNumerics:
-    """Carries out the curator machine's `DrawNoise`, `HashPoints` and `ComputeWeights`."""
+    """Carries out the curator machine's computations.
 
-    def __init__(self, session: Session, noise: NoiseSource) -> None:
-        self._map = session.feature_map
-        self._summary = session.summary()
+    Args:
+        session: The session.
+        noise: The curator's own source of noise.
+        destroy: Forgets the boxes that are kept.
+    """
+
+    def __init__(self, session: Session, noise: NoiseSource, *, destroy: Callable[[], None]) -> None:
+        self._session = session
+        self._draws = session.summary().draws
+        self._summary: ReleaseMechanism[Any] | None = None
         self._rule = session.rule
         self._noise = noise
+        self._destroy = destroy
+        self._signatures = Signatures(session)
 
     def perform(self, effect: Computation) -> Event | None:
         """The effect's outcome as an event; None for effects of other kinds."""
-        if type(effect) is HashPoints:
-            return PointsHashed(hash_points(self._map, effect.points))
+        if type(effect) is CheckCandidates:
+            return self._check(effect.entries)
         if type(effect) is ComputeWeights:
             return self._weights(effect)
         if type(effect) is DrawNoise:
             return self._draw(effect)
+        if type(effect) is DestroyBoxes:
+            self._destroy()
         return None
+
+    def restore(self, effect: Computation, outcome: Event | None) -> None:  # noqa: ARG002 - none is needed
+        """Take up what was computed before a restart: the release's own state, and the noise's place."""
+        if type(effect) is ComputeWeights:
+            self._weights(effect)  # a filter goes from release to release; what it gave is on record
+        elif type(effect) is DrawNoise and not self._noise.protects:
+            self._draw(effect)  # seeded noise is as far as it was
+        elif type(effect) is DestroyBoxes:
+            self._destroy()
 
     def _weights(self, effect: ComputeWeights) -> WeightsComputed:
         """The bid's weight w = g̃ - q/(q+1)·g (DESIGN §1, row 1), on the grid."""
-        mean = self._summary.release(effect.round - 1, effect.total, effect.count, effect.noise)
+        target = effect.target
+        summary = self._summary = self._summary or self._of(target)
+        mean = summary.release(effect.round - 1, effect.total, effect.count, effect.noise)
         ratio = effect.count / (effect.count + 1)
-        weights = round_weights(effect.target - ratio * mean)
+        weights = round_weights(target.embedding - ratio * mean)
         weights.flags.writeable = False
         return WeightsComputed(effect.round, weights)
+
+    def _of(self, target: Target) -> ReleaseMechanism[Any]:
+        return self._session.summary(target.seed_total, Prior.of_total(target.seed_total, target.seed_size))
 
     def _draw(self, effect: DrawNoise) -> NoiseDrawn:
         return NoiseDrawn(
             effect.first,
             tuple(
-                (self._drawn(self._summary.draws(number - 1)), self._drawn(self._rule.draws()))
+                (self._drawn(self._draws(number - 1)), self._drawn(self._rule.draws()))
                 for number in range(effect.first, effect.last + 1)
             ),
         )
@@ -58,3 +96,24 @@ class CuratorNumerics:
         for noise in drawn:
             noise.flags.writeable = False
         return drawn
+
+    def _check(self, entries: Sequence[Unverified]) -> CandidatesChecked:
+        if self._rule.sealed:
+            return CandidatesChecked(None, tuple(self._is_signed(entry) for entry in entries))
+        return CandidatesChecked(self._hash(entries), (True,) * len(entries))
+
+    def _is_signed(self, entry: Unverified) -> bool:
+        candidate = entry.candidate
+        if not isinstance(candidate, SealedCandidate):
+            return False
+        return self._signatures.hold(entry.owner, entry.round, entry.handle, candidate)
+
+    def _hash(self, entries: Sequence[Unverified]) -> Features:
+        if self._session.public_map is None:
+            raise LocalProtocolError("Raw points came to a curator that has no feature map.")
+        points: list[npt.NDArray[np.generic]] = []
+        for entry in entries:
+            if not isinstance(entry.candidate, Candidate):
+                raise LocalProtocolError("A sealed point is to be hashed.")
+            points.append(entry.candidate.point)
+        return hash_points(self._session.public_map, points)

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from curator.machine import CONSUMER, CuratorMachine
+from collections.abc import Callable
+
+from curator.machine import CuratorMachine
 from curator.numerics import CuratorNumerics
+from protocol.noise import NoiseSource
 from protocol.session import Session
-from protocol.wire import Direction
 
-__all__ = ["curator_party", "direction"]
+__all__ = ["curator_party"]
 
 
-def curator_party(session: Session) -> tuple[CuratorMachine, CuratorNumerics]:
-    """The curator of a session."""
+def curator_party(
+    session: Session, *, noise: NoiseSource, destroy: Callable[[], None] | None = None
+) -> tuple[CuratorMachine, CuratorNumerics]:
+    """The curator of a session.
+
+    Args:
+        session: The session.
+        noise: Its own source of noise.
+        destroy: Forgets the boxes that are kept on its disk, if any are.
+
+    Raises:
+        ConfigError: Noise that the session needs is none that the source has.
+    """
     summary = session.summary()
-    machine = CuratorMachine(
-        session.file,
-        feature_map=session.feature_map,
-        rule=session.rule,
-        noisy=bool(summary.draws(0) or session.rule.draws()),
-        noise_name=session.noise_name(summary),
-    )
-    return machine, CuratorNumerics(session, session.noise("curator"))
+    for draw in (*summary.draws(0), *summary.draws(summary.releases - 1), *session.rule.draws()):
+        noise.check(draw)
+    return CuratorMachine(session), CuratorNumerics(session, noise, destroy=destroy or _nothing)
 
 
-def direction(peer: str) -> Direction:
-    """What a peer may say to the curator."""
-    return Direction.CONSUMER_TO_CURATOR if peer == CONSUMER else Direction.OWNER_TO_CURATOR
+def _nothing() -> None:
+    """There is no file of boxes."""

@@ -6,32 +6,44 @@ import json
 import logging
 import math
 import os
-import time
 from collections import Counter
+from contextlib import ExitStack
 from typing import Any, Final
 
 from curator.connections import Connections, Ignored
 from curator.machine import CONSUMER, CuratorMachine
-from curator.party import curator_party, direction
+from curator.party import curator_party
 from protocol import limits
 from protocol.config.party import CuratorFile
 from protocol.config.session import SessionFile
 from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine import Finish, Lost, Returned, Started
+from protocol.machine import Finish, Lost, Returned
 from protocol.messages import Hello
-from protocol.participant import CURATOR
+from protocol.names import CURATOR
+from protocol.recorded_session import started
+from protocol.runtime.box_file import BoxFile, KeptBoxes
+from protocol.runtime.clock import Clock
+from protocol.runtime.drawn_ahead import DrawnAhead
 from protocol.runtime.driver import Driver, Outgoing
 from protocol.runtime.party import (
     StopSignals,
+    check_durability,
     ensure_done,
+    head_signer,
     one_blas_thread,
     open_journal,
     own_keys,
+    party_noise,
+    resume,
+    sealing_identity,
     spare_collections,
+    transcript_path,
 )
 from protocol.runtime.router import Arrival, RouterEndpoint
-from protocol.session import open_session
-from protocol.wire import Direction, decode_frame, decode_message
+from protocol.sealing import SEAL_BYTES
+from protocol.session import Session, open_session
+from protocol.transcript.journal import Journal
+from protocol.wire import Direction, decode_frame, decode_message, said_to
 
 __all__ = ["run_curator"]
 
@@ -60,28 +72,74 @@ def run_curator(
     one_blas_thread()
     session = open_session(session_file)
     pair = own_keys(session, file, expected=session_file.roster.curator, party=CURATOR)
-    machine, numerics = curator_party(session)
+    address = file.listen or session_file.network.address
+    check_durability(session, file.durability, listen=file.listen)
     roster = {key: name for name, key in session_file.roster.owners.items()}
     roster[session_file.roster.consumer] = CONSUMER
-    address = file.listen or session_file.network.address
-    with RouterEndpoint(address, pair=pair, roster=roster if pair is not None else {}) as endpoint:
-        logger.info("listening at %s", endpoint.address)
-        journal = open_journal(
-            session, role="curator", party=CURATOR, state=file.state, durability=file.durability
+    with ExitStack() as stack:
+        noise = party_noise(session, CURATOR)
+        if noise.protects:
+            noise = stack.enter_context(DrawnAhead(noise))  # so that no round waits for it
+        endpoint = stack.enter_context(
+            RouterEndpoint(address, pair=pair, roster=roster if pair is not None else {})
         )
+        logger.info("listening at %s", endpoint.address)
+        journal = stack.enter_context(
+            open_journal(session, role="curator", party=CURATOR, state=file.state, durability=file.durability)
+        )
+        boxes = _box_file(session, file, stack)
+        machine, numerics = curator_party(session, noise=noise, destroy=boxes.destroy if boxes else None)
+        driver = Driver(
+            machine,
+            numerics,
+            journal,
+            session=session.identifier,
+            direction=said_to(CURATOR),
+            boxes=boxes,
+            sign=head_signer(session, CURATOR, sealing_identity(session, pair, CURATOR)),
+        )
+        _go_on(driver, journal, session, boxes)
+        if isinstance(noise, DrawnAhead):
+            _expect_noise(noise, session, drawn=machine.noise_drawn)
         spare_collections()
-        try:
-            driver = Driver(machine, numerics, journal, session=session.identifier, direction=direction)
-            hub = _Hub(session_file, machine, driver, endpoint, progress)
-            try:
-                finish = hub.run()
-            finally:
-                hub.log_what_was_not_taken()
-        finally:
-            journal.close()
+        hub = _Hub(session_file, machine, driver, endpoint, progress)
+        stack.callback(hub.log_what_was_not_taken)
+        finish = hub.run()
     ensure_done(finish)
-    result = _result(session_file, machine, hub.seconds, str(file.state / f"{CURATOR}.transcript"))
+    result = _result(session_file, machine, str(transcript_path(file.state, CURATOR)))
     return {**result, "privacy": [statement.as_json() for statement in session.privacy()]}
+
+
+def _go_on(driver: Driver, journal: Journal, session: Session, boxes: BoxFile | None) -> None:
+    """Bring the driver to where its transcript ends; the boxes of which it has the digests must be there."""
+    if boxes is None:
+        resume(driver, journal, started(session.file), said_to(CURATOR))
+        return
+    kept = KeptBoxes(boxes.path, session.box_bytes + SEAL_BYTES)
+    resume(driver, journal, started(session.file), said_to(CURATOR), box=kept)
+    if not boxes.destroyed and driver.finished is None:
+        kept.ensure_whole()
+    boxes.sweep()
+
+
+def _expect_noise(ahead: DrawnAhead, session: Session, *, drawn: int) -> None:
+    """Have the noise drawn of all rounds but the first, for which that was done before."""
+    summary = session.summary()
+    first = 1 if drawn == 0 else 0
+    for draw in summary.draws(0):
+        ahead.expect(draw, first)
+    for draw in summary.draws(summary.releases - 1):
+        ahead.expect(draw, summary.releases - max(drawn, 1))
+    for draw in session.rule.draws():
+        ahead.expect(draw, summary.releases - drawn)
+
+
+def _box_file(session: Session, file: CuratorFile, stack: ExitStack) -> BoxFile | None:
+    if not session.rule.sealed:
+        return None
+    boxes = BoxFile(file.state / f"{CURATOR}.boxes", file.durability)
+    stack.callback(boxes.close)
+    return boxes
 
 
 class _Hub:
@@ -108,24 +166,19 @@ class _Hub:
         """Who said hello on which connection: insecure sessions only."""
         self._heard: dict[str, float] = {}
         self._lost: set[str] = set()
-        self._beaten = self._shown = time.monotonic()
-        self._first_round: float | None = None
-        self._last_round = 0.0
-
-    @property
-    def seconds(self) -> float:
-        """From the first broadcast to the end of the last round."""
-        return self._last_round - self._first_round if self._first_round is not None else 0.0
+        self._paused = False
+        self._clock = Clock(driver.clock)
+        self._beaten = self._shown = self._clock()
 
     def run(self) -> Finish:
         """Run until the machine is done."""
         driver = self._driver
         with StopSignals() as stop:
-            driver.feed(Started(), time.monotonic())
+            driver.begin(started(self._session), self._clock())
             while driver.finished is None:
                 self._turn()
                 stop.raise_if_received()
-            self._send_out(time.monotonic())
+            self._send_out(self._clock())
         if driver.finished is None:
             raise LocalProtocolError("The loop ended before the machine did.")
         return driver.finished
@@ -143,12 +196,13 @@ class _Hub:
 
     def _turn(self) -> None:
         arrivals = self._endpoint.receive(limits.MAX_EVENTS_PER_DRAIN, wait_ms=self._patience())
-        now = time.monotonic()
+        now = self._clock()
         for arrival in arrivals:
             self._take(arrival, now)
         self._driver.fire_due(now)
         self._send_out(now)
         self._note_progress(now)
+        self._note_pause()
         if now - self._beaten >= self._session.timeouts.beat:
             self._beaten = now
             self._check_silence(now)
@@ -162,7 +216,7 @@ class _Hub:
         due = self._beaten + self._session.timeouts.beat
         if self._driver.next_due is not None:
             due = min(due, self._driver.next_due)
-        return max(1, math.ceil((due - time.monotonic()) * 1000))
+        return max(1, math.ceil((due - self._clock()) * 1000))
 
     def _take(self, arrival: Arrival, now: float) -> None:
         peer = arrival.peer if arrival.peer is not None else self._name_of(arrival)
@@ -242,24 +296,31 @@ class _Hub:
             return
         self._lost.add(peer)
         self._connections.current.pop(peer, None)
-        logger.warning("%s is gone", peer)
+        logger.warning("%s is gone; waiting %g s for it", peer, self._session.timeouts.comeback)
         self._driver.feed(Lost(peer), now)
 
     def _check_silence(self, now: float) -> None:
         for peer in list(self._connections.current):
             if peer not in self._lost and now - self._heard[peer] > self._session.timeouts.silence:
                 self._lost.add(peer)
-                logger.warning("%s is silent", peer)
+                logger.warning("%s is silent; waiting %g s for it", peer, self._session.timeouts.comeback)
                 self._driver.feed(Lost(peer), now)
+
+    def _note_pause(self) -> None:
+        """Say when the rounds stand still for want of owners, and when they go on."""
+        if self._machine.paused == self._paused:
+            return
+        self._paused = self._machine.paused
+        if self._paused:
+            least, seconds = self._session.session.min_owners, self._session.timeouts.pause
+            logger.warning("fewer than %d owners are here: paused, for %g s at most", least, seconds)
+        else:
+            logger.info("goes on with round %d", self._machine.round)
 
     def _note_progress(self, now: float) -> None:
         machine = self._machine
         if machine.round == 0:
             return
-        if self._first_round is None:
-            self._first_round = now
-        if machine.phase not in ("delivering", "closing", "done") or not self._last_round:
-            self._last_round = now
         if self._progress is None or (now - self._shown < PROGRESS_SECONDS and machine.phase != "done"):
             return
         self._shown = now
@@ -273,8 +334,8 @@ class _Hub:
             self._progress = None
 
 
-def _result(session: SessionFile, machine: CuratorMachine, seconds: float, transcript: str) -> dict[str, Any]:
-    ledger = machine.ledger
+def _result(session: SessionFile, machine: CuratorMachine, transcript: str) -> dict[str, Any]:
+    ledger, seconds = machine.ledger, machine.seconds
     absences = Counter(absence.owner for absence in ledger.absences)
     return {
         "role": "curator",
@@ -289,6 +350,7 @@ def _result(session: SessionFile, machine: CuratorMachine, seconds: float, trans
         "faults": [
             {"owner": fault.owner, "round": fault.round, "what": fault.what} for fault in ledger.faults
         ],
+        "disputes": [{"owner": dispute.owner, "round": dispute.round} for dispute in ledger.disputes],
         "refusals": [
             {"peer": refusal.peer, "round": refusal.round, "code": refusal.offence.value}
             for refusal in ledger.refusals

@@ -13,16 +13,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import deque
+from dataclasses import dataclass
 from typing import Final, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from curator.events import (
+    CandidatesChecked,
+    CheckCandidates,
     ComputeWeights,
     DrawNoise,
-    HashPoints,
     NoiseDrawn,
-    PointsHashed,
     RoundNoise,
     WeightsComputed,
 )
@@ -30,12 +32,12 @@ from curator.ledger import Absence, Fault, Ledger, Win
 from curator.seat import Seat
 from curator.verification import Unverified, check_shape, faults_of
 from protocol import limits
-from protocol.acquisition import AcquisitionRule, Standing
-from protocol.config.session import SessionFile
-from protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.features import FeatureMap
-from protocol.grid import Weights
+from protocol.acquisition import Standing
+from protocol.acquisition.ranks import bid_ranks
+from protocol.errors import BudgetExceeded, ExitCode, LocalProtocolError, Offence, RemoteProtocolError
+from protocol.grid import Totals, Weights
 from protocol.machine import (
+    Charge,
     Event,
     Machine,
     Received,
@@ -46,63 +48,84 @@ from protocol.messages import (
     Broadcast,
     Candidate,
     Offer,
+    SealedCandidate,
     Target,
     unfixed,
 )
-from protocol.scoring import Pool
+from protocol.releases import Statistic
+from protocol.scoring import NO_SCORE, Best, Pool
+from protocol.session import NO_NOISE, Session
 from protocol.wire import encode_message
 
-__all__ = ["Rounds"]
+__all__ = ["Pooled", "Rounds"]
 
 NOISE_BATCH: Final = 64
 """Rounds whose noise is drawn together, off the critical path."""
+
+
+@dataclass(slots=True)
+class Pooled:
+    """A verified point in the pool; its `candidate` is None once it was taken or destroyed."""
+
+    owner: str
+    round: int
+    """In which it was bid."""
+    handle: int
+    candidate: Candidate | SealedCandidate | None
 
 
 class Rounds(Machine):
     """The part of the curator's machine that runs the rounds, once owners and target are there.
 
     Args:
-        session: The session file.
-        feature_map: The session's map; here only its digest, bounds and `admits` are used.
-        rule: The acquisition rule.
-        noisy: Whether the summary's release or the rule needs noise.
-        noise_name: What broadcasts say of their noise.
+        session: The session; of its feature map only the space is used.
     """
 
-    def __init__(
-        self,
-        session: SessionFile,
-        *,
-        feature_map: FeatureMap,
-        rule: AcquisitionRule,
-        noisy: bool,
-        noise_name: str,
-    ) -> None:
+    def __init__(self, session: Session) -> None:
         super().__init__()
-        self._session = session
-        self._map = feature_map
-        self._rule = rule
-        self._noisy = noisy
-        self._noise_name = noise_name
-        self.owners = session.owners
+        self._session = session.file
+        self._opened = session
+        self._space = session.space
+        self._rule = session.rule
+        summary = session.summary()
+        self._noisy = session.noise_name(summary) != NO_NOISE or bool(session.rule.draws())
+        self._noise_name = session.noise_name(summary)
+        self._costs_of = session.round_costs()
+        self._filter = session.summary_filter()
+        self.owners = session.file.owners
         self.seats = {owner: Seat(rank) for rank, owner in enumerate(self.owners)}
         self.target: Target | None = None
         self.round = 0
         self.weights: Weights | None = None
         self.ledger = Ledger()
-        self._total = np.zeros(session.features.dimension, dtype=np.int64)
-        self._pool = Pool(session.features.dimension, norm_bound=feature_map.norm_bound)
-        self._pooled: list[tuple[str, Candidate | None]] = []
+        self._statistic = Statistic.identity(self._space.dimension)
+        """What of a won point enters the total that is released; known with the target."""
+        self._total: Totals = np.zeros(0, dtype=np.int64)
+        self._pool = Pool(self._space.dimension, norm_bound=self._space.norm_bound)
+        self._pooled: list[Pooled] = []
         self._unverified: list[Unverified] = []
         self._verifying: tuple[Unverified, ...] = ()
         self._noise: deque[RoundNoise] = deque()
+        self.noise_drawn = 0
+        """For how many rounds it was drawn."""
         self._stage = 0
         self._asked: tuple[str, ...] = ()
         self._obtained: set[str] = set()
         self._overdue = False
         self._awaited: set[str] = set()
         """Owners that are connected and have this round's broadcast, but have not answered it."""
-        self._paused = False
+        self._expected_back: set[str] = set()
+        """Peers whose connection was lost a short while ago: what is due from them is waited for."""
+        self.paused = False
+        """Whether the round stands still until enough owners are here."""
+        self._boxes_destroyed = False
+        self._began = self._decided = 0.0
+        """When the first broadcast was made, and when the last round was decided, on the curator's clock."""
+
+    @property
+    def seconds(self) -> float:
+        """From the first broadcast to the end of the last round, with the time that the curator was down."""
+        return max(0.0, self._decided - self._began)
 
     @abstractmethod
     def _deliver(self) -> None:
@@ -131,26 +154,41 @@ class Rounds(Machine):
         if drawn.first != self.round or self._noise:
             raise LocalProtocolError(f"Noise for round {drawn.first} came in round {self.round}.")
         self._noise.extend(drawn.rounds)
+        self.noise_drawn = drawn.first + len(drawn.rounds) - 1
         self._compute_weights()
 
     def _compute_weights(self) -> None:
         target = self._require_target()
         noise = self._noise[0][0] if self._noisy else ()
         count = target.seed_size + self.round - 1
-        self._do(ComputeWeights(self.round, target.embedding, self._total.copy(), count, noise))
+        self._do(ComputeWeights(self.round, target, self._total.copy(), count, noise))
 
     def _on_weights(self, event: Event) -> None:
         computed = cast(WeightsComputed, event)
         if computed.round != self.round:
             raise LocalProtocolError(f"Weights of round {computed.round} came in round {self.round}.")
+        try:
+            self._charge()
+        except BudgetExceeded as error:
+            self._give_up(ExitCode.FAILED, error.what, error.advice)
+            return
         self.weights = computed.weights
         self.phase = "bidding"
+        if self.round == 1:
+            self._began = self._now
         message = Broadcast(round=self.round, weights=computed.weights, noise=self._noise_name)
         body = encode_message(message)
         for owner, seat in self.seats.items():
-            if seat.connected and not seat.busy:
+            if seat.free:
                 self._broadcast(owner, message, body)
         self._set_timer("round", self._session.timeouts.round)
+
+    def _charge(self) -> None:
+        """Charge this round's release, which is made and has not left: the charge is on record first."""
+        if self._filter is not None:
+            costs = self._costs_of(self.round)
+            self._filter.charge(*costs)
+            self._do(Charge(self._filter.neighbours, self.round, self.round, costs))
 
     def _broadcast(self, owner: str, message: Broadcast, body: bytes | None = None) -> None:
         seat = self.seats[owner]
@@ -162,7 +200,7 @@ class Rounds(Machine):
     def _resume(self, owner: str) -> None:
         """Send a returning owner the current broadcast, if bids are still taken."""
         seat = self.seats[owner]
-        if self.phase == "bidding" and seat.connected and not seat.busy and not seat.has_bid(self.round):
+        if self.phase == "bidding" and seat.free and not seat.has_bid(self.round):
             message = Broadcast(round=self.round, weights=self._require_weights(), noise=self._noise_name)
             self._broadcast(owner, message)
 
@@ -193,10 +231,12 @@ class Rounds(Machine):
                 f"The rule {self._rule.name} wants bids the other way: with or without point.",
             )
         if bid.candidate is not None:
-            check_shape(bid.candidate, self._map)
+            check_shape(bid.candidate, self._opened)
         handle = unfixed(bid.handle)
         if not bid.exhausted and not 1 <= handle <= limits.MAX_POINTS:
             raise RemoteProtocolError(Offence.MALFORMED, "A bid's candidate number is out of range.")
+        if not bid.exhausted and bid.candidate is not None and handle in seat.times:
+            raise RemoteProtocolError(Offence.OUT_OF_TURN, "A point was handed over before under its number.")
         seat.broadcast = 0
         self._awaited.discard(owner)
         seat.bid = bid
@@ -207,23 +247,39 @@ class Rounds(Machine):
                 self._hand_over(owner, bid, bid.candidate)
         return owner, bid
 
-    def _hand_over(self, owner: str, bid: Bid, candidate: Candidate) -> None:
+    def _hand_over(self, owner: str, bid: Bid, candidate: Candidate | SealedCandidate) -> None:
+        if self._boxes_destroyed:
+            return  # it came too late to be wanted, and must not be kept
         weights = cast(Weights, self.seats[owner].weights)
-        self.ledger.points_accessed += 1
-        self._unverified.append(Unverified(owner, bid.round, unfixed(bid.score), weights, candidate))
+        self.ledger.points_accessed += isinstance(candidate, Candidate)
+        self.ledger.candidates += 1
+        score, handle = unfixed(bid.score), unfixed(bid.handle)
+        self._unverified.append(Unverified(owner, bid.round, handle, score, weights, candidate))
 
     def _close_bidding_if_complete(self) -> None:
         """Go on once nobody is waited for and enough owners are present."""
-        if self._awaited and not self._overdue:
+        if (self._awaited or self._missed()) and not self._overdue:
             return
         if len(self._present()) < self._session.session.min_owners:
-            if not self._paused:
+            if not self.paused:
                 self._set_timer("pause", self._session.timeouts.pause)
-                self._paused = True
+                self.paused = True
             return
         self._clear_timer("pause")
-        self._paused = False
+        self.paused = False
         self._verify_or_decide()
+
+    def _missed(self) -> list[str]:
+        """Owners that were here a short while ago, and owe this round's bid and nothing older."""
+        return [
+            owner
+            for owner, seat in self.seats.items()
+            if owner in self._expected_back
+            and seat.enrolled
+            and not seat.has_bid(self.round)
+            and not seat.asked
+            and seat.broadcast in (0, self.round)
+        ]
 
     def _on_round_over(self, event: Event) -> None:
         self._overdue = True
@@ -252,16 +308,16 @@ class Rounds(Machine):
             self._verifying = tuple(self._unverified)
             self._unverified = []
             self.phase = "verifying"
-            self._do(HashPoints(tuple(entry.candidate.point for entry in self._verifying)))
+            self._do(CheckCandidates(self._verifying))
         else:
             self._ask_or_decide()
 
-    def _on_hashed(self, event: Event) -> None:
-        recomputed = cast(PointsHashed, event).features
+    def _on_checked(self, event: Event) -> None:
+        checked = cast(CandidatesChecked, event)
         entries = self._verifying
-        if recomputed.shape[0] != len(entries):
-            raise LocalProtocolError(f"{recomputed.shape[0]} points were hashed of {len(entries)}.")
-        claimed, faults = faults_of(entries, recomputed, self._map)
+        if len(checked.signed) != len(entries):
+            raise LocalProtocolError(f"{len(checked.signed)} points were checked of {len(entries)}.")
+        claimed, faults = faults_of(entries, checked.features, checked.signed, self._space)
         self._verifying = ()
         for row, entry in enumerate(entries):
             if faults[row]:
@@ -269,7 +325,7 @@ class Rounds(Machine):
                 self.ledger.faults.append(Fault(entry.round, entry.owner, faults[row]))
             else:
                 self._pool.append(claimed[row], rank=self.seats[entry.owner].rank)
-                self._pooled.append((entry.owner, entry.candidate))
+                self._pooled.append(Pooled(entry.owner, entry.round, entry.handle, entry.candidate))
                 if entry.round == self.round:
                     self._obtained.add(entry.owner)
         # A point that came meanwhile is verified before its owner counts as present.
@@ -291,17 +347,32 @@ class Rounds(Machine):
 
     def _ask_next(self) -> tuple[str, ...]:
         noise = self._noise[0][1] if self._noisy else ()
+        ranks = self._ranks() if self._rule.ranked else np.zeros(len(self.owners), dtype=np.intp)
         standings = []
         for owner in self._present():
             seat = self.seats[owner]
             bid = cast(Bid, seat.bid)
             if not bid.exhausted:
                 times = seat.times[unfixed(bid.handle)]
-                standings.append(Standing(owner, unfixed(bid.score), times))
+                rank = int(ranks[seat.rank])
+                standings.append(Standing(owner, unfixed(bid.score), times, seat.rank, rank))
         standings.sort(key=lambda standing: (-standing.score, standing.owner))
         asked = self._rule.ask(self._stage, standings, frozenset(self._obtained), noise)
         self._stage += 1
         return asked
+
+    def _ranks(self) -> npt.NDArray[np.intp]:
+        """The ranks of this round's bids, by owner, against the points of the owners that are present."""
+        bids = np.full(len(self.owners), NO_SCORE, dtype=np.int64)
+        withheld = np.ones(len(self.owners), dtype=np.bool_)
+        for owner in self._present():
+            seat = self.seats[owner]
+            bid = cast(Bid, seat.bid)
+            withheld[seat.rank] = False
+            if not bid.exhausted:
+                bids[seat.rank] = unfixed(bid.score)
+        pooled = self._pool.best_scores(self._require_weights(), len(bids), withheld=withheld)
+        return bid_ranks(bids, pooled)
 
     def _on_offer(self, event: Event) -> None:
         self._take_offer(event)
@@ -317,15 +388,23 @@ class Rounds(Machine):
         bid = seat.bid
         if bid is None or not seat.asked or (offer.round, unfixed(offer.handle)) != (bid.round, seat.asked):
             raise RemoteProtocolError(Offence.OUT_OF_TURN, "A point was sent that was not asked for.")
-        check_shape(offer.candidate, self._map)
+        check_shape(offer.candidate, self._opened)
         seat.asked = 0
         self._hand_over(owner, bid, offer.candidate)
         return owner
 
     def _close_asking_if_complete(self) -> None:
         # Who let an earlier stage's time pass is not waited for a second time.
-        if not any(self.seats[owner].connected and self.seats[owner].asked for owner in self._asked):
+        here = (owner for owner in self._asked if self.seats[owner].asked)
+        if not any(self.seats[owner].connected or owner in self._expected_back for owner in here):
             self._verify_or_decide()
+
+    def _go_on_if_complete(self) -> None:
+        """See anew whether anybody is waited for, in the phases that wait for owners."""
+        if self.phase == "bidding":
+            self._close_bidding_if_complete()
+        elif self.phase == "asking":
+            self._close_asking_if_complete()
 
     def _on_asking_over(self, event: Event) -> None:
         self._verify_or_decide()
@@ -336,22 +415,27 @@ class Rounds(Machine):
         withheld = np.array([owner not in present for owner in self.owners])
         best = self._pool.best(self._require_weights(), withheld=withheld if withheld.any() else None)
         if best is not None:
-            owner, candidate = self._pooled[best.entry]
-            if candidate is None:
-                raise LocalProtocolError(f"Entry {best.entry} of the pool was taken twice.")
-            self._pool.withdraw(best.entry)
-            self._pooled[best.entry] = (owner, None)
-            self._total += candidate.features
-            self.ledger.wins.append(Win(self.round, owner, best.score, candidate))
+            self._take(best)
         self.ledger.absences.extend(
             Absence(self.round, owner) for owner in self.owners if owner not in present
         )
         if self._noisy:
             self._noise.popleft()
+        self._decided = self._now
         if self.round == self._session.session.points:
             self._deliver()
         else:
             self._start_round()
+
+    def _take(self, best: Best) -> None:
+        pooled = self._pooled[best.entry]
+        candidate, pooled.candidate = pooled.candidate, None
+        if candidate is None:
+            raise LocalProtocolError(f"Entry {best.entry} of the pool was taken twice.")
+        self._pool.withdraw(best.entry)
+        self._total += self._statistic.of(candidate.features[None])[0]
+        win = Win(self.round, pooled.owner, best.score, pooled.round, pooled.handle, candidate)
+        self.ledger.wins.append(win)
 
     # -- what must hold -------------------------------------------------------------------------------
 
@@ -362,14 +446,14 @@ class Rounds(Machine):
             raise LocalProtocolError(f"{len(ledger.wins)} points were won in {self.round} rounds.")
         if len(self._pool) != len(self._pooled):
             raise LocalProtocolError("The pool and its points differ in number.")
-        if len(self._pooled) > ledger.points_accessed:
+        if len(self._pooled) > ledger.candidates:
             raise LocalProtocolError("The pool has more points than were handed over.")
 
     def check_total(self) -> None:
-        """That the summary's total is the seed set's plus the won points': for tests, O(p·d)."""
-        expected = self._require_target().seed_total.copy()
+        """That the summary's total is the sum of the won points' statistic: for tests, O(p·d)."""
+        expected = np.zeros_like(self._total)
         for win in self.ledger.wins:
-            expected += win.candidate.features
+            expected += self._statistic.of(win.candidate.features[None])[0]
         if not np.array_equal(expected, self._total):
             raise LocalProtocolError("The summary's total is not the sum of its points.")
 

@@ -17,6 +17,9 @@ class Seat:
     rank: int
     """Its position among the sorted names: the last resort of the total order."""
     enrolled: bool = False
+    """Whether it has come, and, where the feature map is secret, has hashed its points."""
+    mapped: bool = False
+    """Whether it was sent the secret map."""
     connected: bool = False
     broadcast: int = 0
     """Round of the broadcast that it has not answered, 0: none."""
@@ -37,6 +40,11 @@ class Seat:
     def busy(self) -> bool:
         """Whether an answer is due from it, so that it is sent nothing further."""
         return bool(self.broadcast or self.asked)
+
+    @property
+    def free(self) -> bool:
+        """Whether it can be sent a broadcast."""
+        return self.enrolled and self.connected and not self.busy
 
     def has_bid(self, round_number: int) -> bool:
         """Whether its bid for that round came while bids were taken."""

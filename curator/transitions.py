@@ -17,20 +17,23 @@ _DECIDED: Final = ("weighing", "delivering")
 """Where a decided round leads: to the next one, or to the delivery."""
 _BIDDING_TO: Final = ("bidding", "verifying", "asking", *_DECIDED)
 _ASKING_TO: Final = ("asking", "verifying", *_DECIDED)
+_RESTING: Final = ("enrolling", "bidding", "asking", "delivering", "closing")
+"""Where a step can end, and a restarted curator goes on."""
 
 TRANSITIONS: Final[tuple[Transition, ...]] = (
     # Enrolment: ends when all owners and the target are there, or with the enrolment time.
     Transition("enrolling", "started", "_on_started", ("enrolling",)),
     Transition("enrolling", "received:hello", "_on_hello", ("enrolling", "weighing")),
     Transition("enrolling", "received:target", "_on_target", ("enrolling", "weighing")),
-    Transition("enrolling", "timer:enrolment", "_on_enrolment_over", ("weighing", "closing", "done")),
+    Transition("enrolling", "received:ready", "_on_ready", ("enrolling", "weighing")),
+    Transition("enrolling", "timer:enrolment", "_on_enrolment_over", ("weighing", "closing")),
     # A round.
     Transition("weighing", "noise-drawn", "_on_noise", ("weighing",)),
-    Transition("weighing", "weights-computed", "_on_weights", ("bidding",)),
+    Transition("weighing", "weights-computed", "_on_weights", ("bidding", "closing")),
     Transition("bidding", "received:bid", "_on_bid", _BIDDING_TO),
     Transition("bidding", "timer:round", "_on_round_over", _BIDDING_TO),
     Transition("bidding", "timer:pause", "_on_pause_over", ("closing",)),
-    Transition("verifying", "points-hashed", "_on_hashed", ("verifying", "asking", *_DECIDED)),
+    Transition("verifying", "candidates-checked", "_on_checked", ("verifying", "asking", *_DECIDED)),
     Transition("asking", "received:offer", "_on_offer", ("asking", "verifying")),
     Transition("asking", "timer:round", "_on_asking_over", _ASKING_TO),
     # Late answers.
@@ -39,6 +42,7 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
     # Delivery and closing.
     Transition("delivering", "received:receipt", "_on_receipt", ("delivering", "closing")),
     Transition("delivering", "timer:delivery", "_on_delivery_over", ("closing",)),
+    Transition("closing", "head-signed", "_on_head_signed", ("closing", "done")),
     Transition("closing", "received:farewell", "_on_farewell", ("closing", "done")),
     Transition("closing", "timer:closing", "_on_closing_over", ("done",)),
     # What was under way when the session was given up.
@@ -49,15 +53,21 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
             "received:receipt",
             "noise-drawn",
             "weights-computed",
-            "points-hashed",
+            "candidates-checked",
         )
     ),
     # Peers that come, go, come back, or break the protocol.
     *expand((*_QUIET, "bidding", "asking"), "received:hello", "_on_hello"),
+    *expand((*_QUIET, "bidding"), "received:ready", "_on_ready"),  # where points are sealed, nobody is asked
     Transition("bidding", "lost", "_on_lost", _BIDDING_TO),
     Transition("asking", "lost", "_on_lost", _ASKING_TO),
     *expand(("enrolling", *_QUIET), "lost", "_on_lost"),
     *expand(_OPEN, "returned", "_on_returned"),
+    Transition("bidding", "timer:comeback", "_on_comeback_over", _BIDDING_TO),
+    Transition("asking", "timer:comeback", "_on_comeback_over", _ASKING_TO),
+    Transition("closing", "timer:comeback", "_on_comeback_over", ("closing", "done")),
+    *expand(("enrolling", "weighing", "verifying", "delivering"), "timer:comeback", "_on_comeback_over"),
+    *expand(_RESTING, "restarted", "_on_restarted"),
     Transition("enrolling", "offended", "_on_offended", ("enrolling", "closing")),
     Transition("bidding", "offended", "_on_offended", (*_BIDDING_TO, "closing")),
     Transition("asking", "offended", "_on_offended", (*_ASKING_TO, "closing")),

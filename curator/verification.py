@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from protocol.errors import Offence, RemoteProtocolError
-from protocol.features import FeatureMap
+from protocol.features import FeatureSpace
 from protocol.grid import Features, Weights, exact_scores
-from protocol.messages import Candidate
+from protocol.messages import Candidate, SealedCandidate
+from protocol.sealing import SEAL_BYTES
+from protocol.session import Session
 from protocol.verification import mapped, matching
 
 __all__ = ["Unverified", "check_shape", "faults_of"]
@@ -22,45 +24,60 @@ class Unverified:
 
     owner: str
     round: int
+    handle: int
     score: int
     """The bid, in units of 2^-37."""
     weights: Weights
     """What it was bid under."""
-    candidate: Candidate
+    candidate: Candidate | SealedCandidate
 
 
-def check_shape(candidate: Candidate, feature_map: FeatureMap) -> None:
-    """Raise `RemoteProtocolError` (`MALFORMED`) unless a point is of the session's columns and dimension."""
-    columns, dimension = feature_map.columns, feature_map.dimension
-    if candidate.point.shape != (columns,) or candidate.features.shape != (dimension,):
+def check_shape(candidate: Candidate | SealedCandidate, session: Session) -> None:
+    """Raise `RemoteProtocolError` (`MALFORMED`) unless a point is as the session has them, open or sealed."""
+    columns, dimension = session.space.columns, session.space.dimension
+    advice = "Check that the data file is the one for this session."
+    if isinstance(candidate, SealedCandidate) is not session.rule.sealed:
         raise RemoteProtocolError(
             Offence.MALFORMED,
-            f"A point needs {columns} columns and {dimension} features.",
-            advice="Check that the data file is the one for this session.",
+            f"The rule {session.rule.name} has points handed over the other way: sealed, or open.",
         )
+    if candidate.features.shape != (dimension,):
+        raise RemoteProtocolError(Offence.MALFORMED, f"A point needs {dimension} features.", advice=advice)
+    if isinstance(candidate, SealedCandidate):
+        length = session.box_bytes + SEAL_BYTES
+        if len(candidate.box) != length:
+            raise RemoteProtocolError(Offence.MALFORMED, f"A box has {length} bytes in this session.")
+    elif candidate.point.shape != (columns,):
+        raise RemoteProtocolError(Offence.MALFORMED, f"A point needs {columns} columns.", advice=advice)
 
 
 def faults_of(
-    entries: Sequence[Unverified], recomputed: Features, feature_map: FeatureMap
+    entries: Sequence[Unverified],
+    recomputed: Features | None,
+    signed: Sequence[bool],
+    space: FeatureSpace,
 ) -> tuple[Features, list[str]]:
     """What is wrong with each point.
 
     One forged φ would void the sensitivity, so none enters the pool unless it is one of the map's, the
-    point's own within one grid unit, and scores exactly what was bid. A point outside of the public bounds
-    would spoil whatever the consumer makes of its purchases, though it may have a φ.
+    point's own within one grid unit where the curator sees the point, and scores exactly what was bid. A
+    point outside of the public bounds would spoil whatever the consumer makes of its purchases, though it
+    may have a φ.
 
     Args:
         entries: At least one.
-        recomputed: φ of the points as `hash_points` computed it here, shape (n, d).
-        feature_map: The session's.
+        recomputed: φ of the points as `hash_points` computed it here, shape (n, d); None: they are sealed.
+        signed: Whether each is signed by its owner, if it is sealed.
+        space: The session's.
 
     Returns:
         The claimed features, int16 of shape (n, d), and per point what is wrong, or nothing.
     """
     claimed = np.stack([entry.candidate.features for entry in entries])
-    inside = mapped(recomputed)
-    matches = matching(recomputed, claimed)
-    admitted = feature_map.admits(claimed)
+    everything = np.ones(len(entries), dtype=np.bool_)
+    inside = everything if recomputed is None else mapped(recomputed)
+    matches = everything if recomputed is None else matching(recomputed, claimed)
+    admitted = space.admits(claimed)
     together = all(entry.weights is entries[0].weights for entry in entries)
     scores = exact_scores(claimed, entries[0].weights) if together else None
     faults = []
@@ -74,6 +91,8 @@ def faults_of(
             faults.append("the features are not those of the point")
         elif int(score) != entry.score:
             faults.append("the bid is not the score of the features")
+        elif not signed[row]:
+            faults.append("the owner's signature does not hold")
         else:
             faults.append("")
     return claimed, faults

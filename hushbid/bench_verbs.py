@@ -44,6 +44,83 @@ def _rounds(
     run_verb(body, as_json=as_json, show=_show)
 
 
+@bench_app.command("rules")
+def _rules(
+    owners: Annotated[int, typer.Option(min=1, max=64, help="Number of owners.")] = 5,
+    points: Annotated[int, typer.Option(min=1, help="Points of each owner.")] = 11_000,
+    columns: Annotated[int, typer.Option(min=1, max=900, help="Columns of a point, bytes.")] = 784,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of a session.")] = 1000,
+    repeats: Annotated[int, typer.Option(min=1, help="Sessions of each setting.")] = 3,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Compare sealed sessions, and the default private one, with `ask-all` without noise."""
+
+    def body() -> dict[str, Any]:
+        from hushbid.bench.rules import bench_rules
+
+        return bench_rules(
+            owners=owners, points=points, columns=columns, rounds=rounds, repeats=repeats, say=_say
+        )
+
+    run_verb(body, as_json=as_json, show=_show_rules)
+
+
+@bench_app.command("replay")
+def _replay(
+    owners: Annotated[int, typer.Option(min=1, max=64, help="Number of owners.")] = 5,
+    points: Annotated[int, typer.Option(min=1, help="Points of each owner.")] = 11_000,
+    columns: Annotated[int, typer.Option(min=1, max=900, help="Columns of a point, bytes.")] = 784,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of a session.")] = 1000,
+    repeats: Annotated[int, typer.Option(min=1, help="Replays of each transcript.")] = 3,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Compare a curator's replay with the session that it records, and with reading the file alone."""
+
+    def body() -> dict[str, Any]:
+        from hushbid.bench.replay import bench_replay
+
+        return bench_replay(
+            owners=owners, points=points, columns=columns, rounds=rounds, repeats=repeats, say=_say
+        )
+
+    run_verb(body, as_json=as_json, show=_show_replay)
+
+
+def _show_replay(result: Mapping[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from hushbid.bench.rules import SETTINGS
+
+    title = f"{result['owners']} owners, {result['rounds']} rounds"
+    table = Table("rounds per second", "recorded", "replayed", "ratio", "read alone", title=title)
+    for setting in SETTINGS:
+        row = result[setting]
+        table.add_row(
+            setting,
+            f"{row['recorded_rounds_per_second']:.0f}",
+            f"{row['replay_rounds_per_second']:.0f}",
+            f"{row['ratio_to_recorded']:.1f}",
+            f"{row['reading_rounds_per_second']:.0f}",
+        )
+    Console().print(table)
+
+
+def _show_rules(result: Mapping[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("rounds per second", "", "ratio to ask-all", title=f"{result['owners']} owners")
+    rows = (
+        ("ask-all, exact, flush", "ask_all", 1.0),
+        ("sealed, exact, flush", "sealed", result["sealed_ratio"]),
+        ("sealed, filtered-gaussian, secure noise, fsync", "private", result["private_ratio"]),
+    )
+    for name, setting, ratio in rows:
+        table.add_row(name, f"{result[f'{setting}_rounds_per_second']:.0f}", f"{ratio:.2f}")
+    Console().print(table)
+
+
 def _say(what: str) -> None:
     sys.stderr.write(f"measuring: {what}\n")
 

@@ -18,8 +18,13 @@ from rich.console import Console
 import consumer.cli
 import curator.cli
 import owner.cli
+from hushbid import audit_verbs
 from hushbid.bench_verbs import bench_app
+from hushbid.experiment_verbs import experiment_app
 from hushbid.key_verbs import keys_app
+from hushbid.plan_verbs import plan_command
+from hushbid.report_verbs import report_command
+from hushbid.sweep_verbs import sweep_app
 from hushbid.transcript_verbs import transcript_app
 from protocol import __version__
 from protocol.runtime.command import run_app, run_verb
@@ -32,7 +37,7 @@ __all__ = ["app", "main"]
 
 _EXIT_CODES: Final = (
     "Exit codes: 0 done, 1 the job failed, 2 connection or authentication, 3 time-out, "
-    "4 usage, configuration or data, 5 a bug in hushbid, 130 interrupted. "
+    "4 usage, configuration or data, 5 a bug in hushbid, 130 a run or simulation was interrupted. "
     "Options go before HUSHBID_ variables, and these before files. "
     "With --json every verb prints one JSON object on stdout, and text for people on stderr."
 )
@@ -130,7 +135,12 @@ def _simulate(
         opened = open_cluster(cluster, data=data, settings=settings or ())
         with _progress(opened.file.session.points) as progress:
             result = simulate(
-                opened, owners=owners, owner_points=owner_points, record=record, progress=progress
+                opened,
+                owners=owners,
+                owner_points=owner_points,
+                record=record,
+                progress=progress,
+                say=_say,
             )
         return _finished(result, as_json=as_json)
 
@@ -143,6 +153,11 @@ app.command("consumer", epilog=_EXIT_CODES)(consumer.cli.command)
 app.add_typer(keys_app, name="keys")
 app.add_typer(transcript_app, name="transcript")
 app.add_typer(bench_app, name="bench")
+app.add_typer(experiment_app, name="experiment")
+app.add_typer(sweep_app, name="sweep")
+app.command("audit", epilog=_EXIT_CODES)(audit_verbs.command)
+app.command("plan", epilog=_EXIT_CODES)(plan_command)
+app.command("report", epilog=_EXIT_CODES)(report_command)
 
 
 def _finished(result: RunResult, *, as_json: bool) -> dict[str, Any]:

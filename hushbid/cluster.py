@@ -18,7 +18,7 @@ from pydantic import ConfigDict, Field, RootModel, model_validator
 from hushbid.cluster_data import ClusterData, ConsumerPaths, OwnerPath, load_files, of_partition
 from hushbid.datasets import Partition, build
 from protocol.config.loading import load_toml, validated
-from protocol.config.party import DataSection, ModelSeed
+from protocol.config.party import BudgetSection, DataSection, ModelSeed
 from protocol.config.session import (
     FeatureSection,
     MechanismSection,
@@ -70,6 +70,10 @@ class OwnerSection(Section):
 
     data: FilePath
     columns: DataSection = DataSection()
+    ledger: FilePath | None = None
+    """The data's lifetime ledger; None: beside the data."""
+    budget: BudgetSection | None = None
+    """The most that it may come to; None: anything."""
 
 
 class ConsumerSection(Section):
@@ -81,6 +85,10 @@ class ConsumerSection(Section):
     columns: DataSection = DataSection()
     model: str | None = None
     """`consumer.downstream.MODELS`; None: what suits the dataset."""
+    ledger: FilePath | None = None
+    """The validation set's lifetime ledger; None: beside it."""
+    budget: BudgetSection | None = None
+    """The most that it may come to; None: anything."""
     seed: ModelSeed = 0
     """Of the model, and of the uniform choice that a result is compared with."""
 
@@ -114,9 +122,9 @@ class ClusterFile(Section):
     @model_validator(mode="after")
     def _data_come_from_one_place(self) -> ClusterFile:
         consumer = self.consumer
-        named = [consumer.validation, consumer.seed_set, consumer.test]
+        named = [consumer.validation, consumer.seed_set, consumer.test, consumer.ledger, consumer.budget]
         if self.dataset is not None:
-            if self.owners or any(path is not None for path in named):
+            if self.owners or any(value is not None for value in named):
                 raise ValueError("the data come either from [dataset] or from files that are named, not both")
         else:
             wanted = {
@@ -195,7 +203,10 @@ class Cluster:
     def owner_paths(self) -> dict[str, OwnerPath]:
         """The owners' files, where files are named."""
         owners = sorted(self.file.owners.items())
-        return {name: OwnerPath(section.data, section.columns) for name, section in owners}
+        return {
+            name: OwnerPath(section.data, section.columns, section.ledger, section.budget)
+            for name, section in owners
+        }
 
     def load(self) -> ClusterData:
         """Every party's data.
@@ -288,10 +299,13 @@ def _resolved(file: ClusterFile, base: Path) -> ClusterFile:
     changes: dict[str, Any] = {
         "run": file.run.model_copy(update={"directory": absolute(file.run.directory)}),
         "consumer": consumer.model_copy(
-            update={name: absolute(getattr(consumer, name)) for name in ("validation", "seed_set", "test")}
+            update={
+                name: absolute(getattr(consumer, name))
+                for name in ("validation", "seed_set", "test", "ledger")
+            }
         ),
         "owners": {
-            name: owner.model_copy(update={"data": absolute(owner.data)})
+            name: owner.model_copy(update={"data": absolute(owner.data), "ledger": absolute(owner.ledger)})
             for name, owner in file.owners.items()
         },
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from hushbid.datasets import Partition
-from protocol.config.party import DataSection
+from protocol.config.party import BudgetSection, DataSection
 from protocol.data import Dataset, load_dataset
 from protocol.errors import ConfigError
 
@@ -39,6 +39,8 @@ class OwnerPath:
 
     data: Path
     columns: DataSection
+    ledger: Path | None = None
+    budget: BudgetSection | None = None
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from protocol import scoring
 from protocol.data import Dataset
 from protocol.features import FeatureMap
 from protocol.grid import FEATURE_UNIT, Features, round_weights
-from protocol.mmd import mmd2
+from protocol.mmd import mmd2, mmd2_curve
 
 __all__ = ["Baselines", "Rows", "Selection", "evaluate", "greedy", "uniform"]
 
@@ -43,12 +43,17 @@ class Baselines:
         mmd2_uniform: Of p/K points drawn at random from each owner.
         accuracy_greedy: Of a downstream model trained on the greedy choice; None without labels.
         accuracy_uniform: The same on the uniform one.
+        greedy_by_round: MMD² of the first 1, 2, … points of the greedy choice.
+        uniform_by_round: The same of the uniform one in an order drawn at random, in which any first points
+            are a uniform choice too.
     """
 
     mmd2_greedy: float
     mmd2_uniform: float
     accuracy_greedy: float | None = None
     accuracy_uniform: float | None = None
+    greedy_by_round: tuple[float, ...] = ()
+    uniform_by_round: tuple[float, ...] = ()
 
 
 def evaluate(
@@ -75,35 +80,42 @@ def evaluate(
         model: Downstream model (`consumer.downstream.MODELS`).
 
     Returns:
-        NaN for MMD² if the owners have no point at all.
+        NaN for MMD², and empty curves, if the owners have no point at all.
 
     Raises:
         ConfigError: There is no such model.
         DataError: A point that `feature_map` cannot take.
     """
-    sizes = {name: len(table) for name, table in owners.items()}
+    space, generator = feature_map.space, np.random.default_rng(seed)
     hashed = {name: feature_map.hash(table.features) for name, table in owners.items()}
-    chosen = (
-        greedy(hashed, feature_map.hash(validation), feature_map.hash(seed_set), p, feature_map.norm_bound),
-        uniform(sizes, p, np.random.default_rng(seed)),
-    )
-    target = feature_map.scale(validation)
-    distances: list[float] = []
-    accuracies: list[float | None] = []
-    for selection in chosen:
+    best = greedy(hashed, feature_map.hash(validation), feature_map.hash(seed_set), p, space.norm_bound)
+    drawn = uniform({name: len(table) for name, table in owners.items()}, p, generator)
+    # It comes owner by owner; to judge its first points it needs an order that knows no owners.
+    shuffled = [drawn[place] for place in generator.permutation(len(drawn))]
+    target = space.scale(validation)
+
+    def judge(selection: Selection, order: Selection) -> tuple[float, float | None, tuple[float, ...]]:
+        """MMD² of a choice, its model's accuracy, and MMD² of the first points in some order."""
         if not selection:
-            distances.append(float("nan"))
-            accuracies.append(None)
-            continue
-        summary = feature_map.scale(np.stack([owners[name].features[row] for name, row in selection]))
-        distances.append(mmd2(summary, target, feature_map.gamma))
-        if test is None or test.labels is None:
-            accuracies.append(None)
-            continue
-        labels = [_label(owners[name], row) for name, row in selection]
-        judged = feature_map.scale(test.features), test.labels
-        accuracies.append(accuracy(model, summary, labels, *judged, seed=seed))
-    return Baselines(*distances, *accuracies)
+            return float("nan"), None, ()
+        summary = space.scale(_features(owners, selection))
+        curve = mmd2_curve(space.scale(_features(owners, order)), target, space.gamma)
+        found: float | None = None
+        if test is not None and test.labels is not None:
+            labels = [_label(owners[name], row) for name, row in selection]
+            judged = space.scale(test.features), test.labels
+            found = accuracy(model, summary, labels, *judged, seed=seed)
+        return mmd2(summary, target, space.gamma), found, tuple(curve.tolist())
+
+    greedy_mmd2, greedy_accuracy, greedy_curve = judge(best, best)
+    uniform_mmd2, uniform_accuracy, uniform_curve = judge(drawn, shuffled)
+    return Baselines(
+        greedy_mmd2, uniform_mmd2, greedy_accuracy, uniform_accuracy, greedy_curve, uniform_curve
+    )
+
+
+def _features(owners: Mapping[str, Rows], selection: Selection) -> Points:
+    return np.stack([owners[name].features[row] for name, row in selection])
 
 
 def _label(rows: Rows, row: int) -> int | float | str | None:

@@ -1,4 +1,4 @@
-"""`hushbid keys`: make a party's CURVE key, and show what others need of it."""
+"""`hushbid keys`: make a party's identity key, and show what others need of it."""
 
 from __future__ import annotations
 

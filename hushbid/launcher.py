@@ -15,14 +15,17 @@ from typing import Any, Final, Self, TypeAlias
 
 from curator.machine import CONSUMER
 from hushbid.cluster import Cluster
+from hushbid.evaluation import Baselines
 from hushbid.party_process import PartyProcess
+from hushbid.report.write import with_report
 from hushbid.results import RunResult
 from hushbid.run_directory import Party, RunDirectory, prepare
 from hushbid.simulation import Progress, baselines
 from protocol.errors import ExitCode, HushbidError, LocalProtocolError
-from protocol.participant import CURATOR
+from protocol.names import CURATOR
+from protocol.odometer import odometers
 from protocol.runtime.party import one_blas_thread
-from protocol.session import open_session
+from protocol.session import Session, open_session
 
 __all__ = ["DEFAULT_DIRECTORY", "Ended", "PartyFailed", "Say", "run", "run_parties"]
 
@@ -91,7 +94,8 @@ def run(
         cluster: The cluster.
         directory: Where the run's directory is made; None: as the cluster file says, else ``runs``.
         progress: Called about ten times a second.
-        say: Gets what failed parties wrote for people, and the run's directory if the run does not end well.
+        say: Gets what failed parties wrote for people, why there is no report if there is none, and the run's
+            directory if the run does not end well.
 
     Raises:
         PartyFailed: A party failed, and the run with it (`run_parties`).
@@ -99,9 +103,14 @@ def run(
     """
     prepared = prepare(cluster, directory or cluster.file.run.directory or DEFAULT_DIRECTORY)
     try:
-        result = _result(cluster, prepared, run_parties(prepared, progress, say))
-        text = json.dumps(result.as_json(), indent=2, allow_nan=False)
-        (prepared.path / "result.json").write_text(text + "\n", encoding="utf-8")
+        ended = run_parties(prepared, progress, say)
+        session = open_session(prepared.session)
+        one_blas_thread()
+        reference = baselines(cluster, session, cluster.load())
+        result = _result(prepared, session, ended, reference)
+        _keep(result, prepared.path)  # already here: a report may take a while, and be interrupted
+        result = with_report(result, reference, prepared.path, say)
+        _keep(result, prepared.path)
     except BaseException:
         # Also when interrupted: what the parties have recorded lies there.
         if say is not None:
@@ -110,10 +119,12 @@ def run(
     return result
 
 
-def _result(cluster: Cluster, prepared: RunDirectory, ended: Ended) -> RunResult:
-    session = open_session(prepared.session)
-    one_blas_thread()
-    reference = baselines(cluster, session, cluster.load())
+def _keep(result: RunResult, directory: Path) -> None:
+    text = json.dumps(result.as_json(), indent=2, allow_nan=False)
+    (directory / "result.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _result(prepared: RunDirectory, session: Session, ended: Ended, reference: Baselines) -> RunResult:
     places = {party.name: party.directory for party in prepared.parties}
     curator, consumer = ended.results[CURATOR], ended.results[CONSUMER]
     return RunResult(
@@ -133,6 +144,7 @@ def _result(cluster: Cluster, prepared: RunDirectory, ended: Ended) -> RunResult
         disputed=consumer["disputed"],
         m=consumer["m"],
         privacy=session.privacy(),
+        odometers=odometers(session, curator["rounds"]),
         settlement=curator["settlement"],
         absences=curator["absences"],
         faults=tuple(curator["faults"]),

@@ -15,7 +15,8 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from protocol.session import PrivacyStatement
+from protocol.odometer import Odometer
+from protocol.session import TRUSTED, PrivacyStatement
 
 __all__ = ["RunResult", "Transcripts", "render"]
 
@@ -44,9 +45,10 @@ class RunResult:
         accuracy, accuracy_greedy, accuracy_uniform: Of the consumer's downstream model, likewise.
         points_accessed_curator: Distinct raw points that the curator was handed.
         points_delivered: Points that the consumer got.
-        disputed: Of those, how many do not match their features.
+        disputed: Of those, how many cannot be opened, are not signed, or do not match their features.
         m: |D_v|.
         privacy: What is guaranteed to whom.
+        odometers: ε after each round, of the data that something is guaranteed to.
         settlement: Owner → sum of its points' marginal gains in the released target.
         absences: Owner → rounds that it was absent in; owners that never were are left out.
         faults: What was wrong with owners' points: ``owner``, ``round``, ``what``.
@@ -56,7 +58,7 @@ class RunResult:
         data: Where the delivered points lie, if they were written.
         directory: The run's directory, if it has one.
         processes: Party → process id; empty for a simulation.
-        report: A report for people on this run, if one was written.
+        report: A page on this run (`hushbid.report`), if one was written.
     """
 
     session: str
@@ -75,6 +77,7 @@ class RunResult:
     disputed: int
     m: int
     privacy: tuple[PrivacyStatement, ...]
+    odometers: tuple[Odometer, ...]
     settlement: Mapping[str, float]
     absences: Mapping[str, int]
     faults: tuple[Mapping[str, Any], ...]
@@ -117,6 +120,7 @@ class RunResult:
             "m": self.m,
             "parsimony": self.parsimony,
             "privacy": [_plain(statement.as_json()) for statement in self.privacy],
+            "odometer": [odometer.as_json() for odometer in self.odometers],
             "settlement": {owner: _finite(value) for owner, value in self.settlement.items()},
             "absences": dict(self.absences),
             "faults": [dict(fault) for fault in self.faults],
@@ -189,7 +193,11 @@ def _privacy(result: RunResult) -> RenderableType:
     table.add_column("guaranteed")
     table.add_column("as the paper claims")
     warnings = []
+    trusts = []
     for statement in result.privacy:
+        if statement.against == TRUSTED:
+            trusts.append(f"Owners trust {TRUSTED}: {statement.why}.")
+            continue
         table.add_row(
             f"{statement.protects}\nfrom {statement.against}",
             _guarantee(statement),
@@ -198,9 +206,12 @@ def _privacy(result: RunResult) -> RenderableType:
         )
         if statement.why:
             warnings.append(f"NO PRIVACY for {statement.protects} from {statement.against}: {statement.why}.")
+    trust = Text("\n".join(trusts), style="yellow")
     if not warnings:
-        return table
-    return Group(table, Panel(Text("\n".join(warnings), style="bold red"), border_style="red", expand=False))
+        return Group(table, trust)
+    return Group(
+        table, trust, Panel(Text("\n".join(warnings), style="bold red"), border_style="red", expand=False)
+    )
 
 
 def _guarantee(statement: PrivacyStatement) -> str:

@@ -20,7 +20,7 @@ from hushbid.datasets import write_partition
 from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
 from protocol.config.session import NetworkSection, RosterSection, SessionFile
 from protocol.errors import ConfigError, ConnectionFailed
-from protocol.participant import CURATOR
+from protocol.names import CURATOR
 from protocol.runtime.keys import KeyPair, new_keypair, write_secret
 
 __all__ = ["PARTY_FILE", "SESSION_FILE", "Party", "Role", "RunDirectory", "prepare"]
@@ -131,9 +131,14 @@ def _data_files(cluster: Cluster, place: Path) -> dict[str, dict[str, Any]]:
     """What each private file says about data, by party; writes the files of a dataset's partition."""
     chosen = {"model": cluster.model, "seed": cluster.file.consumer.seed}
     if cluster.partition is None:
-        consumer = cluster.consumer_paths()
+        consumer, section = cluster.consumer_paths(), cluster.file.consumer
         files: dict[str, dict[str, Any]] = {
-            name: {"data": owner.data, "columns": owner.columns}
+            name: {
+                "data": owner.data,
+                "columns": owner.columns,
+                "ledger": owner.ledger,
+                "budget": owner.budget,
+            }
             for name, owner in cluster.owner_paths().items()
         }
         files[CONSUMER] = chosen | {
@@ -141,6 +146,8 @@ def _data_files(cluster: Cluster, place: Path) -> dict[str, dict[str, Any]]:
             "seed_set": consumer.seed_set,
             "test": consumer.test,
             "columns": consumer.columns,
+            "ledger": section.ledger,
+            "budget": section.budget,
         }
         return files
     written = write_partition(cluster.partition, place)

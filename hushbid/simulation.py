@@ -8,18 +8,21 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from consumer.appraisal import appraise
 from curator.machine import CONSUMER
 from hushbid.cluster import Cluster
 from hushbid.cluster_data import ClusterData, spread
 from hushbid.evaluation import Baselines, evaluate
+from hushbid.report.write import with_report
 from hushbid.results import RunResult
 from hushbid.simulator import Simulation
-from protocol.config.session import NetworkSection, RosterSection
+from protocol.config.session import NetworkSection, NoiseSection, RosterSection, SessionFile
 from protocol.errors import ConfigError
-from protocol.participant import CURATOR
+from protocol.names import CURATOR
+from protocol.noise import SimulatedNoise
+from protocol.odometer import odometers
 from protocol.runtime.party import ensure_done, one_blas_thread, open_journal
 from protocol.session import Session, open_session
 from protocol.transcript.journal import Journal
@@ -41,6 +44,7 @@ def simulate(
     owner_points: int | None = None,
     record: Path | None = None,
     progress: Progress | None = None,
+    say: Callable[[str], object] | None = None,
 ) -> RunResult:
     """Run a cluster's session in this process.
 
@@ -48,8 +52,9 @@ def simulate(
         cluster: The cluster.
         owners: Spread the owners' points over this many owners (`cluster_data.spread`).
         owner_points: Points that each of those draws, with replacement; None: points are dealt out.
-        record: Directory for the parties' transcripts; None: nothing is recorded.
+        record: Directory for the parties' transcripts, and a report; None: nothing is recorded.
         progress: Called after every round.
+        say: Gets why there is no report, if there is none.
 
     Raises:
         HushbidError: A file or setting cannot hold, or the session did not end well.
@@ -63,7 +68,7 @@ def simulate(
     if owners is not None:
         data = spread(data, owners, owner_points, seed=cluster.file.consumer.seed)
     roster = RosterSection(owners=dict.fromkeys(data.owners, ""))
-    session = open_session(cluster.session_file(roster, _NO_NETWORK))
+    session = open_session(_simulated(cluster.session_file(roster, _NO_NETWORK), cluster.file.consumer.seed))
     if record is not None:
         _check_unused(record)
         _allow_open_files(len(data.owners) + 2)
@@ -92,10 +97,10 @@ def simulate(
     for party in (CURATOR, CONSUMER, *data.owners):
         ensure_done(outcome.finishes[party])
 
-    purchases = outcome.delivered.purchases if outcome.delivered is not None else ()
+    delivered = outcome.delivered.delivered if outcome.delivered is not None else ()
     appraisal = appraise(
         session,
-        purchases,
+        delivered,
         validation=data.validation,
         test=data.test,
         model=cluster.model,
@@ -103,7 +108,7 @@ def simulate(
     )
     reference = baselines(cluster, session, data)
     ledger = outcome.curator.ledger
-    return RunResult(
+    result = RunResult(
         session=session.file.session.name,
         p=session.file.session.points,
         owners=len(data.owners),
@@ -116,10 +121,11 @@ def simulate(
         accuracy_greedy=reference.accuracy_greedy,
         accuracy_uniform=reference.accuracy_uniform,
         points_accessed_curator=ledger.points_accessed,
-        points_delivered=len(purchases),
-        disputed=len(outcome.delivered.disputed) if outcome.delivered is not None else 0,
+        points_delivered=len(delivered),
+        disputed=sum(1 for entry in delivered if entry.dispute),
         m=len(data.validation),
         privacy=session.privacy(),
+        odometers=odometers(session, outcome.curator.round),
         settlement=dict(outcome.curator.settlement()),
         absences=dict(Counter(absence.owner for absence in ledger.absences)),
         faults=tuple(
@@ -132,6 +138,18 @@ def simulate(
         transcripts=transcripts,
         directory=record.resolve() if record is not None else None,
     )
+    return result if record is None else with_report(result, reference, record, say)
+
+
+def _simulated(file: SessionFile, seed: int) -> SessionFile:
+    """The session with noise that can be repeated, which its privacy statements then say."""
+    if file.noise.source == SimulatedNoise.name:
+        return file
+    changes: dict[str, Any] = {
+        "noise": NoiseSection(source="simulated", seed=seed),
+        "session": file.session.model_copy(update={"allow_nonprivate": True}),
+    }
+    return file.model_copy(update=changes)
 
 
 def baselines(cluster: Cluster, session: Session, data: ClusterData) -> Baselines:
@@ -140,7 +158,8 @@ def baselines(cluster: Cluster, session: Session, data: ClusterData) -> Baseline
         data.owners,
         data.validation.features,
         data.seed_set.features,
-        session.feature_map,
+        # Where the map is secret, the operator's own does: the baselines are of no session.
+        session.public_map or session.space.map(cluster.file.consumer.seed),
         p=session.file.session.points,
         seed=cluster.file.consumer.seed,
         test=data.test,

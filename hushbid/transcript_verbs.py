@@ -1,7 +1,8 @@
-"""`hushbid transcript`: read a transcript, and check that its chain holds."""
+"""`hushbid transcript`: read transcripts, check and compare them, and write them for others."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -10,91 +11,212 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from protocol.errors import ExitCode
+from protocol.errors import ConfigError, ExitCode
 from protocol.runtime.command import run_verb
 
 __all__ = ["transcript_app"]
 
-transcript_app = typer.Typer(help="Read transcripts, and check them.")
+transcript_app = typer.Typer(help="Read transcripts, check and compare them, and write them for others.")
 
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+JsonLinesOption = Annotated[bool, typer.Option("--json", help="JSON objects on stdout, one a line.")]
 
 
 @transcript_app.command("show")
 def _show(
     file: Annotated[Path, typer.Argument(help="A transcript.")],
+    rounds: Annotated[
+        str | None, typer.Option("--round", help="Only records of round N, or of A to B: N or A:B.")
+    ] = None,
+    peer: Annotated[
+        str | None, typer.Option(help="Only what came from this peer or went to it; needs --private.")
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(help="Only events and effects of this kind; with --private, of messages too."),
+    ] = None,
     private: Annotated[
         bool, typer.Option("--private", help="Show the values of private fields too: points, noise.")
     ] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Show at most this many records.")] = None,
-    kind: Annotated[str | None, typer.Option(help="Show only events and effects of this kind.")] = None,
-    as_json: JsonOption = False,
+    as_json: JsonLinesOption = False,
 ) -> None:
     """Show what a party was given and did, record by record."""
 
     def body() -> dict[str, Any]:
-        from hushbid.transcript_view import render_lines, show
+        from hushbid.transcripts.view import Choice, render_lines, show
 
-        shown = _noting_unknown_kind(show(file, private=private, limit=limit, kind=kind), kind)
-        if as_json:
-            return _one_object(shown)
+        choice = Choice(None if rounds is None else _rounds(rounds), peer, kind)
+        shown = _noting_missing(show(file, private=private, choice=choice, limit=limit), private=private)
         # As it is read: a transcript may be large, and damage at its end is no reason to show nothing.
+        if as_json:
+            return _as_lines(shown)
         render_lines(shown, Console())
         return {}
 
     run_verb(body, as_json=as_json)
 
 
-@transcript_app.command("verify")
-def _verify(
-    files: Annotated[list[Path], typer.Argument(help="Transcripts.")], as_json: JsonOption = False
+@transcript_app.command("diff")
+def _diff(
+    a: Annotated[Path, typer.Argument(help="A transcript.")],
+    b: Annotated[Path, typer.Argument(help="Another of the same role.")],
+    private: Annotated[bool, typer.Option("--private", help="Show private values too.")] = False,
+    times: Annotated[bool, typer.Option("--times", help="Compare times too.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Check that transcripts are unchanged; ends with 1 if one is damaged, 4 if one is none.
+    """Show where two sessions part, and how much is alike; ends with 1 if anything differs.
 
-    A file cut in the middle of a record is reported as torn; whole records cut off its end cannot be seen.
+    What is compared is what happened: not when, with which salts, or how frames were numbered.
     """
-    from hushbid.transcript_view import render_verifications, verify_all
-
-    found: list[dict[str, Any]] = []
+    same = True
 
     def body() -> dict[str, Any]:
-        found.extend(verify_all(files))
-        return {"ok": all(each["ok"] for each in found), "transcripts": found}
+        from hushbid.transcripts.diff import compare
 
-    def show(_result: Mapping[str, Any]) -> None:
-        render_verifications(found, Console())
+        nonlocal same
+        found = compare(a, b, private=private, times=times)
+        same = found["same"]
+        return found
+
+    def say(found: Mapping[str, Any]) -> None:
+        from hushbid.transcripts.diff_view import render_comparison
+
+        render_comparison(found, Console())
 
     try:
-        run_verb(body, as_json=as_json, show=show)
+        run_verb(body, as_json=as_json, show=say)
+    except SystemExit as ending:
+        if ending.code or same:
+            raise
+        raise SystemExit(ExitCode.FAILED) from None
+
+
+@transcript_app.command("export")
+def _export(
+    file: Annotated[Path, typer.Argument(help="A transcript.")],
+    output: Annotated[Path, typer.Option(help="The file to write; none is replaced.")],
+    redact: Annotated[bool, typer.Option("--redact", help="Leave every private value out.")] = False,
+    form: Annotated[
+        str, typer.Option("--format", help="transcript (with --redact), jsonl, or parquet.")
+    ] = "transcript",
+    as_json: JsonOption = False,
+) -> None:
+    """Write a transcript without its private fields, or as JSON lines or a table for other tools."""
+
+    def body() -> dict[str, Any]:
+        from hushbid.transcripts.export import Format, export
+
+        if form not in list(Format):
+            raise ConfigError(
+                f"--format {form}: there is no such format.", advice=f"Give one of {', '.join(Format)}."
+            )
+        done = export(file, output, form=Format(form), redacted=redact)
+        return {
+            "output": str(output),
+            "format": form,
+            "redacted": redact,
+            "records": done.records,
+            "head": done.head.hex(),
+            "private_fields": done.private,
+            "torn_bytes": done.torn_bytes,
+        }
+
+    def say(result: Mapping[str, Any]) -> None:
+        from hushbid.transcripts.export import export_lines
+
+        for line in export_lines(result):
+            sys.stderr.write(line + "\n")
+
+    run_verb(body, as_json=as_json, show=say)
+
+
+@transcript_app.command("replay")
+def _replay(
+    files: Annotated[list[Path], typer.Argument(help="Transcripts, each as its party recorded it.")],
+    recompute: Annotated[
+        Path | None,
+        typer.Option(help="The party's own file: redo features, releases and bids from its data, too."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Feed the recorded events and noise to the same machine again; ends with 1 if it does something else."""
+
+    def body() -> dict[str, Any]:
+        from hushbid.transcripts.replay_view import replay_all
+
+        return replay_all(files, recompute)
+
+    def show(result: Mapping[str, Any]) -> None:
+        from hushbid.transcripts.replay_view import render_replays
+
+        render_replays(result, Console())
+
+    run_verb(body, as_json=as_json, show=show)
+
+
+@transcript_app.command("verify")
+def _verify(
+    files: Annotated[list[Path], typer.Argument(help="Transcripts of one session, of any of its parties.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Check transcripts: chains, signatures, and that parties' files tell the same.
+
+    Ends with 1 if a file is damaged or files contradict each other, with 4 if one is no transcript or they
+    are of different sessions. A file cut in the middle of a record is reported as torn; whole records cut
+    off its end show only against the files of others.
+    """
+    from hushbid.transcripts.verification.session import verify_all
+    from hushbid.transcripts.verification.text import render_verification
+
+    found: dict[str, Any] = {}
+
+    def body() -> dict[str, Any]:
+        found.update(verify_all(files))
+        return found
+
+    try:
+        run_verb(body, as_json=as_json, show=lambda result: render_verification(result, Console()))
     except SystemExit as ending:
         # The result was printed, bad files included: they are what was asked for, but no success.
-        bad = [each for each in found if not each["ok"]]
-        if ending.code or not bad:
+        if ending.code or found["ok"]:
             raise
-        damaged = any(each["record"] is not None for each in bad)
-        raise SystemExit(ExitCode.FAILED if damaged else ExitCode.USAGE) from None
+        bad = [each for each in found["transcripts"] if not each["ok"]]
+        unread = bool(bad) and all(each["record"] is None for each in bad)
+        contradicted = any(each["ok"] is False for part in ("pairs", "versions") for each in found[part])
+        contradicted |= bool(found["equivocations"] or found["heads"])
+        raise SystemExit(ExitCode.USAGE if unread and not contradicted else ExitCode.FAILED) from None
 
 
-def _noting_unknown_kind(shown: Iterable[Mapping[str, Any]], kind: str | None) -> Iterator[Mapping[str, Any]]:
-    """The same, but for what is to be said of a kind that is not there: that goes to stderr."""
-    from hushbid.transcript_view import unknown_kind
+def _rounds(text: str) -> range:
+    """The rounds that N or A:B stands for, both ends among them."""
+    first, colon, last = text.partition(":")
+    if first.isdecimal() and (last if colon else first).isdecimal():
+        rounds = range(int(first), int(last if colon else first) + 1)
+        if rounds:
+            return rounds
+    raise ConfigError(
+        f"--round {text}: neither a round nor rounds from one to a later one.",
+        advice="Give a number, as in 12, or the first and the last, as in 12:15; 0 is before the first.",
+    )
+
+
+def _noting_missing(shown: Iterable[Mapping[str, Any]], *, private: bool) -> Iterator[Mapping[str, Any]]:
+    """The same; and to stderr, what is to be said of names that were asked for and are nowhere."""
+    from hushbid.transcripts.view import missing_lines
 
     for part in shown:
-        if part["type"] == "unknown-kind":
-            sys.stderr.write(unknown_kind(kind or "", part["kinds"]) + "\n")
-        else:
-            yield part
+        if part["type"] == "end":
+            for line in missing_lines(part, private=private):
+                sys.stderr.write(line + "\n")
+        yield part
 
 
-def _one_object(shown: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    header: Mapping[str, Any] = {}
-    records: list[Mapping[str, Any]] = []
-    torn = 0
+def _as_lines(shown: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Print each part as a line, as it is read, but for the end: that is the verb's result, so the last."""
     for part in shown:
-        if part["type"] == "header":
-            header = part
-        elif part["type"] == "torn":
-            torn = part["bytes"]
-        else:
-            records.append(part)
-    return {"header": header, "records": records, "torn_bytes": torn}
+        if part["type"] == "end":
+            sys.stdout.flush()
+            return dict(part)
+        sys.stdout.write(json.dumps(part, allow_nan=False) + "\n")
+    return {}

@@ -2,15 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 from protocol.grid import Weights
 from protocol.machine import Computation, Event
-from protocol.messages import Candidate
+from protocol.messages import Candidate, SealedCandidate, candidate_of
 from protocol.transcript.item import Item
 
-__all__ = ["ScorePoints", "Scored", "Withdraw"]
+__all__ = ["MapOpened", "MapRefused", "OpenMap", "ScorePoints", "Scored", "Withdraw"]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenMap(Computation):
+    """Open the secret feature map and hash all points by it."""
+
+    KIND: ClassVar[str] = "open-map"
+    box: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class MapOpened(Event):
+    """The points are hashed."""
+
+    KIND: ClassVar[str] = "map-opened"
+
+    def item(self) -> Item:
+        return Item(self.KIND, {}, {})
+
+
+@dataclass(frozen=True, slots=True)
+class MapRefused(Event):
+    """The map cannot be used: its box does not open, or makes another map here than at the consumer."""
+
+    KIND: ClassVar[str] = "map-refused"
+    what: str
+    advice: str
+
+    def item(self) -> Item:
+        return Item(self.KIND, {}, {"what": self.what, "advice": self.advice})
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +51,8 @@ class ScorePoints(Computation):
     KIND: ClassVar[str] = "score-points"
     round: int
     weights: Weights
+    handle: int
+    """The number that a point gets which was not bid before: a sealed one is signed with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +64,25 @@ class Scored(Event):
     row: int
     score: int
     """wᵀφ in units of 2^-37."""
-    candidate: Candidate
+    candidate: Candidate | SealedCandidate
+    ephemeral: bytes
+    """The secret that the box was sealed with, drawn for it alone, as noise is; empty without a box."""
 
     def item(self) -> Item:
-        candidate = self.candidate
         return Item(
             self.KIND,
             {"round": self.round},
             {
                 "row": self.row,
                 "score": self.score,
-                "candidate": {
-                    "point": candidate.point,
-                    "features": candidate.features,
-                    "attributes": candidate.attributes,
-                },
+                "candidate": dict(self.candidate),
+                "ephemeral": self.ephemeral,
             },
         )
+
+    @classmethod
+    def restored(cls, fields: Mapping[str, Any]) -> Self:
+        return cls(**{**fields, "candidate": candidate_of(fields["candidate"])})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,4 +90,5 @@ class Withdraw(Computation):
     """Bid a row no more: it has been handed over (DPDS, Algorithm 3, line 16)."""
 
     KIND: ClassVar[str] = "withdraw"
+    HAS_OUTCOME: ClassVar[bool] = False
     row: int

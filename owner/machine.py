@@ -1,5 +1,8 @@
 """The owner's state machine: a bid for every broadcast, a point for every ask.
 
+Where the feature map is secret, its seed comes first, sealed by the consumer, and the owner says when it has
+hashed its points.
+
 A point is handed over at most once: with its bid where the rule wants that, else when it is asked for.
 From then on it is bid no more. After an owner's last point, its bids are exhausted but of the same size.
 """
@@ -10,56 +13,80 @@ from typing import ClassVar, Final, cast
 
 import numpy as np
 
-from owner.events import Scored, ScorePoints, Withdraw
+from owner.events import MapOpened, MapRefused, OpenMap, Scored, ScorePoints, Withdraw
 from protocol import limits
-from protocol.acquisition import AcquisitionRule
-from protocol.config.session import SessionFile
-from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
+from protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
 from protocol.grid import WEIGHT_BITS
-from protocol.machine import Event, Received, Transition
-from protocol.messages import Ask, Bid, Broadcast, Candidate, Offer, fixed, unfixed
-from protocol.participant import CURATOR, Participant, participant_transitions
+from protocol.machine import Charge, Event, Received, Transition
+from protocol.messages import Ask, Bid, Broadcast, Candidate, Offer, Ready, SecretMap, fixed, unfixed
+from protocol.names import CURATOR
+from protocol.participant import Participant, participant_transitions
+from protocol.releases import Neighbours
+from protocol.session import Session
 
 __all__ = ["OwnerMachine"]
 
-_OPEN: Final = ("greeting", "waiting", "scoring")
+_OPEN: Final = ("greeting", "mapping", "waiting", "scoring")
 
 
 class OwnerMachine(Participant):
     """One owner in one session.
 
     Args:
-        session: The session file.
+        session: The session.
         name: The owner's roster name.
-        feature_map: SHA-256 of its own feature map.
-        rule: The acquisition rule.
     """
 
     ROLE = "owner"
-    PHASES: ClassVar[tuple[str, ...]] = (*_OPEN, "done")
+    PHASES: ClassVar[tuple[str, ...]] = (*_OPEN, "leaving", "done")
+    OUTCOMES: ClassVar[tuple[type[Event], ...]] = (MapOpened, MapRefused, Scored)
     TRANSITIONS: ClassVar[tuple[Transition, ...]] = (
         *participant_transitions(
-            _OPEN, Transition("greeting", "received:welcome", "_on_welcome", ("waiting", "done"))
+            _OPEN, Transition("greeting", "received:welcome", "_on_welcome", ("mapping", "waiting", "done"))
         ),
+        Transition("mapping", "received:secret-map", "_on_map", ("mapping",)),
+        Transition("mapping", "map-opened", "_on_opened", ("waiting",)),
+        Transition("mapping", "map-refused", "_on_map_refused", ("done",)),
         Transition("waiting", "received:broadcast", "_on_broadcast", ("scoring",)),
         Transition("scoring", "scored", "_on_scored", ("waiting",)),
         Transition("waiting", "received:ask", "_on_ask", ("waiting",)),
     )
 
-    def __init__(self, session: SessionFile, *, name: str, feature_map: bytes, rule: AcquisitionRule) -> None:
-        super().__init__(session, name=name, feature_map=feature_map)
-        self._rule = rule
+    def __init__(self, session: Session, *, name: str) -> None:
+        super().__init__(session, name=name)
+        self._rule = session.rule
+        points = session.file.session.points
+        self.charge = Charge(Neighbours.ADD_REMOVE_ONE.value, 1, points, session.owners_costs())
+        """What a session costs the owner's data."""
         self.round = 0
         """The round of the last broadcast."""
+        self.rounds = 0
+        """How many rounds it was sent a broadcast in."""
         self.handed_over = 0
         """How many points have been handed over."""
         self._handles: dict[int, int] = {}
+        self._mapped = False
+        """Whether the secret map has come."""
         self._last_bid: tuple[int, int, Candidate] | None = None
         """Number, row and point of the last bid, while it has not been asked for: no other is handed over."""
 
     def _on_welcome(self, event: Event) -> None:
         if self._welcomed(event):
-            self.phase = "waiting"
+            self.phase = "mapping" if self._rule.sealed else "waiting"
+
+    def _on_map(self, event: Event) -> None:
+        if self._mapped:
+            raise RemoteProtocolError(Offence.OUT_OF_TURN, "A second secret map came: a session has one.")
+        self._mapped = True
+        self._do(OpenMap(cast(SecretMap, cast(Received, event).message).box))
+
+    def _on_opened(self, event: Event) -> None:
+        self.phase = "waiting"
+        self._send(CURATOR, Ready())
+
+    def _on_map_refused(self, event: Event) -> None:
+        refused = cast(MapRefused, event)
+        self._fail(ExitCode.FAILED, refused.what, refused.advice)
 
     def _on_broadcast(self, event: Event) -> None:
         broadcast = cast(Broadcast, cast(Received, event).message)
@@ -76,9 +103,13 @@ class OwnerMachine(Participant):
             raise RemoteProtocolError(
                 Offence.OUT_OF_TURN, f"A broadcast of round {broadcast.round} came after round {self.round}."
             )
+        if self.round == 0:
+            # From here on its points enter releases: all that they will cost its data is on record first.
+            self._do(self.charge)
         self.round = broadcast.round
+        self.rounds += 1
         self.phase = "scoring"
-        self._do(ScorePoints(broadcast.round, broadcast.weights))
+        self._do(ScorePoints(broadcast.round, broadcast.weights, len(self._handles) + 1))
 
     def _on_scored(self, event: Event) -> None:
         scored = cast(Scored, event)
@@ -99,7 +130,7 @@ class OwnerMachine(Participant):
             if with_point:
                 self._hand_over(scored.row)
             else:
-                self._last_bid = (handle, scored.row, scored.candidate)
+                self._last_bid = (handle, scored.row, cast(Candidate, scored.candidate))
         self.phase = "waiting"
         self._send(CURATOR, bid)
 

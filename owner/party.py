@@ -5,33 +5,68 @@ from __future__ import annotations
 from pathlib import Path
 
 from owner.machine import OwnerMachine
-from owner.numerics import OwnerNumerics
+from owner.numerics import OwnerNumerics, Sealer
 from protocol.data import Dataset, check_dataset, feature_table
+from protocol.errors import ConfigError
+from protocol.features import FeatureMap
+from protocol.grid import Features
+from protocol.identity import Identity
+from protocol.names import CONSUMER
+from protocol.noise import NoiseSource
+from protocol.sealing import content_bytes
 from protocol.session import Session
 
 __all__ = ["owner_party"]
 
 
 def owner_party(
-    session: Session, name: str, dataset: Dataset, *, scratch: Path | None, memory_limit: int
+    session: Session,
+    name: str,
+    dataset: Dataset,
+    *,
+    identity: Identity | None,
+    noise: NoiseSource,
+    scratch: Path | None,
+    memory_limit: int,
 ) -> tuple[OwnerMachine, OwnerNumerics]:
-    """An owner of a session, with its points checked and hashed.
+    """An owner of a session, with its points checked, and hashed if the feature map is public.
 
     Args:
         session: The session.
         name: The owner's roster name.
         dataset: Its points.
+        identity: Its keys; None where nothing is sealed.
+        noise: Its own source of noise, from which keys of boxes come too.
         scratch: Where features that do not fit in memory go.
         memory_limit: Bytes of features above which they do not fit.
 
     Raises:
-        DataError: The points are not what the session's public bounds allow.
+        DataError: The points are not what the session's public bounds allow, or too long for its boxes.
+        ConfigError: Points are sealed in the session, and there is no key to do it with.
     """
     features = session.file.features
     check_dataset(dataset, columns=features.columns, lower=features.lower, upper=features.upper)
-    feature_map = session.feature_map
-    table = feature_table(
-        dataset, feature_map.hash, feature_map.dimension, scratch=scratch, memory_limit=memory_limit
+    sealer = _sealer(session, name, dataset, identity, noise) if session.rule.sealed else None
+
+    def hashed(feature_map: FeatureMap) -> Features:
+        return feature_table(
+            dataset, feature_map.hash, features.dimension, scratch=scratch, memory_limit=memory_limit
+        )
+
+    machine = OwnerMachine(session, name=name)
+    return machine, OwnerNumerics(session, dataset, hashed, sealer=sealer)
+
+
+def _sealer(
+    session: Session, name: str, dataset: Dataset, identity: Identity | None, noise: NoiseSource
+) -> Sealer:
+    if identity is None:
+        raise ConfigError(
+            f"With the rule {session.rule.name} every owner needs a key, and {name} has none.",
+            advice="Name it in its file (`hushbid keys new` makes one), and leave network.insecure out.",
+        )
+    session.check_box(
+        content_bytes(dataset.features.shape[1], dataset.features.dtype, dataset.attribute_length),
+        dataset.name,
     )
-    machine = OwnerMachine(session.file, name=name, feature_map=feature_map.digest, rule=session.rule)
-    return machine, OwnerNumerics(dataset, table, norm_bound=feature_map.norm_bound)
+    return Sealer(name, identity, session.public_identity(CONSUMER), noise)

@@ -7,12 +7,19 @@ from typing import Any
 from owner.party import owner_party
 from protocol.config.party import OwnerFile
 from protocol.config.session import SessionFile
-from protocol.data import load_dataset
+from protocol.data import dataset_digest, load_dataset
 from protocol.errors import ConfigError
-from protocol.runtime.party import one_blas_thread, own_keys
+from protocol.runtime.dataset_budget import dataset_budget
+from protocol.runtime.party import (
+    check_durability,
+    one_blas_thread,
+    own_keys,
+    party_noise,
+    sealing_identity,
+    transcript_path,
+)
 from protocol.runtime.taking_part import take_part
 from protocol.session import open_session
-from protocol.wire import Direction
 
 __all__ = ["run_owner"]
 
@@ -28,6 +35,7 @@ def run_owner(session_file: SessionFile, file: OwnerFile) -> dict[str, Any]:
     """
     one_blas_thread()
     session = open_session(session_file)
+    check_durability(session, file.durability)
     expected = session_file.roster.owners.get(file.name)
     if expected is None:
         raise ConfigError(
@@ -37,17 +45,28 @@ def run_owner(session_file: SessionFile, file: OwnerFile) -> dict[str, Any]:
     pair = own_keys(session, file, expected=expected, party=file.name)
     dataset = load_dataset(file.data, file.columns.columns())
     machine, numerics = owner_party(
-        session, file.name, dataset, scratch=file.state.parent, memory_limit=file.memory_limit
+        session,
+        file.name,
+        dataset,
+        identity=sealing_identity(session, pair, file.name),
+        noise=party_noise(session, file.name),
+        scratch=file.state.parent,
+        memory_limit=file.memory_limit,
     )
-    seconds = take_part(session, file, machine, numerics, pair=pair, direction=Direction.CURATOR_TO_OWNER)
+    statement = session.privacy()[0]
+    budget = dataset_budget(session, file, file.data, machine.charge, statement)
+    seconds = take_part(
+        session, file, machine, numerics, pair=pair, budget=budget, data=dataset_digest(dataset)
+    )
     return {
         "role": "owner",
         "session": session_file.session.name,
         "owner": file.name,
         "points": len(dataset),
         "handed_over": machine.handed_over,
-        "rounds": machine.round,
+        "rounds": machine.rounds,
         "wall_seconds": seconds,
         "privacy": [statement.as_json() for statement in session.privacy()],
-        "transcript": str(file.state / f"{file.name}.transcript"),
+        "ledger": str(budget.path),
+        "transcript": str(transcript_path(file.state, file.name)),
     }

@@ -166,7 +166,28 @@ class BudgetExceeded(HushbidError):
 
 
 class ReplayDivergence(HushbidError):
-    """A machine, fed a transcript's events, did something else than the transcript says."""
+    """A machine, fed a transcript's events, did something else than the transcript says.
+
+    Args:
+        what: Where, and what was expected and what was done: kinds and names of fields, never values.
+        record: Number of the record; None where it is the noise that differs.
+        expected: What was recorded.
+        actual: What the replay did.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        advice: str = "",
+        record: int | None = None,
+        expected: str = "",
+        actual: str = "",
+    ) -> None:
+        super().__init__(what, advice=advice)
+        self.record = record
+        self.expected = expected
+        self.actual = actual
 
 
 class TranscriptDamaged(HushbidError):

@@ -15,6 +15,9 @@ MAX_MESSAGE_BYTES: Final = 2**20
 """Longest body of a message other than a delivery: a point of `MAX_COLUMNS` float64 fits. Decoding takes
 up to a hundred times a body's length in memory, so this bounds what a hostile peer can make a party spend."""
 
+MAX_TARGET_BYTES: Final = 2 * 2**20
+"""Longest body of a message from the consumer, whose target brings a sealed map for every owner."""
+
 MAX_MESSAGE_FIELDS: Final = 16
 """Most fields of a message or of a part of one."""
 
@@ -33,6 +36,16 @@ MAX_TEXT: Final = 1024
 
 MAX_ATTRIBUTES: Final = 4096
 """Longest packed label and identifier of a point, in bytes."""
+
+MAX_CONTENT_BYTES: Final = 2**20 - 2**15
+"""Longest content of a box, padding included: with its features and signature it fits a message."""
+
+MAX_BOX_BYTES: Final = MAX_CONTENT_BYTES + 48
+"""Longest sealed box: 32 bytes of ephemeral key and 16 of authentication go with a content."""
+
+MAP_BOX_BYTES: Final = 136
+"""Length of a sealed map: a seed and a digest of 32 bytes each, in a box between two parties
+(`protocol.sealing.BETWEEN_BYTES`)."""
 
 MAX_OWNERS: Final = 10_000
 """Most owners of a session."""
@@ -53,6 +66,9 @@ MAX_WEIGHT: Final = 2.0**8
 """Largest magnitude of a broadcast weight's coordinate; larger ones are clipped, which is
 post-processing of a release. With it, a score is a sum of at most `MAX_DIMENSION` products whose
 partial sums stay under 2^53 grid units in any order: exact in float64."""
+
+MAX_EMBEDDING: Final = 2.0**16
+"""Largest magnitude of a released target's coordinate; beyond it noise has drowned everything."""
 
 MAX_UNACKNOWLEDGED: Final = 8
 """Most frames that a peer may leave unacknowledged when it sends one of its own."""

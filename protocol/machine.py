@@ -10,31 +10,37 @@ A step either returns its effects, or raises a typed error and leaves the state 
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC
 from collections import deque
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, ClassVar, Final, NamedTuple
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, NamedTuple, Self
 
+from protocol.accounting import Cost, cost_to_record
 from protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
 from protocol.link import Link
-from protocol.messages import CONTROL_SEQUENCE, Hello, Message, Refused, Secrecy, Welcome
-from protocol.transcript.item import Item
+from protocol.messages import CONTROL_SEQUENCE, Hello, Message, Refused, Welcome, without_box
+from protocol.transcript.item import Item, Value
 from protocol.wire import encode_message
 
 __all__ = [
+    "Charge",
     "Computation",
     "Connected",
     "Effect",
     "Event",
     "Finish",
+    "HeadSigned",
     "Lost",
     "Machine",
     "Offended",
     "Received",
+    "Restarted",
     "Returned",
     "Send",
     "SetTimer",
+    "SignHead",
     "Started",
     "TimerFired",
     "Transition",
@@ -49,13 +55,18 @@ _CONTROL: Final = (Hello, Welcome, Refused)
 
 
 class Event(ABC):
-    """Something that happened. Subclasses are frozen dataclasses."""
+    """Something that happened. Subclasses are frozen dataclasses, whose fields are those of their item."""
 
     KIND: ClassVar[str]
 
     def item(self) -> Item:
         """The event as it enters the transcript."""
         raise NotImplementedError
+
+    @classmethod
+    def restored(cls, fields: Mapping[str, Any]) -> Self:
+        """The event again, of its item's fields, public and private."""
+        return cls(**fields)
 
 
 class Effect(ABC):
@@ -71,15 +82,37 @@ class Effect(ABC):
 class Computation(Effect):
     """Something to be computed. It stays inside the party: of it a transcript has the outcome, an event."""
 
+    HAS_OUTCOME: ClassVar[bool] = True
+    """Whether an event comes of it; else it only changes what the party keeps, and may be done again."""
+
     def item(self) -> Item:
         raise LocalProtocolError(f"A {self.KIND} is not recorded; its outcome is.")
 
 
 @dataclass(frozen=True, slots=True)
 class Started(Event):
-    """The process is up."""
+    """The process is up, for a session that is given here so that a transcript speaks for itself.
+
+    `protocol.recorded_session.started` makes one of a session file.
+    """
 
     KIND: ClassVar[str] = "started"
+    configuration: Mapping[str, Any] = field(default_factory=dict)
+    """The session file without its seeds."""
+    seeds: Mapping[str, Any] = field(default_factory=dict)
+    data: bytes = b""
+    """Digest of the party's data (`protocol.data.dataset_digest`); empty if it has none."""
+
+    def item(self) -> Item:
+        private: dict[str, Value] = {"seeds": self.seeds, "data": self.data}
+        return Item(self.KIND, {"configuration": self.configuration}, private)
+
+
+@dataclass(frozen=True, slots=True)
+class Restarted(Event):
+    """The process had ended and is up again: the machine is as its transcript left it, connections apart."""
+
+    KIND: ClassVar[str] = "restarted"
 
     def item(self) -> Item:
         return Item(self.KIND, {}, {})
@@ -141,7 +174,12 @@ class Received(Event):
     message: Message
 
     def item(self) -> Item:
-        return _frame_item(self, self.message.SECRECY, self.message.kind)
+        kept = without_box(self.message)
+        if kept is None:
+            return _frame_item(self, self.message.kind, self.body)
+        # A box that loses is destroyed at the end (DESIGN §3): a transcript has its digest only.
+        digest = hashlib.sha256(self.body).digest()
+        return _frame_item(self, self.message.kind, encode_message(kept), digest=digest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +208,10 @@ class Offended(Event):
             },
         )
 
+    @classmethod
+    def restored(cls, fields: Mapping[str, Any]) -> Self:
+        return cls(**{**fields, "offence": Offence(fields["offence"])})
+
 
 @dataclass(frozen=True, slots=True)
 class Send(Effect):
@@ -180,11 +222,10 @@ class Send(Effect):
     sequence: int
     acknowledged: int
     kind: str
-    secrecy: Secrecy
     body: bytes
 
     def item(self) -> Item:
-        return _frame_item(self, self.secrecy, self.kind)
+        return _frame_item(self, self.kind, self.body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +242,25 @@ class SetTimer(Effect):
 
 
 @dataclass(frozen=True, slots=True)
+class SignHead(Computation):
+    """Sign the transcript as it stands before this step, so that it cannot be rewritten later."""
+
+    KIND: ClassVar[str] = "sign-head"
+
+
+@dataclass(frozen=True, slots=True)
+class HeadSigned(Event):
+    """The head of the transcript before this record, signed by the party."""
+
+    KIND: ClassVar[str] = "head-signed"
+    head: bytes
+    signature: bytes
+
+    def item(self) -> Item:
+        return Item(self.KIND, {"head": self.head, "signature": self.signature}, {})
+
+
+@dataclass(frozen=True, slots=True)
 class Finish(Effect):
     """The party is done; its process ends with `code` once what it sent has left."""
 
@@ -208,26 +268,52 @@ class Finish(Effect):
     code: ExitCode
     reason: str
     advice: str = ""
+    final: bool = True
+    """Whether the session is over for the party. If not, the step is not recorded: started again, it goes on
+    from before it, when whatever stood in its way may be gone."""
 
     def item(self) -> Item:
-        return Item(self.KIND, {"code": int(self.code), "reason": self.reason, "advice": self.advice}, {})
+        return Item(self.KIND, {"code": int(self.code)}, {"reason": self.reason, "advice": self.advice})
 
 
-def _frame_item(frame: Received | Send, secrecy: Secrecy, kind: str) -> Item:
-    """A frame as it enters the transcript: what its message's secrecy hides is private."""
-    head: dict[str, Any] = {
+@dataclass(frozen=True, slots=True)
+class Charge(Effect):
+    """Releases were charged to a budget. It is on record, and durable, before any of them leaves."""
+
+    KIND: ClassVar[str] = "charge"
+    neighbours: str
+    """The datasets that the costs compare."""
+    first: int
+    """Number of the first release, from 1."""
+    last: int
+    costs: tuple[Cost, ...]
+    """Of all these releases together."""
+
+    def item(self) -> Item:
+        costs = [cost_to_record(cost) for cost in self.costs]
+        fields: dict[str, Any] = {
+            "neighbours": self.neighbours,
+            "first": self.first,
+            "last": self.last,
+            "costs": costs,
+        }
+        return Item(self.KIND, fields, {})
+
+
+def _frame_item(frame: Received | Send, message: str, body: bytes, **more: bytes) -> Item:
+    """A frame as it enters the transcript.
+
+    That there was one is public, and no more: who was asked, who was there and who won depends on data.
+    """
+    fields: dict[str, Value] = {
         "peer": frame.peer,
         "sequence": frame.sequence,
         "acknowledged": frame.acknowledged,
-        "message": kind,
+        "message": message,
+        "body": body,
+        **more,
     }
-    if secrecy is Secrecy.PUBLIC:
-        head["body"] = frame.body
-        return Item(frame.KIND, head, {})
-    if secrecy is Secrecy.BODY:
-        return Item(frame.KIND, head, {"body": frame.body})
-    head["body"] = frame.body
-    return Item(frame.KIND, {}, head)
+    return Item(frame.KIND, {}, {"frame": fields})
 
 
 class Transition(NamedTuple):
@@ -266,6 +352,8 @@ class Machine(ABC):
     """
 
     TRANSITIONS: ClassVar[tuple[Transition, ...]] = ()
+    OUTCOMES: ClassVar[tuple[type[Event], ...]] = ()
+    """Events that the role's own computations give rise to."""
     PHASES: ClassVar[tuple[str, ...]] = ()
     _table: ClassVar[dict[tuple[str, str], tuple[str, tuple[str, ...]]]]
 
@@ -356,9 +444,7 @@ class Machine(ABC):
 
     def _out_of_turn(self, event: Event, trigger: str) -> Exception:
         if isinstance(event, Received):
-            return RemoteProtocolError(
-                Offence.OUT_OF_TURN, f"A {event.message.kind} has no place in the phase {self.phase}."
-            )
+            return RemoteProtocolError(Offence.OUT_OF_TURN, f"A {event.message.kind} has no place here.")
         return LocalProtocolError(f"{trigger} cannot happen in {self.phase}.{self._told()}")
 
     def _told(self) -> str:
@@ -374,18 +460,18 @@ class Machine(ABC):
         link = self.links[peer]
         encoded = encode_message(message) if body is None else body
         sequence = link.give_out(message.kind, encoded)
-        self._do(Send(peer, sequence, link.received, message.kind, message.SECRECY, encoded))
+        self._do(Send(peer, sequence, link.received, message.kind, encoded))
 
     def _greet(self, peer: str, message: Hello | Welcome | Refused) -> None:
         """Send a message that makes or ends a link."""
-        self._do(Send(peer, CONTROL_SEQUENCE, 0, message.kind, message.SECRECY, encode_message(message)))
+        self._do(Send(peer, CONTROL_SEQUENCE, 0, message.kind, encode_message(message)))
 
     def _resend(self, peer: str, after: int) -> None:
         """Send again, from the stored bytes, what the peer does not have."""
         link = self.links[peer]
         link.release(after)
         for sequence, kind, body in link.held:
-            self._do(Send(peer, sequence, link.received, kind, _secrecy_of(kind), body))
+            self._do(Send(peer, sequence, link.received, kind, body))
 
     def _set_timer(self, name: str, seconds: float) -> None:
         """Let `TimerFired(name)` come in that many seconds, and an earlier timer of that name not at all."""
@@ -397,18 +483,3 @@ class Machine(ABC):
         """Make a timer that was set fire into nothing."""
         if name in self._attempts:
             self._attempts[name] += 1
-
-
-def _secrecy_of(kind: str) -> Secrecy:
-    return _SECRECY[kind]
-
-
-def _all_messages(base: type[Message]) -> Iterable[type[Message]]:
-    for subclass in base.__subclasses__():
-        yield subclass
-        yield from _all_messages(subclass)
-
-
-_SECRECY: Final[dict[str, Secrecy]] = {
-    cls.model_fields["kind"].default: cls.SECRECY for cls in _all_messages(Message)
-}

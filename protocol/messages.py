@@ -3,18 +3,26 @@
 A model declares its fields in the order in which they are encoded (`protocol.wire`). Numbers whose size
 on the wire must not tell anything (a score, a candidate's number) are one-element int64 arrays, since
 msgpack integers grow with their value.
-
-`SECRECY` says how much of a message a transcript may show after redaction.
 """
 
 from __future__ import annotations
 
-from enum import IntEnum
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+import hashlib
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, FailFast, Field, GetPydanticSchema, StringConstraints
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    FailFast,
+    Field,
+    GetPydanticSchema,
+    StringConstraints,
+    Tag,
+)
 from pydantic_core import PydanticCustomError, core_schema
 
 from protocol import limits
@@ -39,13 +47,17 @@ __all__ = [
     "Offer",
     "OwnerToCurator",
     "Purchase",
+    "Ready",
     "Receipt",
     "Refused",
-    "Secrecy",
+    "SealedCandidate",
+    "SecretMap",
     "Target",
     "Welcome",
+    "candidate_of",
     "fixed",
     "unfixed",
+    "without_box",
 ]
 
 PROTOCOL_VERSION = 1
@@ -85,6 +97,11 @@ Features: TypeAlias = Annotated[Array, _array((np.int16,), longest=limits.MAX_DI
 Weights: TypeAlias = Annotated[Array, _array((np.int32,), longest=limits.MAX_DIMENSION)]
 Totals: TypeAlias = Annotated[Array, _array((np.int64,), longest=limits.MAX_DIMENSION)]
 Embedding: TypeAlias = Annotated[Array, _array((np.float64,), longest=limits.MAX_DIMENSION)]
+Box: TypeAlias = Annotated[bytes, Field(min_length=1, max_length=limits.MAX_BOX_BYTES)]
+MapBox: TypeAlias = Annotated[bytes, Field(min_length=limits.MAP_BOX_BYTES, max_length=limits.MAP_BOX_BYTES)]
+Signature: TypeAlias = Annotated[bytes, Field(min_length=64, max_length=64)]
+HeadSignature: TypeAlias = Annotated[bytes, Field(max_length=64)]
+"""A signature of 64 bytes; empty where parties have no keys: sessions without CURVE whose noise is secret."""
 FixedSize: TypeAlias = Annotated[Array, _array((np.int64,), longest=1, length=1)]
 Point: TypeAlias = Annotated[
     Array,
@@ -107,22 +124,10 @@ def unfixed(field: Array) -> int:
     return int(field[0])
 
 
-class Secrecy(IntEnum):
-    """What a redacted transcript hides of a message."""
-
-    PUBLIC = 0
-    """Nothing: it is a release, or says only what the session file says."""
-    BODY = 1
-    """What it says; that it was sent is no secret, since every round has one."""
-    EXISTENCE = 2
-    """That it was sent at all: it depends on data."""
-
-
 class Message(BaseModel):
     """What every message is: frozen, strict, without unknown fields."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
-    SECRECY: ClassVar[Secrecy] = Secrecy.PUBLIC
 
     kind: str
 
@@ -152,8 +157,8 @@ class Welcome(Message):
 
     kind: Literal["welcome"] = "welcome"
     version: Annotated[int, Field(ge=1, le=2**16)]
-    feature_map: Digest
-    """SHA-256 of the feature map's W and b, to compare with one's own."""
+    feature_map: Digest | None
+    """SHA-256 of the feature map's W and b, to compare with one's own; None if the curator has none."""
     sent: Count
     received: Count
 
@@ -183,11 +188,35 @@ class Candidate(BaseModel):
     attributes: Attributes
 
 
+class SealedCandidate(BaseModel):
+    """A point as it is handed over where only the consumer may see it."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
+
+    features: Features
+    box: Box
+    """The point with its label and identifier, padded and sealed to the consumer (`protocol.sealing`)."""
+    signature: Signature
+    """The owner's, over the session, the candidate's number and the digests of box and features."""
+
+
+def _way(candidate: Any) -> str:
+    """How a point is handed over; what is no point at all is refused as an open one."""
+    if isinstance(candidate, dict):
+        return "sealed" if "box" in candidate else "open"
+    return "sealed" if isinstance(candidate, SealedCandidate) else "open"
+
+
+EitherCandidate: TypeAlias = Annotated[
+    Annotated[Candidate, Tag("open")] | Annotated[SealedCandidate, Tag("sealed")], Discriminator(_way)
+]
+"""A point either way. Told by its box, so that a refusal names the fault of the one that it is."""
+
+
 class Target(Message):
     """The consumer's release of D_v's mean embedding, and what the summary starts from."""
 
     kind: Literal["target"] = "target"
-    SECRECY = Secrecy.BODY
     embedding: Embedding
     """The released mean embedding g̃, shape (d,)."""
     size: Annotated[int, Field(ge=1, le=2**53)]
@@ -195,8 +224,23 @@ class Target(Message):
     seed_total: Totals
     """Σφ over the public seed set D_init, in units of 2^-15, shape (d,)."""
     seed_size: Annotated[int, Field(ge=1, le=2**53)]
+    maps: Annotated[bytes, Field(max_length=limits.MAP_BOX_BYTES * limits.MAX_OWNERS)]
+    """The feature map's seed, sealed to each owner, in the order of their names; empty if it is public."""
     noise: Name
     """The noise source's name, "none" for a release without noise."""
+
+
+class SecretMap(Message):
+    """The feature map's seed, from the consumer to one owner, passed on unopened."""
+
+    kind: Literal["secret-map"] = "secret-map"
+    box: MapBox
+
+
+class Ready(Message):
+    """The owner has hashed its points by the secret map and can bid."""
+
+    kind: Literal["ready"] = "ready"
 
 
 class Broadcast(Message):
@@ -213,7 +257,6 @@ class Bid(Message):
     """An owner's best available point under a broadcast; rules that ask everybody add the point."""
 
     kind: Literal["bid"] = "bid"
-    SECRECY = Secrecy.BODY
     round: Round
     exhausted: bool
     """No point is left; the other fields are zeros of their usual size."""
@@ -221,14 +264,13 @@ class Bid(Message):
     """wᵀφ in units of 2^-37."""
     handle: FixedSize
     """The candidate's number, counted by its owner from 1 in the order of first bids."""
-    candidate: Candidate | None
+    candidate: EitherCandidate | None
 
 
 class Ask(Message):
     """The curator wants the point behind a bid."""
 
     kind: Literal["ask"] = "ask"
-    SECRECY = Secrecy.EXISTENCE
     round: Round
     handle: FixedSize
 
@@ -237,7 +279,6 @@ class Offer(Message):
     """The point that was asked for."""
 
     kind: Literal["offer"] = "offer"
-    SECRECY = Secrecy.EXISTENCE
     round: Round
     handle: FixedSize
     candidate: Candidate
@@ -250,45 +291,79 @@ class Purchase(BaseModel):
 
     owner: Name
     round: Round
-    candidate: Candidate
+    """In which it was chosen."""
+    bid_round: Round
+    """In which it was bid. Of this, and the next, the owner's signature speaks."""
+    handle: FixedSize
+    """The owner's number of the candidate."""
+    candidate: EitherCandidate
 
 
 class Delivery(Message):
     """One part of the chosen points; the next follows the receipt."""
 
     kind: Literal["delivery"] = "delivery"
-    SECRECY = Secrecy.BODY
     part: Annotated[int, Field(ge=1, le=2**31)]
     parts: Annotated[int, Field(ge=1, le=2**31)]
     purchases: Annotated[tuple[Purchase, ...], Field(max_length=limits.MAX_PURCHASES), FailFast()]
 
 
 class Receipt(Message):
-    """A part of the delivery is durable at the consumer."""
+    """A part of the delivery is durable at the consumer, which has checked its points."""
 
     kind: Literal["receipt"] = "receipt"
     part: Annotated[int, Field(ge=1, le=2**31)]
+    disputed: Annotated[bytes, Field(max_length=(limits.MAX_PURCHASES + 7) // 8)]
+    """One bit a point of the part, in order, the first in the highest bit of the first byte: whether it is
+    disputed (DESIGN §3). The bits that are left over are 0."""
 
 
 class Close(Message):
-    """The session is over. Constant: it says nothing about who won (DESIGN §3, "No feedback")."""
+    """The session is over.
+
+    It says nothing about who won (DESIGN §3, "No feedback"): salts hide in the head what is on record.
+    """
 
     kind: Literal["close"] = "close"
     outcome: Literal["complete", "abandoned"]
+    head: Digest
+    """Of the curator's transcript, before the record in which it closes the session."""
+    signature: HeadSignature
+    """The curator's, of `protocol.sealing.head_statement`."""
 
 
 class Farewell(Message):
     """The peer has durably received the Close and leaves."""
 
     kind: Literal["farewell"] = "farewell"
+    head: Digest
+    """Of the peer's transcript, before the record in which it leaves."""
+    signature: HeadSignature
+    """The peer's, of `protocol.sealing.head_statement`."""
 
 
-OwnerToCurator: TypeAlias = Annotated[Hello | Beat | Bid | Offer | Farewell, Field(discriminator="kind")]
+def candidate_of(fields: Mapping[str, Any]) -> Candidate | SealedCandidate:
+    """The point of its fields, which were checked when it came: as a transcript has it."""
+    kind = SealedCandidate if "box" in fields else Candidate
+    return kind.model_construct(**fields)
+
+
+def without_box(message: Message) -> Message | None:
+    """A bid with the SHA-256 of its sealed box in the box's place; None for messages without one."""
+    if type(message) is not Bid or not isinstance(message.candidate, SealedCandidate):
+        return None
+    digest = hashlib.sha256(message.candidate.box).digest()
+    return message.model_copy(update={"candidate": message.candidate.model_copy(update={"box": digest})})
+
+
+OwnerToCurator: TypeAlias = Annotated[
+    Hello | Beat | Ready | Bid | Offer | Farewell, Field(discriminator="kind")
+]
 ConsumerToCurator: TypeAlias = Annotated[
     Hello | Beat | Target | Receipt | Farewell, Field(discriminator="kind")
 ]
 CuratorToOwner: TypeAlias = Annotated[
-    Welcome | Refused | Beat | Broadcast | Ask | Close, Field(discriminator="kind")
+    Welcome | Refused | Beat | SecretMap | Broadcast | Ask | Close, Field(discriminator="kind")
 ]
 CuratorToConsumer: TypeAlias = Annotated[
     Welcome | Refused | Beat | Delivery | Close, Field(discriminator="kind")

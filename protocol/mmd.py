@@ -22,6 +22,7 @@ __all__ = [
     "kernel_means",
     "marginal_gains",
     "mmd2",
+    "mmd2_curve",
     "objective",
 ]
 
@@ -56,14 +57,19 @@ def kernel_means(x: Points, y: Points, gamma: float) -> Vector:
     rows = max(1, CHUNK_VALUES // len(y))
     for start in range(0, len(x), rows):
         part = x[start : start + rows] - centre
-        distances = part @ y.T
-        distances *= -2.0
-        distances += np.einsum("ij,ij->i", part, part)[:, None]
-        distances += y_squares
-        np.maximum(distances, 0.0, out=distances)
-        distances *= -gamma
-        means[start : start + rows] = np.exp(distances, out=distances).mean(axis=1)
+        means[start : start + rows] = _kernel(part, y, y_squares, gamma).mean(axis=1)
     return means
+
+
+def _kernel(x: Points, y: Points, y_squares: Vector, gamma: float) -> Points:
+    """k(x_i, y_j), shape (n, m), of points near the origin; `y_squares` is ‖y_j‖², shape (m,)."""
+    distances = x @ y.T
+    distances *= -2.0
+    distances += np.einsum("ij,ij->i", x, x)[:, None]
+    distances += y_squares
+    np.maximum(distances, 0.0, out=distances)
+    distances *= -gamma
+    return np.exp(distances, out=distances)
 
 
 def mmd2(x: Points, y: Points, gamma: float) -> float:
@@ -83,12 +89,51 @@ def mmd2(x: Points, y: Points, gamma: float) -> float:
         within = kernel_means(x, x, gamma).mean() + kernel_means(y, y, gamma).mean()
         distance = float(within - 2.0 * kernel_means(x, y, gamma).mean())
     if math.isnan(distance):
-        raise DataError(
-            "Two sets of points cannot be compared: some point lies too far from the others.",
-            advice="Leave out points that are not within the session's public bounds.",
-        )
+        raise _too_far()
     # A squared distance: what is below 0 is rounding.
     return max(0.0, distance)
+
+
+def mmd2_curve(x: Points, y: Points, gamma: float) -> Vector:
+    """Biased MMD² of the first 1, 2, … n points of x against y: `mmd2` of every prefix, up to rounding.
+
+    With A_i = Σ k over all pairs of the first i points, A_i - A_(i-1) is one row of kernel values twice, but
+    for its diagonal: all prefixes take the n²/2 + n·m values that the last one takes.
+
+    Args:
+        x: Scaled points in their order, shape (n, columns).
+        y: Scaled points, shape (m, columns).
+        gamma: γ.
+
+    Returns:
+        Shape (n,).
+
+    Raises:
+        DataError: An empty set, numbers of columns that differ, or values that are not finite or so far
+            apart that their distances are not.
+    """
+    _check(x, y)
+    with np.errstate(over="ignore", invalid="ignore"):
+        sizes = np.arange(1, len(x) + 1)
+        within = np.cumsum(_new_pairs(x, gamma)) / sizes**2 + kernel_means(y, y, gamma).mean()
+        distances = within - 2.0 * np.cumsum(kernel_means(x, y, gamma)) / sizes
+    if np.isnan(distances).any():
+        raise _too_far()
+    return np.asarray(np.maximum(distances, 0.0))
+
+
+def _new_pairs(x: Points, gamma: float) -> Vector:
+    """Sum of k(x_i, x_j) over the pairs that x_i adds to those of the points before it, for each i."""
+    x = x - x.mean(axis=0)
+    squares = np.einsum("ij,ij->i", x, x)
+    sums = np.empty(len(x))
+    rows = max(1, CHUNK_VALUES // len(x))
+    for start in range(0, len(x), rows):
+        end = min(start + rows, len(x))
+        values = _kernel(x[start:end], x[:end], squares[:end], gamma)
+        before = values[:, :start].sum(axis=1) + np.tril(values[:, start:], -1).sum(axis=1)
+        sums[start:end] = 2.0 * before + np.diagonal(values, start)
+    return sums
 
 
 def objective(target: Points, summary: Points, gamma: float) -> float:
@@ -193,6 +238,13 @@ def embedding_gain(target: Vector, mean: Vector, q: int, features: Vector) -> fl
         features: φ(x), values and not grid units, shape (d,).
     """
     return float(embedding_gains(target, mean, q, features[None, :])[0])
+
+
+def _too_far() -> DataError:
+    return DataError(
+        "Two sets of points cannot be compared: some point lies too far from the others.",
+        advice="Leave out points that are not within the session's public bounds.",
+    )
 
 
 def _check(x: Points, y: Points) -> None:

@@ -2,33 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar, Final, Literal, cast
 
 from protocol import __version__
-from protocol.config.session import SessionFile
 from protocol.errors import ExitCode, Offence
 from protocol.link import Link
-from protocol.machine import Event, Finish, Machine, Offended, Received, Transition, expand
+from protocol.machine import (
+    Event,
+    Finish,
+    HeadSigned,
+    Machine,
+    Offended,
+    Received,
+    SignHead,
+    Transition,
+    expand,
+)
 from protocol.messages import PROTOCOL_VERSION, Close, Farewell, Hello, Refused, Welcome
+from protocol.names import CONSUMER, CURATOR
+from protocol.session import Session
 
-__all__ = ["CURATOR", "Participant", "participant_transitions"]
+__all__ = ["CONSUMER", "CURATOR", "Participant", "participant_transitions"]
 
-CURATOR: Final = "curator"
 
-_REFUSAL_EXIT: Final = {
+_REFUSAL_EXIT: Final[Mapping[str, ExitCode]] = {
     Offence.VERSION: ExitCode.CONNECTION,
     Offence.UNKNOWN_PEER: ExitCode.CONNECTION,
     Offence.CONFIGURATION: ExitCode.USAGE,
     Offence.STATE_LOST: ExitCode.USAGE,
 }
-"""Exit codes of refusals; all others are failures of the job."""
+"""Exit codes of refusals of a hello, which another try may mend; all others are failures of the job."""
 
 
 def participant_transitions(phases: tuple[str, ...], welcome: Transition) -> tuple[Transition, ...]:
     """The rows of `Participant`, for a role whose open phases are `phases`, the first being "greeting".
 
     Args:
-        phases: All phases but "done".
+        phases: All phases but "leaving" and "done".
         welcome: The row of the first welcome, in "greeting".
     """
     return (
@@ -42,8 +53,10 @@ def participant_transitions(phases: tuple[str, ...], welcome: Transition) -> tup
         ),
         *expand(phases, "lost", "_on_lost"),
         *expand(phases, "returned", "_on_returned"),
+        *expand(phases, "restarted", "_on_restarted"),
         *expand(phases, "received:refused", "_on_refused", "done"),
-        *expand(phases, "received:close", "_on_close", "done"),
+        *expand(phases, "received:close", "_on_close", "leaving"),
+        Transition("leaving", "head-signed", "_on_head_signed", ("done",)),
         *expand(phases, "offended", "_on_offended", "done"),
         *expand(phases, "timer:abandon", "_on_abandon", "done"),
     )
@@ -53,20 +66,21 @@ class Participant(Machine):
     """A party that speaks with the curator only.
 
     Args:
-        session: The session file.
+        session: The session.
         name: The roster name.
-        feature_map: SHA-256 of the party's own feature map, to compare with the curator's.
     """
 
     ROLE: ClassVar[Literal["owner", "consumer"]]
 
-    def __init__(self, session: SessionFile, *, name: str, feature_map: bytes) -> None:
+    def __init__(self, session: Session, *, name: str) -> None:
         super().__init__()
-        self._session = session
-        self._digest = session.digest()
-        self._feature_map = feature_map
+        self._session = session.file
+        self._digest = session.file.digest()
+        public_map = session.public_map
+        self._feature_map = None if public_map is None else public_map.digest
         self.name = name
         self.links[CURATOR] = Link()
+        self._ending = Finish(ExitCode.DONE, "")
 
     def _on_started(self, event: Event) -> None:
         self._set_timer("abandon", self._session.timeouts.enrolment)
@@ -90,20 +104,20 @@ class Participant(Machine):
         link = self.links[CURATOR]
         if welcome.version != PROTOCOL_VERSION:
             what = f"The curator chose version {welcome.version} of the protocol."
-            self._fail(ExitCode.CONNECTION, what, "Use the same release of hushbid on both sides.")
+            self._stop(ExitCode.CONNECTION, what, "Use the same release of hushbid on both sides.")
             return False
         if welcome.feature_map != self._feature_map:
-            self._fail(
+            self._stop(
                 ExitCode.USAGE,
                 "The curator's feature map is not ours: the digests of W and b differ.",
                 "Use the same session file, and the pinned numpy, on both sides.",
             )
             return False
         if welcome.received > link.sent or welcome.sent < link.received:
-            self._fail(
+            self._stop(
                 ExitCode.FAILED,
                 "The curator came back without the state of this session.",
-                "It was restarted. This release does not resume a session: start a new one.",
+                "It was started again without its transcript: have it started with the one that is there.",
             )
             return False
         self._clear_timer("abandon")
@@ -116,6 +130,10 @@ class Participant(Machine):
     def _on_lost(self, event: Event) -> None:
         self._set_timer("abandon", self._session.timeouts.abandon)
 
+    def _on_restarted(self, event: Event) -> None:
+        timeouts = self._session.timeouts
+        self._set_timer("abandon", timeouts.enrolment if self.phase == "greeting" else timeouts.abandon)
+
     def _on_returned(self, event: Event) -> None:
         if self.phase == "greeting":
             # It lives, but has not answered the hello: that it must, too.
@@ -125,19 +143,27 @@ class Participant(Machine):
 
     def _on_refused(self, event: Event) -> None:
         refused = cast(Refused, cast(Received, event).message)
-        code = ExitCode.FAILED
-        if refused.code in set(Offence):
-            code = _REFUSAL_EXIT.get(Offence(refused.code), ExitCode.FAILED)
-        self._fail(code, f"The curator refused us ({refused.code}): {refused.detail}", refused.advice)
+        what = f"The curator refused us ({refused.code}): {refused.detail}"
+        code = _REFUSAL_EXIT.get(refused.code)
+        if code is not None:
+            self._stop(code, what, refused.advice)
+        else:
+            self._fail(ExitCode.FAILED, what, refused.advice)
 
     def _on_close(self, event: Event) -> None:
         close = cast(Close, cast(Received, event).message)
-        self._send(CURATOR, Farewell())
-        self.phase = "done"
         if close.outcome == "complete":
-            self._do(Finish(ExitCode.DONE, "The session is complete."))
+            self._ending = Finish(ExitCode.DONE, "The session is complete.")
         else:
-            self._do(Finish(ExitCode.FAILED, "The curator abandoned the session.", "Its log says why."))
+            self._ending = Finish(ExitCode.FAILED, "The curator abandoned the session.", "Its log says why.")
+        self.phase = "leaving"
+        self._do(SignHead())
+
+    def _on_head_signed(self, event: Event) -> None:
+        signed = cast(HeadSigned, event)
+        self._send(CURATOR, Farewell(head=signed.head, signature=signed.signature))
+        self.phase = "done"
+        self._do(self._ending)
 
     def _on_offended(self, event: Event) -> None:
         offended = cast(Offended, event)
@@ -149,12 +175,19 @@ class Participant(Machine):
 
     def _on_abandon(self, event: Event) -> None:
         never = self.phase == "greeting"
-        self._fail(
+        self._stop(
             ExitCode.TIMEOUT,
             f"The curator {'never answered' if never else 'has been gone too long'}.",
-            f"Check that it runs at {self._session.network.address} and can be reached from here.",
+            f"Check that it runs at {self._session.network.address} and can be reached from here, and start "
+            "again.",
         )
 
     def _fail(self, code: ExitCode, reason: str, advice: str) -> None:
+        """End: the session is over for this party."""
         self.phase = "done"
         self._do(Finish(code, reason, advice))
+
+    def _stop(self, code: ExitCode, reason: str, advice: str) -> None:
+        """End the process for a reason that may be gone when it is started again."""
+        self.phase = "done"
+        self._do(Finish(code, reason, advice, final=False))

@@ -17,10 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from protocol.errors import LocalProtocolError
-from protocol.grid import Features, Weights, exact_scores
+from protocol.grid import Features, Scores, Weights, exact_scores
 from protocol.screening import FixedScreen, GrowingScreen, Screened
 
-__all__ = ["Best", "Points", "Pool"]
+__all__ = ["NO_SCORE", "Best", "Points", "Pool"]
+
+NO_SCORE: Final = -(2**63)
+"""Below every score: where there is no point."""
 
 _SMALLEST: Final = 256
 _EXACT_ROWS: Final = 4096
@@ -153,6 +156,35 @@ class Pool:
         near = _near_the_top(screened)
         return _first(near, self._features, weights, lambda entry: (int(self._ranks[entry]), entry))
 
+    def best_scores(
+        self, weights: Weights, count: int, *, withheld: npt.NDArray[np.bool_] | None = None
+    ) -> Scores:
+        """The highest exact score of each rank's available entries.
+
+        Args:
+            weights: Shape (d,), in units of 2^-22.
+            count: How many ranks there are.
+            withheld: As for `best`.
+
+        Returns:
+            int64 of shape (count,), in units of 2^-37; `NO_SCORE` where nothing is available.
+        """
+        found = np.full(count, NO_SCORE, dtype=np.int64)
+        screened = self._screen.screen(weights)
+        ranks = self._ranks[: self._count]
+        available = np.ones(self._count, dtype=np.bool_)
+        available[self._withdrawn.entries] = False
+        if withheld is not None:
+            available &= ~withheld[ranks]
+        tops = np.full(count, -np.inf)
+        np.maximum.at(tops, ranks[available], screened.scores[available] * screened.scale)
+        available &= screened.scores * screened.scale >= (tops - 2.0 * screened.error)[ranks]
+        near = np.flatnonzero(available)
+        for start in range(0, len(near), _EXACT_ROWS):
+            entries = near[start : start + _EXACT_ROWS]
+            np.maximum.at(found, ranks[entries], exact_scores(self._features[entries], weights))
+        return found
+
 
 def _near_the_top(screened: Screened) -> npt.NDArray[np.intp]:
     """The entries whose exact score can be the highest."""
@@ -166,7 +198,7 @@ def _near_the_top(screened: Screened) -> npt.NDArray[np.intp]:
 
 def _first(near: npt.NDArray[np.intp], features: Features, weights: Weights, last_resort: Any) -> Best:
     """The first of the entries `near` in the total order."""
-    score = -(2**63)
+    score = NO_SCORE
     tied: list[int] = []
     for start in range(0, len(near), _EXACT_ROWS):
         entries = near[start : start + _EXACT_ROWS]

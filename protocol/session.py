@@ -2,25 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 
+from protocol.accounting import Budget, Cost, PrivacyFilter, epsilon_of
 from protocol.acquisition import AcquisitionRule, acquisition_rule
 from protocol.config.session import FeatureSection, MechanismSection, SessionFile
-from protocol.errors import ConfigError
-from protocol.features import FeatureMap, feature_map
-from protocol.noise import NoiseSource, SimulatedNoise
-from protocol.releases import Neighbours, ReleaseMechanism, release_mechanism
+from protocol.errors import ConfigError, DataError
+from protocol.features import FeatureMap, FeatureSpace, feature_space
+from protocol.grid import Totals
+from protocol.identity import Identity, PublicIdentity, roster_identity, simulated_identity
+from protocol.names import CONSUMER, CURATOR
+from protocol.noise import SimulatedNoise
+from protocol.releases import Neighbours, Prior, ReleaseMechanism, Setting, release_mechanism
+from protocol.sealing import default_content_size
 
-__all__ = ["NO_NOISE", "PrivacyStatement", "Session", "open_session", "privacy_lines"]
+__all__ = [
+    "CONSUMERS_DATA",
+    "NO_NOISE",
+    "OWNERS_DATA",
+    "TRUSTED",
+    "PrivacyStatement",
+    "Session",
+    "open_session",
+    "privacy_lines",
+]
 
 NO_NOISE: Final = "none"
 """What a release without noise says of its noise."""
 OWNERS_DATA: Final = "the records of every owner"
 CONSUMERS_DATA: Final = "the consumer's validation set"
+TRUSTED: Final = "the curator and the consumer"
+"""Whom owners have to trust with more than ε can tell: what with, the statement's `why` says."""
+
+_WHY: Final = {
+    Neighbours.SUBSTITUTE_ONE: "the size of the validation set is public, so a record can only be another",
+    Neighbours.ADD_REMOVE_ONE: "an owner has one record more or less, and one point of the summary differs",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,53 +89,180 @@ class Session:
 
     A release mechanism keeps state from release to release, so each call of `target` and `summary` makes
     a fresh one.
+
+    Attributes:
+        file: The session file.
+        space: What is public about the feature map.
+        rule: The acquisition rule.
+        public_map: The feature map; None where it is secret (`AcquisitionRule.sealed`).
     """
 
     file: SessionFile
-    feature_map: FeatureMap
+    space: FeatureSpace
     rule: AcquisitionRule
+    public_map: FeatureMap | None
 
-    @property
+    @cached_property
     def identifier(self) -> bytes:
         """The 16 bytes that frames name the session by."""
         return self.file.digest()[:16]
 
-    def target(self) -> ReleaseMechanism[Any]:
-        """The mechanism of the consumer's one release of D_v."""
-        return self._mechanism("target", self.file.target, 1)
+    def target(self, prior: Prior | None = None) -> ReleaseMechanism[Any]:
+        """The mechanism of the consumer's one release of D_v.
 
-    def summary(self) -> ReleaseMechanism[Any]:
-        """The mechanism of the curator's p releases of S."""
-        return self._mechanism("summary", self.file.summary, self.file.session.points)
+        Args:
+            prior: What the seed set tells of D_v; to release, not to state what is guaranteed.
+        """
+        setting = Setting(
+            dimension=self.space.dimension,
+            releases=1,
+            norm_bound=self.space.norm_bound,
+            delta=self.file.session.delta,
+            prior=prior,
+        )
+        return _mechanism("target", self.file.target, setting, Neighbours.SUBSTITUTE_ONE)
 
-    def noise(self, party: str) -> NoiseSource:
-        """A party's own source of noise."""
-        return SimulatedNoise(self.file.noise.seed, party)
+    def summary(self, offset: Totals | None = None, prior: Prior | None = None) -> ReleaseMechanism[Any]:
+        """The mechanism of the curator's p releases of S.
+
+        Args:
+            offset: Σφ(D_init), shape (d,); to release, not to state what is guaranteed.
+            prior: What the seed set tells of the points, likewise.
+        """
+        setting = Setting(
+            dimension=self.space.dimension,
+            releases=self.file.session.points,
+            norm_bound=self.space.norm_bound,
+            delta=self.file.session.delta,
+            offset=offset,
+            starts_public=True,
+            prior=prior,
+        )
+        return _mechanism("summary", self.file.summary, setting, Neighbours.ADD_REMOVE_ONE)
+
+    @property
+    def box_bytes(self) -> int:
+        """What a point with its label is padded to before it is sealed; 0 where nothing is sealed."""
+        if not self.rule.sealed:
+            return 0
+        return self.rule.parameters.box_bytes or default_content_size(self.space.columns)
+
+    def check_box(self, needed: int, name: str) -> None:
+        """Raise `DataError` unless points of `needed` bytes, labels included, fit the session's boxes."""
+        if needed > self.box_bytes:
+            raise DataError(
+                f"{name}: a point with its label takes {needed} bytes, and the session's boxes hold "
+                f"{self.box_bytes}.",
+                advice=f"Have acquisition.box_bytes of the session file raised to {needed}, for all parties.",
+            )
+
+    def public_identity(self, party: str) -> PublicIdentity:
+        """What a party's signatures are checked with, and what is sealed to it: the roster's key.
+
+        Where noise is simulated, so are identities: they follow from the session file, and protect nobody.
+
+        Args:
+            party: "curator", "consumer", or an owner's name.
+
+        Raises:
+            ConfigError: The roster has no usable key for it.
+        """
+        if not self.noise_protects:
+            return self.simulated_identity(party).public
+        roster = self.file.roster
+        keys = {CURATOR: roster.curator, CONSUMER: roster.consumer, **roster.owners}
+        return roster_identity(keys[party], party)
+
+    def simulated_identity(self, party: str) -> Identity:
+        """A party's keys where noise is simulated."""
+        return simulated_identity(self.file.digest(), self.file.noise.seed or 0, party)
+
+    @property
+    def noise_protects(self) -> bool:
+        """Whether the session's source of noise keeps what mechanisms promise."""
+        return self.file.noise.source != SimulatedNoise.name
+
+    def target_filter(self) -> PrivacyFilter | None:
+        """What the consumer's release is charged to; None where nothing is guaranteed."""
+        return self._filter(self.target(), Neighbours.SUBSTITUTE_ONE)
+
+    def summary_filter(self) -> PrivacyFilter | None:
+        """What the curator's releases and asks are charged to; None where nothing is guaranteed."""
+        neighbours, rule = Neighbours.ADD_REMOVE_ONE, self.rule
+        if not rule.private or not rule.costs():
+            return self._filter(self.summary(), neighbours)
+        stated = self._owners_statement()
+        if stated.epsilon is None:
+            return None
+        more_epsilon, more_delta = rule.slack
+        budget = Budget(stated.epsilon - more_epsilon, stated.delta - more_delta)
+        accountant = PrivacyFilter(budget, neighbours=neighbours.value)
+        accountant.expect(*self.summary().costs(neighbours=neighbours), *rule.costs())
+        return accountant
+
+    def owners_costs(self) -> tuple[Cost, ...]:
+        """What all rounds together cost the owners, but for the rule's slack, which is no mechanism's."""
+        return (*self.summary().costs(neighbours=Neighbours.ADD_REMOVE_ONE), *self.rule.costs())
+
+    def round_costs(self) -> Callable[[int], tuple[Cost, ...]]:
+        """What a round, from 1, costs the owners: its release, and what the rule tells."""
+        summary = self.summary()
+        # A rule costs the same in every round.
+        asks = tuple(replace(cost, count=cost.count // summary.releases) for cost in self.rule.costs())
+        return lambda number: (*summary.cost(number - 1, neighbours=Neighbours.ADD_REMOVE_ONE), *asks)
+
+    def _filter(self, mechanism: ReleaseMechanism[Any], neighbours: Neighbours) -> PrivacyFilter | None:
+        delta = self.file.session.delta
+        if not mechanism.private:
+            return None
+        epsilon = getattr(mechanism.parameters, "epsilon", None)
+        epsilon = epsilon or mechanism.guarantee(neighbours=neighbours, delta=delta).epsilon
+        if not epsilon:
+            return None  # only public points are released
+        accountant = PrivacyFilter(Budget(epsilon, delta), neighbours=neighbours.value)
+        accountant.expect(*mechanism.costs(neighbours=neighbours))
+        return accountant
 
     def noise_name(self, mechanism: ReleaseMechanism[Any]) -> str:
         """What a mechanism's releases say of their noise."""
-        return self.file.noise.source if mechanism.draws(0) else NO_NOISE
+        return self.file.noise.source if _is_noisy(mechanism) else NO_NOISE
+
+    def draws_noise(self) -> bool:
+        """Whether any party draws noise in the session."""
+        return _is_noisy(self.target()) or _is_noisy(self.summary()) or bool(self.rule.draws())
 
     def privacy(self) -> tuple[PrivacyStatement, ...]:
         """What the session guarantees, per protected party (DESIGN §4)."""
-        owners = self._statement(OWNERS_DATA, "every other owner", self.summary(), Neighbours.ADD_REMOVE_ONE)
-        if not self.rule.private:
-            owners = _without_guarantee(owners, self._rule_objection())
+        owners = self._owners_statement()
         consumer = self._statement(
             CONSUMERS_DATA, "the owners and the curator", self.target(), Neighbours.SUBSTITUTE_ONE
         )
         trust = PrivacyStatement(
             OWNERS_DATA,
-            "the curator and the consumer",
+            TRUSTED,
             Neighbours.ADD_REMOVE_ONE.value,
             None,
             self.file.session.delta,
             None,
             NO_NOISE,
-            f"with {self.rule.name} the curator is handed raw points, and the consumer the chosen ones: "
-            "owners have to trust them with these",
+            f"with {self.rule.name} {self.rule.curator_sees}",
         )
         return owners, consumer, trust
+
+    def _owners_statement(self) -> PrivacyStatement:
+        """Of the releases and of what the rule tells, together."""
+        summary = self.summary()
+        stated = self._statement(OWNERS_DATA, self.rule.against, summary, Neighbours.ADD_REMOVE_ONE)
+        if not self.rule.private:
+            return _without_guarantee(stated, self._rule_objection())
+        costs = self.rule.costs()
+        if not costs or stated.epsilon is None:
+            return stated
+        # The slack is no mechanism of its own: it adds up plainly, and is not composed (`Logistic`).
+        more_epsilon, more_delta = self.rule.slack
+        together = (*summary.costs(neighbours=Neighbours.ADD_REMOVE_ONE), *costs)
+        epsilon = more_epsilon + epsilon_of(together, stated.delta - more_delta)
+        return replace(stated, epsilon=epsilon)
 
     def objections(self) -> tuple[tuple[str, str], ...]:
         """What stands against a guarantee, as (whose records, why): what `privacy` says, without its ε.
@@ -130,24 +279,12 @@ class Session:
     def _objection(self, mechanism: ReleaseMechanism[Any]) -> str:
         if not mechanism.private:
             return f"the release {mechanism.name} has no noise"
-        if not self.noise("statement").protects:
+        if not self.noise_protects:
             return "the noise is simulated: who knows the session file can subtract it"
         return ""
 
     def _rule_objection(self) -> str:
         return f"the rule {self.rule.name} tells an owner {self.rule.learns}"
-
-    def _mechanism(self, table: str, section: MechanismSection, releases: int) -> ReleaseMechanism[Any]:
-        try:
-            return release_mechanism(
-                section.mechanism,
-                section.parameters,
-                dimension=self.file.features.dimension,
-                releases=releases,
-                norm_bound=self.feature_map.norm_bound,
-            )
-        except ConfigError as error:  # both tables may name the same mechanism
-            raise ConfigError(f"[{table}]: {error.what}", advice=error.advice) from None
 
     def _statement(
         self, protects: str, against: str, mechanism: ReleaseMechanism[Any], neighbours: Neighbours
@@ -170,6 +307,9 @@ def privacy_lines(statements: Sequence[Mapping[str, Any]]) -> list[str]:
     lines = []
     for statement in statements:
         epsilon = statement["epsilon"]
+        if statement["from"] == TRUSTED:
+            lines.append(f"Owners trust {TRUSTED}: {statement['why']}.")
+            continue
         promised = "no guarantee" if epsilon is None else f"ε = {epsilon:.3g} at δ = {statement['delta']:.1g}"
         why = f"; but {statement['why']}" if statement["why"] else ""
         lines.append(f"{statement['protects']}, from {statement['from']}: {promised}{why}.")
@@ -180,16 +320,20 @@ def open_session(file: SessionFile) -> Session:
     """Make a session of its file.
 
     Raises:
-        ConfigError: An unknown map, mechanism or rule, parameters that they do not take, or something
-            that protects nobody without ``allow_nonprivate``.
+        ConfigError: An unknown map, mechanism or rule, parameters that they do not take, a budget that is
+            too small for the rounds, or something that protects nobody without ``allow_nonprivate``.
     """
-    session = Session(
-        file=file,
-        feature_map=_feature_map(file.features),
-        rule=acquisition_rule(
-            file.acquisition.rule, file.acquisition.parameters, owners=len(file.roster.owners)
-        ),
+    space = _feature_space(file.features)
+    rule = acquisition_rule(
+        file.acquisition.rule,
+        file.acquisition.parameters,
+        owners=len(file.roster.owners),
+        rounds=file.session.points,
+        delta=file.session.delta,
     )
+    session = Session(file=file, space=space, rule=rule, public_map=_public_map(file.features, space, rule))
+    if session.noise_protects and not file.network.insecure:
+        _check_keys(session)
     objections = session.objections()
     if objections and not file.session.allow_nonprivate:
         reasons = "; ".join(f"{whose}: {why}" for whose, why in objections)
@@ -200,14 +344,43 @@ def open_session(file: SessionFile) -> Session:
     return session
 
 
-def _feature_map(section: FeatureSection) -> FeatureMap:
+def _check_keys(session: Session) -> None:
+    """Refuse a roster of which two keys are one on Curve25519, by which parties are told apart."""
+    parties: dict[bytes, str] = {}
+    for party in (CURATOR, CONSUMER, *session.file.owners):
+        mapped = session.public_identity(party).curve
+        if mapped in parties:
+            raise ConfigError(
+                f"The roster's keys of {parties[mapped]} and {party} are one key but for a sign.",
+                advice="Have one of them make a new key (`hushbid keys new`), and the roster corrected.",
+            )
+        parties[mapped] = party
+
+
+def _public_map(section: FeatureSection, space: FeatureSpace, rule: AcquisitionRule) -> FeatureMap | None:
+    if rule.sealed:
+        if section.seed is not None:
+            raise ConfigError(
+                f"features.seed: the rule {rule.name} keeps the feature map from the curator, who reads this "
+                "file.",
+                advice="Leave the seed out: the consumer draws it and seals it to the owners.",
+            )
+        return None
+    if section.seed is None:
+        raise ConfigError(
+            f"features.seed is missing: with the rule {rule.name} all parties make the feature map from it.",
+            advice="Set any whole number from 0.",
+        )
+    return space.map(section.seed)
+
+
+def _feature_space(section: FeatureSection) -> FeatureSpace:
     bounds: Mapping[str, Any] = {
         name: np.array(value, dtype=np.float64) if isinstance(value, list) else float(value)
         for name, value in (("lower", section.lower), ("upper", section.upper))
     }
-    return feature_map(
+    return feature_space(
         section.map,
-        seed=section.seed,
         dimension=section.dimension,
         gamma=section.gamma,
         columns=section.columns,
@@ -215,15 +388,26 @@ def _feature_map(section: FeatureSection) -> FeatureMap:
     )
 
 
+def _mechanism(
+    table: str, section: MechanismSection, setting: Setting, neighbours: Neighbours
+) -> ReleaseMechanism[Any]:
+    try:
+        mechanism = release_mechanism(section.mechanism, section.parameters, setting)
+    except ConfigError as error:  # both tables may name the same mechanism
+        raise ConfigError(f"[{table}]: {error.what}", advice=error.advice) from None
+    stated = getattr(mechanism.parameters, "neighbours", neighbours)
+    if stated is not neighbours:
+        raise ConfigError(
+            f"[{table}]: a guarantee for the neighbours {stated.value!r} is not one that it can have.",
+            advice=f'Set neighbours = "{neighbours.value}": {_WHY[neighbours]}.',
+        )
+    return mechanism
+
+
+def _is_noisy(mechanism: ReleaseMechanism[Any]) -> bool:
+    return any(mechanism.draws(index) for index in {0, mechanism.releases - 1})
+
+
 def _without_guarantee(statement: PrivacyStatement, why: str) -> PrivacyStatement:
     reasons = f"{statement.why}; {why}" if statement.why else why
-    return PrivacyStatement(
-        statement.protects,
-        statement.against,
-        statement.neighbours,
-        None,
-        statement.delta,
-        statement.claimed_epsilon,
-        statement.noise,
-        reasons,
-    )
+    return replace(statement, epsilon=None, why=reasons)

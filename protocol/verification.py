@@ -1,4 +1,4 @@
-"""What a party checks of a point that it is handed: the public bounds, and that its features are its own."""
+"""What a party checks of a point that it is handed: bounds, whose its features are, and who signed it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,22 @@ import numpy as np
 import numpy.typing as npt
 
 from protocol.errors import DataError
-from protocol.features import FeatureMap
+from protocol.features import FeatureMap, FeatureSpace
 from protocol.grid import Features
+from protocol.identity import PublicIdentity
+from protocol.messages import SealedCandidate
+from protocol.sealing import candidate_statement, verify_signature
+from protocol.session import Session
 
-__all__ = ["CLOSE_MATCH", "NO_FEATURES", "hash_points", "mapped", "matching", "within_bounds"]
+__all__ = [
+    "CLOSE_MATCH",
+    "NO_FEATURES",
+    "Signatures",
+    "hash_points",
+    "mapped",
+    "matching",
+    "within_bounds",
+]
 
 CLOSE_MATCH: Final = 1
 """Grid units by which φ of a point may differ between machines' floating-point arithmetic."""
@@ -36,13 +48,42 @@ def hash_points(feature_map: FeatureMap, points: Sequence[npt.NDArray[Any]]) -> 
     """
     hashed = _hash_together(feature_map, points)
     if hashed is None:
-        hashed = np.full((len(points), feature_map.dimension), NO_FEATURES, dtype=np.int16)
+        hashed = np.full((len(points), feature_map.space.dimension), NO_FEATURES, dtype=np.int16)
         for row, point in enumerate(points):
             alone = _hash_together(feature_map, (point,))
             if alone is not None:
                 hashed[row] = alone[0]
     hashed.flags.writeable = False
     return hashed
+
+
+class Signatures:
+    """Tells whether sealed points are their owners', so that a dispute about one has an author (DESIGN §3).
+
+    Args:
+        session: The session that they must be for.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._owners: dict[str, PublicIdentity] = {}
+
+    def hold(self, owner: str, bid_round: int, handle: int, candidate: SealedCandidate) -> bool:
+        """Whether an owner signed a sealed point.
+
+        Args:
+            owner: The owner's roster name.
+            bid_round: The round in which it was bid.
+            handle: The owner's number of it.
+            candidate: The point.
+        """
+        identity = self._owners.get(owner)
+        if identity is None:
+            identity = self._owners[owner] = self._session.public_identity(owner)
+        statement = candidate_statement(
+            self._session.identifier, owner, bid_round, handle, candidate.box, candidate.features
+        )
+        return verify_signature(statement, candidate.signature, identity.verify)
 
 
 def matching(recomputed: Features, claimed: Features) -> npt.NDArray[np.bool_]:
@@ -73,13 +114,13 @@ def mapped(recomputed: Features) -> npt.NDArray[np.bool_]:
     return found
 
 
-def within_bounds(feature_map: FeatureMap, points: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def within_bounds(space: FeatureSpace, points: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Which points lie within the session's public bounds, as `protocol.data.check_dataset` sees it.
 
     For a float32 point, the bounds are those rounded to float32, as whoever saved a bound itself did.
 
     Args:
-        feature_map: The session's.
+        space: The session's.
         points: Raw, shape (n, columns).
 
     Returns:
@@ -89,13 +130,13 @@ def within_bounds(feature_map: FeatureMap, points: npt.NDArray[Any]) -> npt.NDAr
         DataError: Another shape, or a dtype that is not real.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        scaled = feature_map.scale(points)
+        scaled = space.scale(points)
         # Scaling rounds monotonically and maps the bounds to 0 and 1 exactly, so no slack is needed.
         if points.size and scaled.min() >= 0.0 and scaled.max() <= 1.0:  # NaN is neither
             return np.ones(len(points), dtype=np.bool_)
         slack: Any = 0.0
         if points.dtype == np.float32:
-            lowest = feature_map.scale(np.zeros((1, feature_map.columns)))[0]
+            lowest = space.scale(np.zeros((1, space.columns)))[0]
             slack = _FLOAT32_ROUNDING * np.maximum(np.abs(lowest), np.abs(1.0 - lowest))
         inside: npt.NDArray[np.bool_] = ((scaled >= -slack) & (scaled <= 1.0 + slack)).all(axis=1)
     return inside
@@ -104,11 +145,11 @@ def within_bounds(feature_map: FeatureMap, points: npt.NDArray[Any]) -> npt.NDAr
 def _hash_together(feature_map: FeatureMap, points: Sequence[npt.NDArray[Any]]) -> Features | None:
     """φ of all points in one product; None if their types differ or one is out of bounds."""
     if not points:
-        return np.zeros((0, feature_map.dimension), dtype=np.int16)
+        return np.zeros((0, feature_map.space.dimension), dtype=np.int16)
     if len({point.dtype for point in points}) > 1:
         return None
     stacked = np.stack(points)
     try:
-        return feature_map.hash(stacked) if within_bounds(feature_map, stacked).all() else None
+        return feature_map.hash(stacked) if within_bounds(feature_map.space, stacked).all() else None
     except DataError:
         return None

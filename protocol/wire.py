@@ -18,6 +18,7 @@ refused, which rules out duplicate keys, other key orders and padded integers.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from enum import Enum
 from typing import Any, Final, NamedTuple, cast
 
@@ -36,6 +37,7 @@ from protocol.messages import (
     Message,
     OwnerToCurator,
 )
+from protocol.names import CONSUMER, CURATOR
 
 __all__ = [
     "FRAME_VERSION",
@@ -46,6 +48,8 @@ __all__ = [
     "decode_message",
     "encode_frame",
     "encode_message",
+    "read_message",
+    "said_to",
 ]
 
 MAGIC: Final = b"HBID"
@@ -66,6 +70,22 @@ class Direction(Enum):
     CURATOR_TO_CONSUMER = "curator-to-consumer"
 
 
+def said_to(party: str) -> Callable[[str], Direction]:
+    """What a party's peers may say to it, by the peer's name.
+
+    Args:
+        party: "curator", "consumer", or an owner's name.
+    """
+    if party == CURATOR:
+        return _said_to_curator
+    said = Direction.CURATOR_TO_CONSUMER if party == CONSUMER else Direction.CURATOR_TO_OWNER
+    return lambda _peer: said
+
+
+def _said_to_curator(peer: str) -> Direction:
+    return Direction.CONSUMER_TO_CURATOR if peer == CONSUMER else Direction.OWNER_TO_CURATOR
+
+
 _VALIDATE: Final = {
     Direction.GREETING: TypeAdapter(Hello).validator.validate_python,
     Direction.OWNER_TO_CURATOR: TypeAdapter(OwnerToCurator).validator.validate_python,
@@ -74,6 +94,12 @@ _VALIDATE: Final = {
     Direction.CURATOR_TO_CONSUMER: TypeAdapter(CuratorToConsumer).validator.validate_python,
 }
 
+
+_LONGEST: Final = {
+    Direction.CURATOR_TO_CONSUMER: limits.MAX_FRAME_BYTES,
+    Direction.CONSUMER_TO_CURATOR: limits.MAX_TARGET_BYTES,
+}
+"""Longest bodies of the directions that have longer ones than `limits.MAX_MESSAGE_BYTES`."""
 
 _TOO_LONG: Final = frozenset({"too_long", "string_too_long", "bytes_too_long", "array_too_long"})
 """What pydantic and `protocol.messages` call a field that is over its limit."""
@@ -210,10 +236,21 @@ def decode_message(direction: Direction, body: bytes) -> Message:
         RemoteProtocolError: `OVERSIZED`, `MALFORMED` or `NOT_CANONICAL`. The text names fields, never their
             values.
     """
-    delivers = direction is Direction.CURATOR_TO_CONSUMER
-    if len(body) > limits.MAX_MESSAGE_BYTES and not delivers:
+    message = read_message(direction, body)
+    if encode_message(message) != body:
         raise RemoteProtocolError(
-            Offence.OVERSIZED, f"A body of {len(body)} bytes is over the limit of {limits.MAX_MESSAGE_BYTES}."
+            Offence.NOT_CANONICAL, f"The {message.kind} does not encode to the same bytes again."
+        )
+    return message
+
+
+def read_message(direction: Direction, body: bytes) -> Message:
+    """As `decode_message`, of a body that is known to be canonical: it was decoded before it was recorded."""
+    delivers = direction is Direction.CURATOR_TO_CONSUMER
+    longest = _LONGEST.get(direction, limits.MAX_MESSAGE_BYTES)
+    if len(body) > longest:
+        raise RemoteProtocolError(
+            Offence.OVERSIZED, f"A body of {len(body)} bytes is over the limit of {longest}."
         )
     try:
         value = _unpack_delivery(body) if delivers else _unpack_message(body)
@@ -226,7 +263,7 @@ def decode_message(direction: Direction, body: bytes) -> Message:
             Offence.MALFORMED, f"The body is not a message's msgpack ({type(error).__name__})."
         ) from None
     try:
-        message = cast(Message, _VALIDATE[direction](value))
+        return cast(Message, _VALIDATE[direction](value))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ascii(".".join(str(part) for part in first["loc"]) or "message")[1:-1][:80]
@@ -234,8 +271,3 @@ def decode_message(direction: Direction, body: bytes) -> Message:
             Offence.OVERSIZED if first["type"] in _TOO_LONG else Offence.MALFORMED,
             f"Not a message that {direction.value} allows: {where}: {first['type']}.",
         ) from None
-    if encode_message(message) != body:
-        raise RemoteProtocolError(
-            Offence.NOT_CANONICAL, f"The {message.kind} does not encode to the same bytes again."
-        )
-    return message

@@ -9,25 +9,20 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
-import tomli_w
 
 from hushbid.bench.bare import bare_rounds
+from hushbid.bench.session import DIMENSION, write_cluster
 from hushbid.cluster import open_cluster
 from hushbid.launcher import run_parties
 from hushbid.run_directory import prepare
 from protocol.messages import Bid, Broadcast, Candidate, fixed
-from protocol.participant import CURATOR
+from protocol.names import CURATOR
 from protocol.wire import HEADER_BYTES, encode_message
 
-__all__ = ["DIMENSION", "bench_rounds"]
-
-DIMENSION: Final = 140
-_SEED: Final = 1
-_VALIDATION_POINTS: Final = 200
-_SEED_POINTS: Final = 100
+__all__ = ["bench_rounds"]
 
 
 def bench_rounds(
@@ -54,7 +49,7 @@ def bench_rounds(
         return bare_rounds(owners, 2 * rounds, broadcast, reply, curve=True)
 
     with tempfile.TemporaryDirectory(prefix="hushbid-bench-") as name:
-        cluster = _write_cluster(Path(name), owners=owners, points=points, columns=columns, rounds=rounds)
+        cluster = write_cluster(Path(name), owners=owners, points=points, columns=columns, rounds=rounds)
         before = bare()
         measured = {}
         for durability in ("flush", "fsync"):
@@ -88,35 +83,3 @@ def _frame_sizes(columns: int) -> tuple[int, int]:
     broadcast = Broadcast(round=1000, weights=np.zeros(DIMENSION, dtype=np.int32), noise="none")
     bid = Bid(round=1000, exhausted=False, score=fixed(0), handle=fixed(0), candidate=candidate)
     return HEADER_BYTES + len(encode_message(broadcast)), HEADER_BYTES + len(encode_message(bid))
-
-
-def _write_cluster(place: Path, *, owners: int, points: int, columns: int, rounds: int) -> Path:
-    generator = np.random.Generator(np.random.PCG64(_SEED))
-    names = [f"owner-{number}" for number in range(owners)]
-    for name in names:
-        np.savez(
-            place / f"{name}.npz",
-            features=generator.random((points, columns)),
-            labels=generator.integers(0, 10, points),
-        )
-    np.save(place / "validation.npy", generator.random((_VALIDATION_POINTS, columns)))
-    np.save(place / "seed-set.npy", generator.random((_SEED_POINTS, columns)))
-    table = {
-        "session": {"name": "bench", "points": rounds, "allow_nonprivate": True},
-        "features": {
-            "dimension": DIMENSION,
-            "gamma": 6.0 / columns,
-            "seed": _SEED,
-            "columns": columns,
-            "lower": 0.0,
-            "upper": 1.0,
-        },
-        "target": {"mechanism": "exact"},
-        "summary": {"mechanism": "exact"},
-        "acquisition": {"rule": "ask-all"},
-        "owners": {name: {"data": f"{name}.npz"} for name in names},
-        "consumer": {"validation": "validation.npy", "seed_set": "seed-set.npy"},
-    }
-    path = place / "cluster.toml"
-    path.write_text(tomli_w.dumps(table), encoding="utf-8")
-    return path

@@ -1,33 +1,70 @@
-"""How privacy adds up: Theorem 7 of the paper, zCDP, and privacy-loss distributions."""
+"""How privacy adds up: costs, the accountant, calibration, budgets; and Theorem 7 of the paper."""
 
 from __future__ import annotations
 
+from protocol.accounting.accountant import delta_of, epsilon_of, odometer, total_rho
+from protocol.accounting.budget import Budget, PrivacyFilter
+from protocol.accounting.calibration import ask_epsilon, gaussian_sigma, mwem_step_cost, mwem_step_epsilon
 from protocol.accounting.composition import TheoremForm, compose, compose_as_claimed
-from protocol.accounting.privacy_loss import (
-    ProfiledMechanism,
-    bounded_range,
-    epsilon_of_composition,
-    pure_laplace,
+from protocol.accounting.costs import (
+    ApproximateCost,
+    BoundedRangeCost,
+    Cost,
+    DiscreteGaussianCost,
+    GaussianCost,
+    LaplaceCost,
+    ZcdpCost,
+    cost_from_record,
+    cost_to_record,
+    merge_costs,
+)
+from protocol.accounting.gaussian import (
+    discrete_gaussian_epsilon,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_odometer,
 )
 from protocol.accounting.zcdp import (
     bounded_range_rho,
     compose_rho,
+    delta_of_rho,
     epsilon_of_rho,
     gaussian_rho,
     pure_rho,
 )
 
 __all__ = [
-    "ProfiledMechanism",
+    "ApproximateCost",
+    "BoundedRangeCost",
+    "Budget",
+    "Cost",
+    "DiscreteGaussianCost",
+    "GaussianCost",
+    "LaplaceCost",
+    "PrivacyFilter",
     "TheoremForm",
-    "bounded_range",
+    "ZcdpCost",
+    "ask_epsilon",
     "bounded_range_rho",
     "compose",
     "compose_as_claimed",
     "compose_rho",
-    "epsilon_of_composition",
+    "cost_from_record",
+    "cost_to_record",
+    "delta_of",
+    "delta_of_rho",
+    "discrete_gaussian_epsilon",
+    "epsilon_of",
     "epsilon_of_rho",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_odometer",
     "gaussian_rho",
-    "pure_laplace",
+    "gaussian_sigma",
+    "merge_costs",
+    "mwem_step_cost",
+    "mwem_step_epsilon",
+    "odometer",
     "pure_rho",
+    "total_rho",
 ]

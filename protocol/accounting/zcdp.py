@@ -3,10 +3,37 @@
 from __future__ import annotations
 
 import math
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
 
 from protocol.errors import ConfigError
 
-__all__ = ["bounded_range_rho", "compose_rho", "epsilon_of_rho", "gaussian_rho", "pure_rho"]
+__all__ = [
+    "bounded_range_rho",
+    "compose_rho",
+    "delta_of_rho",
+    "epsilon_of_rho",
+    "epsilons_of_rho",
+    "gaussian_rho",
+    "pure_rho",
+    "rho_of_epsilon",
+]
+
+GOLDEN_RATIO: Final = (math.sqrt(5.0) - 1.0) / 2.0
+GOLDEN_STEPS: Final = 44
+"""Steps of the golden-section search over ln(α - 1): 12·0.618^44 is below 10^-8, and ε is flat there."""
+
+
+RHO_TOLERANCE: Final = 1e-9
+"""Relative shortfall of `rho_of_epsilon`."""
+
+DELTA_ORDERS: Final = 20_001
+"""Orders α at which `delta_of_rho` looks, less than 0.5 % apart."""
+
+LOWEST_LOG_EXCESS: Final = -10.0
+"""ln(α - 1) at which it begins: below, no δ of use is found."""
 
 
 def gaussian_rho(sensitivity: float, sigma: float) -> float:
@@ -42,24 +69,71 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
     Raises:
         ConfigError: ρ < 0, or δ outside of (0, 1).
     """
-    if not (rho >= 0.0 and 0.0 < delta < 1.0):
-        raise ConfigError(
-            f"No ε can be stated for rho {rho} at delta {delta}.", advice="Set delta between 0 and 1."
-        )
-    if rho == 0.0:
-        return 0.0
-    # Here, for it takes a third of the time in which a party starts, and most sessions have no use for it.
-    from scipy.optimize import minimize_scalar  # noqa: PLC0415
+    return float(epsilons_of_rho(np.array([rho], dtype=np.float64), delta)[0])
 
-    def epsilon(log_excess: float) -> float:
-        excess = math.exp(log_excess)  # α - 1
-        order = 1.0 + excess
-        return order * rho + log_excess - math.log(order) - (math.log(delta) + math.log(order)) / excess
+
+def epsilons_of_rho(rhos: npt.NDArray[np.float64], delta: float) -> npt.NDArray[np.float64]:
+    """`epsilon_of_rho` of many ρ at once: float64 of shape (n,). An infinite ρ has an infinite ε.
+
+    Raises:
+        ConfigError: A ρ < 0, or δ outside of (0, 1).
+    """
+    if not (np.all(rhos >= 0.0) and 0.0 < delta < 1.0):
+        worst = float(np.min(rhos, initial=0.0))
+        raise ConfigError(
+            f"No ε can be stated for rho {worst} at delta {delta}.", advice="Set delta between 0 and 1."
+        )
+    usable = np.isfinite(rhos) & (rhos > 0.0)
+    scale = np.where(usable, rhos, 1.0)
+
+    def epsilons(log_excess: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        excess = np.exp(log_excess)  # α - 1
+        log_order = np.log1p(excess)
+        return (1.0 + excess) * scale + log_excess - log_order - (math.log(delta) + log_order) / excess
 
     # Around the optimum of the simple conversion ρ + 2√(ρ ln 1/δ); the tight one has its own a little
     # to the left.
-    centre = 0.5 * math.log(-math.log(delta) / rho)
-    found = minimize_scalar(
-        epsilon, bounds=(centre - 8.0, centre + 4.0), method="bounded", options={"xatol": 1e-9}
-    )
-    return max(0.0, min(float(found.fun), epsilon(centre)))
+    centre = 0.5 * np.log(-math.log(delta) / scale)
+    low, high = centre - 8.0, centre + 4.0
+    best = epsilons(centre)
+    for _ in range(GOLDEN_STEPS):
+        width = (high - low) * GOLDEN_RATIO
+        left, right = high - width, low + width
+        at_left, at_right = epsilons(left), epsilons(right)
+        best = np.minimum(best, np.minimum(at_left, at_right))
+        keep_left = at_left < at_right
+        low, high = np.where(keep_left, low, left), np.where(keep_left, right, high)
+    return np.where(usable, np.maximum(best, 0.0), np.where(rhos > 0.0, np.inf, 0.0))
+
+
+def rho_of_epsilon(epsilon: float, delta: float) -> float:
+    """The largest ρ whose `epsilon_of_rho` at δ is at most ε > 0, rounded down."""
+    # ρ + 2√(ρ·ln 1/δ) = ε is the simple conversion, which the tight one is below.
+    simple = math.sqrt(-math.log(delta))
+    low = (epsilon / (math.sqrt(epsilon - math.log(delta)) + simple)) ** 2
+    high = 2.0 * low
+    while epsilon_of_rho(high, delta) <= epsilon:
+        low, high = high, 2.0 * high
+    while high > low * (1.0 + RHO_TOLERANCE):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if epsilon_of_rho(middle, delta) <= epsilon else (low, middle)
+    return low
+
+
+def delta_of_rho(rho: float, epsilon: float) -> float:
+    """The least δ that the Rényi curve of ρ-zCDP gives at ε ≥ 0, at most 1.
+
+    min over α > 1 of e^((α-1)(αρ-ε))·(1 - 1/α)^α/(α - 1): Canonne, Kamath, Steinke (2020), Proposition 12.
+    Every α is valid, so an inexact minimum is still a guarantee.
+    """
+    if rho == 0.0:
+        return 0.0
+    if not math.isfinite(rho):
+        return 1.0
+    # The optimum is near (ε - ρ)/2ρ for a small δ, and near 1/√ρ where ε is next to nothing.
+    highest = math.log(max(epsilon / (2.0 * rho), 1.0 / math.sqrt(rho), 1.0)) + 2.0
+    log_excess = np.linspace(LOWEST_LOG_EXCESS, highest, DELTA_ORDERS)
+    excess = np.exp(log_excess)
+    order = 1.0 + excess
+    exponents = excess * (order * rho - epsilon) + order * (log_excess - np.log1p(excess)) - log_excess
+    return math.exp(min(0.0, float(exponents.min())))

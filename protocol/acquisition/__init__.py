@@ -9,25 +9,41 @@ from pydantic import ValidationError
 
 from protocol.acquisition.ask_all import AskAll
 from protocol.acquisition.base import AcquisitionRule, Standing
+from protocol.acquisition.logistic import Logistic, LogisticParameters
 from protocol.acquisition.published import Published
+from protocol.acquisition.sealed import Sealed, SealedParameters
 from protocol.acquisition.winner_only import WinnerOnly
 from protocol.errors import ConfigError
 
-__all__ = ["RULES", "AcquisitionRule", "Standing", "acquisition_rule"]
+__all__ = [
+    "RULES",
+    "AcquisitionRule",
+    "Logistic",
+    "LogisticParameters",
+    "SealedParameters",
+    "Standing",
+    "acquisition_rule",
+]
 
-RULES: Final[dict[str, type[AcquisitionRule]]] = {rule.name: rule for rule in (AskAll, Published, WinnerOnly)}
+RULES: Final[dict[str, type[AcquisitionRule]]] = {
+    rule.name: rule for rule in (Sealed, AskAll, Logistic, Published, WinnerOnly)
+}
 
 
-def acquisition_rule(name: str, parameters: Mapping[str, Any], *, owners: int) -> AcquisitionRule:
+def acquisition_rule(
+    name: str, parameters: Mapping[str, Any], *, owners: int, rounds: int, delta: float
+) -> AcquisitionRule:
     """The rule of that name.
 
     Args:
         name: A key of `RULES`.
         parameters: The further keys of the session file's ``[acquisition]``.
         owners: K.
+        rounds: p.
+        delta: The δ at which the session states its privacy, in (0, 1).
 
     Raises:
-        ConfigError: No such rule, or parameters that it does not take.
+        ConfigError: No such rule, parameters that it does not take, or a session that it is not for.
     """
     rule = RULES.get(name)
     if rule is None:
@@ -35,7 +51,9 @@ def acquisition_rule(name: str, parameters: Mapping[str, Any], *, owners: int) -
             f"acquisition.rule: no rule is named {name!r}.", advice=f"There are: {', '.join(RULES)}."
         )
     try:
-        return rule(rule.Parameters.model_validate(dict(parameters)), owners=owners)
+        return rule(
+            rule.Parameters.model_validate(dict(parameters)), owners=owners, rounds=rounds, delta=delta
+        )
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(str(part) for part in fault["loc"])

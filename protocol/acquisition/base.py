@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
+from protocol.accounting import Cost
 from protocol.noise import Draw
 
 __all__ = ["AcquisitionRule", "Parameters", "Standing"]
@@ -31,6 +32,10 @@ class Standing:
     """wᵀφ in units of 2^-37."""
     times: int
     """In how many rounds, this one included, the owner has bid this point."""
+    position: int = 0
+    """The owner's place among the session's sorted names, from 0: which coin is its own."""
+    rank: int = 0
+    """From 1, for rules that are `ranked` (`protocol.acquisition.ranks`); else 0."""
 
 
 class AcquisitionRule(ABC):
@@ -43,6 +48,8 @@ class AcquisitionRule(ABC):
     Args:
         parameters: The rule's own keys.
         owners: K.
+        rounds: p.
+        delta: The δ at which the session states its privacy.
     """
 
     name: ClassVar[str]
@@ -56,14 +63,40 @@ class AcquisitionRule(ABC):
     """Whether the best available point is obtained in every round, so that S is the exact greedy one."""
     learns: ClassVar[str]
     """What an owner learns about the other owners' data, for people."""
+    against: ClassVar[str] = "every other owner"
+    """From whom owners' records are protected, for people."""
+    sealed: ClassVar[bool] = False
+    """Whether points travel sealed to the consumer, and the feature map is kept from the curator."""
+    curator_sees: ClassVar[str] = (
+        "the curator is handed raw points, and the consumer the chosen ones: owners have to trust them with "
+        "these"
+    )
+    """What owners have to trust the curator and the consumer with, for people: a clause."""
+    ranked: ClassVar[bool] = False
+    """Whether `ask` looks at ranks: they take a pass over the pool each time."""
 
-    def __init__(self, parameters: Any, *, owners: int) -> None:
+    def __init__(self, parameters: Any, *, owners: int, rounds: int, delta: float) -> None:
         self.parameters = parameters
         self.owners = owners
+        self.rounds = rounds
+        self.delta = delta
 
     def draws(self) -> tuple[Draw, ...]:
         """The noise that one round needs."""
         return ()
+
+    def costs(self) -> tuple[Cost, ...]:
+        """What all rounds' asks tell one owner of another owner's data, one record there or not."""
+        return ()
+
+    @property
+    def slack(self) -> tuple[float, float]:
+        """What is added to the ε and to the δ of all costs together, the releases' among them.
+
+        Releases are charged as if the best available point were taken in every round. A rule that may miss
+        it pays for the difference here.
+        """
+        return 0.0, 0.0
 
     @abstractmethod
     def ask(

@@ -40,8 +40,8 @@ class Published(AcquisitionRule):
     exact = True
     learns = "whether it was asked, which tells its rank: not differentially private at any ε"
 
-    def __init__(self, parameters: PublishedParameters, *, owners: int) -> None:
-        super().__init__(parameters, owners=owners)
+    def __init__(self, parameters: PublishedParameters, *, owners: int, rounds: int, delta: float) -> None:
+        super().__init__(parameters, owners=owners, rounds=rounds, delta=delta)
         self.epsilon = parameters.epsilon
         self.tau = parameters.tau if parameters.tau is not None else math.ceil(owners ** (2 / 3) - 1e-9)
 

@@ -30,6 +30,7 @@ _AGREED: Final = frozenset(
     {"session", "features", "target", "summary", "acquisition", "noise", "timeouts", "network"}
 )
 _OWN: Final = frozenset({"key", "state", "durability"})
+_OF_DATA: Final = frozenset({"columns", "ledger", "budget"})
 _WITH_A_PARTY: Final = "It goes to a party of that role with `--config`."
 
 KINDS: Final[Mapping[str, Kind]] = {
@@ -39,9 +40,9 @@ KINDS: Final[Mapping[str, Kind]] = {
         "It goes to `hushbid run` or `hushbid simulate`.",
     ),
     "a curator's file": Kind(_OWN | {"listen"}, _WITH_A_PARTY),
-    "an owner's file": Kind(_OWN | {"name", "data", "columns", "memory_limit"}, _WITH_A_PARTY),
+    "an owner's file": Kind(_OWN | _OF_DATA | {"name", "data", "memory_limit"}, _WITH_A_PARTY),
     "a consumer's file": Kind(
-        _OWN | {"validation", "seed_set", "columns", "test", "model", "seed"}, _WITH_A_PARTY
+        _OWN | _OF_DATA | {"validation", "seed_set", "test", "model", "seed"}, _WITH_A_PARTY
     ),
 }
 """Every kind of file, so that one in another's place is known; the models are of other modules and layers."""

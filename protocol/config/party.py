@@ -10,9 +10,10 @@ from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from protocol.accounting import Budget
 from protocol.data import DataColumns
 
-__all__ = ["ConsumerFile", "CuratorFile", "DataSection", "ModelSeed", "OwnerFile"]
+__all__ = ["BudgetSection", "ConsumerFile", "CuratorFile", "DataSection", "ModelSeed", "OwnerFile"]
 
 FilePath = Annotated[Path, Field(strict=False)]
 ModelSeed: TypeAlias = Annotated[int, Field(ge=0, lt=2**32)]
@@ -34,6 +35,17 @@ class DataSection(_Private):
         """The same, as the loaders take it."""
         features = None if self.features is None else tuple(self.features)
         return DataColumns(features, self.label, self.identifier)
+
+
+class BudgetSection(_Private):
+    """``[budget]``: the most that a dataset may lose of its privacy in its life, (ε, δ)."""
+
+    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    delta: Annotated[float, Field(gt=0, lt=1)] = 1e-5
+
+    def budget(self) -> Budget:
+        """The same, as the ledger takes it."""
+        return Budget(self.epsilon, self.delta)
 
 
 class _PartyFile(_Private):
@@ -68,7 +80,16 @@ class CuratorFile(_PartyFile):
     """Address to bind where it is not the session's contact address."""
 
 
-class OwnerFile(_PartyFile):
+class _DatasetFile(_PartyFile):
+    """What the file of a party with private data says."""
+
+    ledger: FilePath | None = None
+    """The data's lifetime ledger; None: beside the data, by their name and ``.ledger``."""
+    budget: BudgetSection | None = None
+    """The most that the ledger may come to; None: anything, which is recorded."""
+
+
+class OwnerFile(_DatasetFile):
     """An owner's file."""
 
     name: str
@@ -78,7 +99,7 @@ class OwnerFile(_PartyFile):
     """Bytes of features above which they are kept in a memory-mapped file."""
 
 
-class ConsumerFile(_PartyFile):
+class ConsumerFile(_DatasetFile):
     """The consumer's file."""
 
     validation: FilePath

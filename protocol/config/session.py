@@ -1,15 +1,16 @@
 """The session file: everything that all parties must agree on, and nothing that is private.
 
 Every party has a copy. Parties compare the digest of what defines the session's meaning (all but the
-network address, the roster's keys, which CURVE authenticates by itself, and the timeouts) at Hello.
+network address and the timeouts, and, where noise is simulated, the roster's keys) at Hello.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
@@ -88,7 +89,8 @@ class FeatureSection(Section):
     dimension: Annotated[int, Field(ge=limits.MIN_DIMENSION, le=limits.MAX_DIMENSION)] = 140
     gamma: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     """The RBF kernel's γ on columns scaled to [0, 1]."""
-    seed: Annotated[int, Field(ge=0, le=2**63 - 1)]
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
+    """Of W and b; None where the map is secret: the consumer then draws it (DESIGN §3, `sealed`)."""
     columns: Annotated[int, Field(ge=1, le=limits.MAX_COLUMNS)]
     lower: Real | list[Real] = 0.0
     upper: Real | list[Real] = 1.0
@@ -106,6 +108,13 @@ class _Open(BaseModel):
     """A table whose further keys belong to the thing that it names."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="allow")
+
+    @model_validator(mode="after")
+    def _numbers_are_finite(self) -> Self:
+        for key, value in (self.model_extra or {}).items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(f"{key} is not a finite number")
+        return self
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -126,10 +135,19 @@ class RuleSection(_Open):
 
 
 class NoiseSection(Section):
-    """``[noise]``: where noise comes from."""
+    """``[noise]``: where noise, and keys that live as long as a session, come from."""
 
-    source: Literal["simulated"] = "simulated"
-    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
+    source: Literal["secure", "simulated"] = "secure"
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
+    """Of simulated noise, which needs one; secure noise has none."""
+
+    @model_validator(mode="after")
+    def _has_a_seed_if_simulated(self) -> NoiseSection:
+        if self.source == "simulated" and self.seed is None:
+            raise ValueError("simulated noise needs a seed")
+        if self.source == "secure" and self.seed is not None:
+            raise ValueError("secure noise has no seed: it comes from the operating system")
+        return self
 
 
 class TimeoutSection(Section):
@@ -143,6 +161,8 @@ class TimeoutSection(Section):
     """For enough owners to come back."""
     delivery: Seconds = 300.0
     """For the consumer's receipt of a part."""
+    comeback: Seconds = 10.0
+    """For a peer whose connection is lost, before the round goes on without it."""
     closing: Seconds = 10.0
     """For the farewells."""
     beat: Seconds = 0.5
@@ -218,10 +238,12 @@ class SessionFile(Section):
     def digest(self) -> bytes:
         """SHA-256 over what defines the session, 32 bytes.
 
-        Addresses and keys are left out: they do not change what is computed, CURVE authenticates them,
-        and a simulation of the same session has none.
+        Addresses are left out: they do not change what is computed. So are keys where noise is simulated:
+        then nothing is sealed to them, and a simulation of the same session has none.
         """
         meaning = self.model_dump(mode="json", exclude={"network", "roster", "timeouts"})
         meaning["owners"] = list(self.owners)
+        if self.noise.source == "secure":
+            meaning["keys"] = self.roster.model_dump(mode="json")
         text = json.dumps(meaning, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).digest()

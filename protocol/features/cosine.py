@@ -8,13 +8,13 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from protocol.features.base import Bound, FeatureMap
+from protocol.features.base import Bound, FeatureSpace
 from protocol.grid import FEATURE_BITS, FEATURE_UNIT, Features
 
-__all__ = ["CosineMap"]
+__all__ = ["CosineSpace"]
 
 
-class CosineMap(FeatureMap):
+class CosineSpace(FeatureSpace):
     """φ(x) = √(2/d)·cos(Wx + b) with d frequencies (DPDS Algorithm 1).
 
     ‖φ‖ varies from point to point and is only bounded by √2, so a sensitivity stated with this map is √2
@@ -26,12 +26,8 @@ class CosineMap(FeatureMap):
 
     name: ClassVar[str] = "cosine"
 
-    def __init__(
-        self, *, seed: int, dimension: int, gamma: float, lower: Bound, upper: Bound, columns: int
-    ) -> None:
-        super().__init__(
-            seed=seed, dimension=dimension, gamma=gamma, lower=lower, upper=upper, columns=columns
-        )
+    def __init__(self, *, dimension: int, gamma: float, lower: Bound, upper: Bound, columns: int) -> None:
+        super().__init__(dimension=dimension, gamma=gamma, lower=lower, upper=upper, columns=columns)
         self._largest = np.int16(_largest(dimension))
 
     @classmethod
@@ -42,13 +38,14 @@ class CosineMap(FeatureMap):
         largest = _largest(self.dimension)
         return math.sqrt(self.dimension) * largest * FEATURE_UNIT, largest * FEATURE_UNIT
 
-    def _features(self, angles: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def features(self, angles: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """√(2/d)·cos(Wx + b)."""
         features = np.cos(angles)
-        features *= self._amplitude
+        features *= math.sqrt(2.0 / self.dimension)
         return features
 
     def admits(self, features: Features) -> npt.NDArray[np.bool_]:
-        """Whether every coordinate is at most √(2/d) on the grid; see `FeatureMap.admits`."""
+        """Whether every coordinate is at most √(2/d) on the grid; see `FeatureSpace.admits`."""
         self._check_features(features)
         within = (features <= self._largest) & (features >= -self._largest)
         admitted: npt.NDArray[np.bool_] = np.logical_and.reduce(within, axis=1)

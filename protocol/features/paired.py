@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from protocol.errors import ConfigError
-from protocol.features.base import Bound, FeatureMap
+from protocol.features.base import Bound, FeatureSpace
 from protocol.grid import FEATURE_BITS, FEATURE_UNIT, Features
 
-__all__ = ["PairedMap"]
+__all__ = ["PairedSpace"]
 
 
-class PairedMap(FeatureMap):
+class PairedSpace(FeatureSpace):
     """φ(x) = √(2/d)·[cos(Wx + b), sin(Wx + b)] with d/2 frequencies: all cosines, then all sines.
 
     ‖φ‖ = 1 before rounding, and the kernel estimate has a lower variance than the cosine map's. The
@@ -28,14 +28,10 @@ class PairedMap(FeatureMap):
 
     name: ClassVar[str] = "paired"
 
-    def __init__(
-        self, *, seed: int, dimension: int, gamma: float, lower: Bound, upper: Bound, columns: int
-    ) -> None:
-        super().__init__(
-            seed=seed, dimension=dimension, gamma=gamma, lower=lower, upper=upper, columns=columns
-        )
+    def __init__(self, *, dimension: int, gamma: float, lower: Bound, upper: Bound, columns: int) -> None:
+        super().__init__(dimension=dimension, gamma=gamma, lower=lower, upper=upper, columns=columns)
         # √(2/d)·cos and sin are computed with a relative error near 2^-52, far below the slack of 1/16.
-        radius = 2.0**FEATURE_BITS * self._amplitude
+        radius = 2.0**FEATURE_BITS * math.sqrt(2.0 / self.dimension)
         self._least = np.int32(math.ceil((radius - math.sqrt(0.5)) ** 2 - 1 / 16))
         self._width = np.uint32(_largest_square(dimension) - int(self._least))
 
@@ -53,16 +49,17 @@ class PairedMap(FeatureMap):
         norm = math.sqrt(self.dimension // 2 * largest)
         return norm * FEATURE_UNIT, math.isqrt(largest) * FEATURE_UNIT
 
-    def _features(self, angles: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def features(self, angles: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """√(2/d)·(cos(Wx + b), sin(Wx + b)), all cosines first."""
         half = self.dimension // 2
         features = np.empty((len(angles), self.dimension))
         np.cos(angles, out=features[:, :half])
         np.sin(angles, out=features[:, half:])
-        features *= self._amplitude
+        features *= math.sqrt(2.0 / self.dimension)
         return features
 
     def admits(self, features: Features) -> npt.NDArray[np.bool_]:
-        """Whether every pair lies on its circle, within what rounding can do; see `FeatureMap.admits`."""
+        """Whether every pair lies on its circle, within what rounding can do; see `FeatureSpace.admits`."""
         self._check_features(features)
         squares = np.square(features, dtype=np.int32)
         half = self.dimension // 2

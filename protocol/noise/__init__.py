@@ -8,10 +8,26 @@ from __future__ import annotations
 
 from typing import Final
 
-from protocol.noise.base import Distribution, Draw, NoiseSource
+from protocol.noise.base import MAX_DISCRETE_SCALE, Distribution, Draw, NoiseSource
+from protocol.noise.recorded import RecordedNoise
+from protocol.noise.secure import SecureNoise
 from protocol.noise.simulated import SimulatedNoise
 
-__all__ = ["NOISE_SOURCES", "Distribution", "Draw", "NoiseSource", "SimulatedNoise"]
+__all__ = [
+    "MAX_DISCRETE_SCALE",
+    "NOISE_SOURCES",
+    "Distribution",
+    "Draw",
+    "NoiseSource",
+    "RecordedNoise",
+    "SecureNoise",
+    "SimulatedNoise",
+]
 
-NOISE_SOURCES: Final[dict[str, type[NoiseSource]]] = {SimulatedNoise.name: SimulatedNoise}
-"""Every source, by the name that a session file uses."""
+NOISE_SOURCES: Final[dict[str, type[NoiseSource]]] = {
+    SecureNoise.name: SecureNoise,
+    SimulatedNoise.name: SimulatedNoise,
+    RecordedNoise.name: RecordedNoise,
+}
+"""Every source, by the name that stands in records. What one is made from is its own affair: nothing, a seed,
+a recording."""

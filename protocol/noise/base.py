@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import numpy.typing as npt
 
-from protocol.errors import LocalProtocolError
+from protocol.errors import ConfigError, LocalProtocolError
 
-__all__ = ["Distribution", "Draw", "NoiseSource"]
+__all__ = ["MAX_DISCRETE_SCALE", "Distribution", "Draw", "NoiseSource", "check_byte_count"]
 
 Distribution = Literal["uniform", "laplace", "discrete-gaussian"]
+
+MAX_DISCRETE_SCALE: Final = 2.0**56
+"""Largest scale of a discrete Gaussian, in grid units.
+
+A discrete Gaussian X is as sub-Gaussian as the continuous one, P(|X| ≥ m) ≤ 2·exp(-m²/(2·scale²)) (Canonne,
+Kamath, Steinke 2020). So P(|X| ≥ 2^62) ≤ 2·exp(-2^11) < 10^-888: no value comes near the ends of int64, where
+a sampler would clamp it, or a sum with a total would wrap.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +36,7 @@ class Draw:
 
     Raises:
         LocalProtocolError: A scale or size outside of these bounds.
+        ConfigError: A discrete Gaussian of more than `MAX_DISCRETE_SCALE`.
     """
 
     distribution: Distribution
@@ -39,10 +48,19 @@ class Draw:
             raise LocalProtocolError(f"A draw of {self.size} values at scale {self.scale} was requested.")
         if self.distribution == "uniform" and self.scale != 1.0:
             raise LocalProtocolError("A uniform draw was requested at a scale other than 1.")
+        if self.distribution == "discrete-gaussian" and self.scale > MAX_DISCRETE_SCALE:
+            raise ConfigError(
+                f"Gaussian noise of scale {self.scale:g} in grid units does not fit into 64 bits: "
+                f"the most is {MAX_DISCRETE_SCALE:g}.",
+                advice="Lower sigma, or raise epsilon or delta.",
+            )
+
+    def __str__(self) -> str:
+        return f"{self.size} {self.distribution} values of scale {self.scale:g}"
 
 
 class NoiseSource(Protocol):
-    """Where noise comes from: simulated, secure, or recorded."""
+    """Where noise comes from: simulated, secure, or recorded. Not for two threads at once."""
 
     @property
     def name(self) -> str:
@@ -54,6 +72,32 @@ class NoiseSource(Protocol):
         """Whether a release with this noise keeps the privacy that its mechanism states."""
         ...
 
-    def draw(self, request: Draw) -> npt.NDArray[Any]:
-        """Fresh noise: float64, or int64 for ``discrete-gaussian``, of shape (request.size,)."""
+    def check(self, request: Draw) -> None:
+        """Refuse what `draw` would refuse of any request like it, before a session starts.
+
+        Raises:
+            ConfigError: The source has no such noise.
+        """
         ...
+
+    def draw(self, request: Draw) -> npt.NDArray[Any]:
+        """Fresh noise: float64, or int64 for ``discrete-gaussian``, of shape (request.size,).
+
+        Raises:
+            ConfigError: As `check`.
+        """
+        ...
+
+    def random_bytes(self, count: int) -> bytes:
+        """`count` fresh bytes, at least one, for keys. They move no noise: draws are the same without them.
+
+        Raises:
+            LocalProtocolError: `count` is less than 1.
+        """
+        ...
+
+
+def check_byte_count(count: int) -> None:
+    """Raises LocalProtocolError unless `count` is at least 1."""
+    if count < 1:
+        raise LocalProtocolError(f"{count} random bytes were requested.")

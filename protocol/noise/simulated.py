@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protocol.errors import ConfigError
-from protocol.noise.base import Draw
+from protocol.noise.base import Draw, check_byte_count
 
 __all__ = ["SimulatedNoise"]
 
@@ -38,6 +38,12 @@ class SimulatedNoise:
         # the bare seed starts (a feature map's).
         sequence = np.random.SeedSequence(entropy=seed, spawn_key=(len(label), *label))
         self._generator = np.random.Generator(np.random.PCG64(sequence))
+        # A stream of its own, which no party's label can reach: it is one longer than its first item says.
+        sequence = np.random.SeedSequence(entropy=seed, spawn_key=(len(label), *label, 1))
+        self._keys = np.random.Generator(np.random.PCG64(sequence))
+
+    def check(self, request: Draw) -> None:
+        """There is nothing that it refuses."""
 
     def draw(self, request: Draw) -> npt.NDArray[Any]:
         """Noise as `request` asks: float64, or int64 for ``discrete-gaussian``, shape (request.size,).
@@ -53,6 +59,15 @@ class SimulatedNoise:
                 return self._generator.laplace(0.0, request.scale, request.size)
             case "discrete-gaussian":
                 return self._discrete_gaussian(request.scale, request.size)
+
+    def random_bytes(self, count: int) -> bytes:
+        """`count` bytes of a stream beside that of `draw`: keys move no noise, nor noise keys.
+
+        Raises:
+            LocalProtocolError: `count` is less than 1.
+        """
+        check_byte_count(count)
+        return self._keys.bytes(count)
 
     def _discrete_gaussian(self, sigma: float, size: int) -> npt.NDArray[np.int64]:
         # Canonne, Kamath, Steinke (2020): propose from a discrete Laplace distribution of

@@ -5,23 +5,28 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Final, Generic, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from protocol.accounting import Cost, merge_costs
 from protocol.errors import ConfigError, LocalProtocolError
 from protocol.grid import FEATURE_BITS, FEATURE_UNIT, Totals
 from protocol.noise import Draw
+from protocol.releases.prior import Prior
+from protocol.releases.statistic import Statistic
 
 __all__ = [
     "Guarantee",
     "MechanismParameters",
     "Neighbours",
+    "PrivateParameters",
     "ReleaseMechanism",
+    "Setting",
     "check_delta",
     "largest_coordinate",
     "largest_norm",
@@ -64,36 +69,77 @@ class MechanismParameters(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
 
 
+class PrivateParameters(MechanismParameters):
+    """The table of a mechanism that protects somebody.
+
+    Attributes:
+        neighbours: The datasets that the guarantee compares. There is no default: what ε means depends on it.
+    """
+
+    neighbours: Annotated[Neighbours, Field(strict=False)]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a mechanism is to release, besides its own parameters: all of it is public.
+
+    Attributes:
+        dimension: Coordinates d of φ.
+        releases: How many releases will be made, at least 1.
+        norm_bound: Largest ‖φ‖ of the feature map in use (`FeatureMap.norm_bound`).
+        delta: The δ at which a target ε is to hold, in (0, 1).
+        offset: Σφ of the public points that a mean is over besides the private ones, which enters without
+            noise: the seed set's, for a summary. int64 of shape (d,) in units of 2^-15; None: there are none.
+        starts_public: Whether release 0 is of the public points alone, so that it costs nobody anything.
+        prior: What the public seed set tells of private points (`protocol.releases.prior`); None: nothing,
+            or not known yet.
+    """
+
+    dimension: int
+    releases: int
+    norm_bound: float
+    delta: float
+    offset: Totals | None = None
+    starts_public: bool = False
+    prior: Prior | None = None
+
+    @property
+    def charged(self) -> int:
+        """How many of the releases have private points in them."""
+        return self.releases - 1 if self.starts_public else self.releases
+
+
 P = TypeVar("P", bound=MechanismParameters)
+
+_NEIGHBOURS_ADVICE: Final = (
+    'Say what ε compares: neighbours = "substitute-one" in [target], "add-remove-one" in [summary].'
+)
 
 
 class ReleaseMechanism(ABC, Generic[P]):
     """Releases the mean embedding of one set of points, once or once a round.
 
-    An instance serves one dataset: its post-processing state goes from release to release. It draws no
-    noise itself; the driver draws what `draws` names, records it, and hands it to `release`.
+    The private points enter as the sum of a statistic of each (`statistic`), the public ones as
+    `Setting.offset`. An instance serves one dataset: its post-processing state goes from release to release.
+    It draws no noise itself; the driver draws what `draws` names, records it, and hands it to `release`.
 
     Args:
         parameters: Of this mechanism.
-        dimension: Coordinates d of φ.
-        releases: How many releases will be made, at least 1.
-        norm_bound: Largest ‖φ‖ of the feature map in use (`FeatureMap.norm_bound`).
+        setting: What it is to release.
     """
 
     name: ClassVar[str]
     private: ClassVar[bool]
     Parameters: ClassVar[type[MechanismParameters]]
 
-    def __init__(self, parameters: P, *, dimension: int, releases: int, norm_bound: float) -> None:
+    def __init__(self, parameters: P, setting: Setting) -> None:
         self.parameters = parameters
-        self.dimension = dimension
-        self.releases = releases
-        self.norm_bound = norm_bound
+        self.setting = setting
+        self.dimension = setting.dimension
+        self.releases = setting.releases
 
     @classmethod
-    def build(
-        cls, parameters: Mapping[str, Any], *, dimension: int, releases: int, norm_bound: float
-    ) -> ReleaseMechanism[Any]:
+    def build(cls, parameters: Mapping[str, Any], setting: Setting) -> ReleaseMechanism[Any]:
         """Validate `parameters` and make the mechanism.
 
         Raises:
@@ -106,13 +152,15 @@ class ReleaseMechanism(ABC, Generic[P]):
             key = ".".join(str(part) for part in first["loc"]) or "parameters"
             raise ConfigError(
                 f"Release mechanism {cls.name!r}, key {key!r}: {first['msg']}.",
-                advice=f"Its keys are: {', '.join(cls.Parameters.model_fields) or 'none'}.",
+                advice=_NEIGHBOURS_ADVICE
+                if key == "neighbours"
+                else f"Its keys are: {', '.join(cls.Parameters.model_fields) or 'none'}.",
             ) from None
-        return cls(cast("P", checked), dimension=dimension, releases=releases, norm_bound=norm_bound)
+        return cls(cast("P", checked), setting)
 
     @abstractmethod
     def draws(self, index: int) -> tuple[Draw, ...]:
-        """The noise that release number `index`, from 0, needs. Never depends on data."""
+        """The noise that release number `index`, from 0, needs. Never depends on data, nor on the prior."""
 
     @abstractmethod
     def _release(
@@ -132,15 +180,45 @@ class ReleaseMechanism(ABC, Generic[P]):
             ConfigError: `delta` outside of (0, 1).
         """
 
+    @abstractmethod
+    def cost(self, index: int, *, neighbours: Neighbours) -> tuple[Cost, ...]:
+        """What release number `index` costs, for an accountant; nothing, if it shows public points alone.
+
+        Args:
+            index: From 0 to `releases` - 1.
+            neighbours: The datasets that are compared.
+        """
+
+    def costs(self, *, neighbours: Neighbours) -> tuple[Cost, ...]:
+        """What all releases cost together; those after the first are alike.
+
+        Args:
+            neighbours: The datasets that are compared.
+        """
+        first = self.cost(0, neighbours=neighbours)
+        if self.releases == 1:
+            return first
+        one = self.cost(1, neighbours=neighbours)
+        more = [replace(cost, count=cost.count * (self.releases - 1)) for cost in one]
+        return merge_costs([*first, *more])
+
+    def statistic(self) -> Statistic:
+        """What of a point enters the total that is released: φ itself, unless a mechanism says otherwise.
+
+        Raises:
+            LocalProtocolError: It depends on a prior that is not known yet.
+        """
+        return Statistic.identity(self.dimension)
+
     def release(
         self, index: int, total: Totals, count: int, noise: tuple[npt.NDArray[Any], ...]
     ) -> npt.NDArray[np.float64]:
-        """Release number `index`: the mean embedding of `count` points whose features sum to `total`.
+        """Release number `index`: the mean embedding of the public points and the private ones.
 
         Args:
             index: From 0 to `releases` - 1, in order.
-            total: Σφ, int64 in units of 2^-15, shape (d,).
-            count: Number of points, public, at least 1.
+            total: Sum of the private points' `statistic`, int64 of shape (statistic().width,).
+            count: Number of points that the mean is over, the public ones among them; public, at least 1.
             noise: What a noise source answered to each of `draws(index)`, in order.
 
         Returns:
@@ -150,7 +228,7 @@ class ReleaseMechanism(ABC, Generic[P]):
             LocalProtocolError: An argument that does not fit; the mechanism's state is as it was.
         """
         wanted = self.draws(index)
-        if total.shape != (self.dimension,) or total.dtype != np.int64 or count < 1:
+        if total.shape != (self.statistic().width,) or total.dtype != np.int64 or count < 1:
             raise LocalProtocolError(
                 f"Release {index} was asked for {count} points whose total is {total.dtype} {total.shape}."
             )
@@ -162,6 +240,10 @@ class ReleaseMechanism(ABC, Generic[P]):
         released = self._release(index, total, count, noise)
         released.flags.writeable = False
         return released
+
+    def with_offset(self, total: Totals) -> Totals:
+        """Σφ of the private points of that total and the public ones: for mechanisms whose statistic is φ."""
+        return total if self.setting.offset is None else total + self.setting.offset
 
     def check_index(self, index: int) -> None:
         """Refuse a release beyond those that the guarantee covers.

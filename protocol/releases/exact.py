@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from protocol.accounting import Cost
 from protocol.grid import FEATURE_UNIT, Totals
 from protocol.noise import Draw
 from protocol.releases.base import (
@@ -46,7 +47,12 @@ class ExactRelease(ReleaseMechanism[ExactParameters]):
         check_delta(delta)
         return Guarantee(epsilon=None, delta=delta, claimed_epsilon=None, claimed_delta=None)
 
+    def cost(self, index: int, *, neighbours: Neighbours) -> tuple[Cost, ...]:
+        """None that an accountant could add up: nothing is guaranteed."""
+        self.check_index(index)
+        return ()
+
     def _release(
         self, index: int, total: Totals, count: int, noise: tuple[npt.NDArray[Any], ...]
     ) -> npt.NDArray[np.float64]:
-        return np.asarray(total * (FEATURE_UNIT / count), dtype=np.float64)
+        return np.asarray(self.with_offset(total) * (FEATURE_UNIT / count), dtype=np.float64)

@@ -7,9 +7,16 @@ from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
-from protocol.accounting import bounded_range, compose_as_claimed, epsilon_of_composition, pure_laplace
+from protocol.accounting import (
+    BoundedRangeCost,
+    Cost,
+    LaplaceCost,
+    compose_as_claimed,
+    epsilon_of,
+    mwem_step_epsilon,
+)
 from protocol.errors import ConfigError
 from protocol.grid import FEATURE_UNIT, Totals
 from protocol.noise import Draw
@@ -17,7 +24,9 @@ from protocol.releases.base import (
     Guarantee,
     MechanismParameters,
     Neighbours,
+    PrivateParameters,
     ReleaseMechanism,
+    Setting,
     check_delta,
     largest_coordinate,
 )
@@ -31,20 +40,23 @@ LARGEST_EXPONENT: Final = 600.0
 SMALLEST_TOTAL: Final = 1e-200
 
 
-class MwemParameters(MechanismParameters):
+class MwemParameters(PrivateParameters):
     """The table of `mwem` in a session file.
 
     Attributes:
-        calibration: ``published``, the printed noise; or ``sound``, where a step costs `epsilon`.
-        epsilon: ε of a step.
+        calibration: ``published``, the printed noise; or ``sound``, where a step costs `step_epsilon`.
+        step_epsilon: ε of a step.
+        epsilon: Instead of `step_epsilon`, and for ``sound`` only: ε of all releases together, at the
+            session's δ.
         steps: T, steps of a release.
         eta: Spacing of the grid over [-1, 1]; 2/eta is whole.
-        first_epsilon, first_steps: Instead of `epsilon` and `steps` for release 0, where that shows the
+        first_epsilon, first_steps: Instead of `step_epsilon` and `steps` for release 0, where that shows the
             public seed set alone.
     """
 
     calibration: Literal["published", "sound"]
-    epsilon: float = Field(gt=0)
+    step_epsilon: float | None = Field(default=None, gt=0)
+    epsilon: float | None = Field(default=None, gt=0)
     steps: int = Field(ge=1)
     eta: float = Field(gt=0, le=1)
     first_epsilon: float | None = Field(default=None, gt=0)
@@ -56,6 +68,16 @@ class MwemParameters(MechanismParameters):
         if abs(2.0 / eta - round(2.0 / eta)) > 1e-9 * (2.0 / eta):
             raise ValueError("2/eta must be a whole number")
         return eta
+
+    @model_validator(mode="after")
+    def _has_one_epsilon(self) -> MwemParameters:
+        if (self.step_epsilon is None) == (self.epsilon is None):
+            raise ValueError("one of `step_epsilon` and `epsilon` has to be given")
+        if self.epsilon is not None and self.calibration == "published":
+            raise ValueError("`epsilon` is for the sound calibration: the published one has `step_epsilon`")
+        if self.epsilon is not None and self.first_epsilon is not None:
+            raise ValueError("`epsilon` is divided among all steps: leave `first_epsilon` out")
+        return self
 
 
 class MwemRelease(ReleaseMechanism[MwemParameters]):
@@ -77,8 +99,8 @@ class MwemRelease(ReleaseMechanism[MwemParameters]):
     - ``sound``: each half costs ε' = ε/2. Weights exp(ε'·ψ/(2Δ)) with Δ = 2, of bounded range ε', and
       Laplace(Δ/ε').
 
-    Release 0 of a summary that has `first_epsilon` or `first_steps` shows the public seed set alone, and
-    is charged to nobody under `ADD_REMOVE_ONE`; everything else is charged.
+    A release that shows the public seed set alone (`Setting.starts_public`) is charged to nobody;
+    everything else is charged.
 
     Status: for reproduction; `gaussian` has less error at equal cost. Noise: a step takes one uniform
     (inverse CDF of the selection) and one Laplace of scale 1.
@@ -88,19 +110,18 @@ class MwemRelease(ReleaseMechanism[MwemParameters]):
     private: ClassVar[bool] = True
     Parameters: ClassVar[type[MechanismParameters]] = MwemParameters
 
-    def __init__(
-        self, parameters: MwemParameters, *, dimension: int, releases: int, norm_bound: float
-    ) -> None:
-        super().__init__(parameters, dimension=dimension, releases=releases, norm_bound=norm_bound)
-        self._has_first = parameters.first_epsilon is not None or parameters.first_steps is not None
-        if self._has_first and releases < 2:
+    def __init__(self, parameters: MwemParameters, setting: Setting) -> None:
+        super().__init__(parameters, setting)
+        has_first = parameters.first_epsilon is not None or parameters.first_steps is not None
+        if has_first and self.releases < 2:
             raise ConfigError(
                 "Release mechanism 'mwem', key 'first_epsilon' or 'first_steps': there is one release only.",
-                advice="They are for a summary's first round; set `epsilon` and `steps` instead.",
+                advice="They are for a summary's first round; set `step_epsilon` and `steps` instead.",
             )
-        self._unit = largest_coordinate(dimension)
-        self._tilts = [0.0] * dimension
-        self._means = [0.0] * dimension
+        self._unit = largest_coordinate(self.dimension)
+        self._tilts = [0.0] * self.dimension
+        self._means = [0.0] * self.dimension
+        self._step_epsilon = self._calibrated()
 
     def draws(self, index: int) -> tuple[Draw, ...]:
         """One uniform and one Laplace of scale 1 for each step."""
@@ -111,32 +132,58 @@ class MwemRelease(ReleaseMechanism[MwemParameters]):
     def guarantee(self, *, neighbours: Neighbours, delta: float) -> Guarantee:
         """The sound ε of all steps; for ``published`` also the paper's (`compose_as_claimed`)."""
         check_delta(delta)
-        first_is_public = Neighbours(neighbours) is Neighbours.ADD_REMOVE_ONE and self._has_first
-        charged: dict[float, int] = {}
-        for index, times in ((0, 0 if first_is_public else 1), (1, self.releases - 1)):
-            epsilon, steps = self._schedule(index)
-            if times:
-                charged[epsilon] = charged.get(epsilon, 0) + steps * times
-        parts = [
-            (half, count)
-            for epsilon, count in charged.items()
-            for half in (
-                bounded_range(2.0 * SENSITIVITY * self._selection_rate(epsilon)),
-                pure_laplace(SENSITIVITY / self._noise_scale(epsilon)),
-            )
-        ]
-        sound = epsilon_of_composition(parts, delta)
-        if self.parameters.calibration == "sound":
+        charged = self._charged(neighbours)
+        costs = [cost for step in charged.items() for cost in self._costs(*step)]
+        sound = epsilon_of(costs, delta) if costs else 0.0
+        if self.parameters.calibration == "sound" or not charged:
             return Guarantee(epsilon=sound, delta=delta, claimed_epsilon=None, claimed_delta=None)
         claimed = compose_as_claimed(list(charged), delta, counts=list(charged.values()))
         return Guarantee(epsilon=sound, delta=delta, claimed_epsilon=claimed, claimed_delta=delta)
+
+    def cost(self, index: int, *, neighbours: Neighbours) -> tuple[Cost, ...]:
+        """That of each step's selection and of its measurement."""
+        self.check_index(index)
+        if index == 0 and self._first_is_free(neighbours):
+            return ()
+        return self._costs(*self._schedule(index))
+
+    def _costs(self, epsilon: float, steps: int) -> tuple[Cost, ...]:
+        return (
+            BoundedRangeCost(eta=2.0 * SENSITIVITY * self._selection_rate(epsilon), count=steps),
+            LaplaceCost(epsilon=SENSITIVITY / self._noise_scale(epsilon), count=steps),
+        )
+
+    def _first_is_free(self, neighbours: Neighbours) -> bool:
+        return Neighbours(neighbours) is Neighbours.ADD_REMOVE_ONE and self.setting.starts_public
+
+    def _charged(self, neighbours: Neighbours) -> dict[float, int]:
+        """ε of a step → number of such steps."""
+        free = self._first_is_free(neighbours)
+        charged: dict[float, int] = {}
+        for index, times in ((0, 0 if free else 1), (1, self.releases - 1)):
+            epsilon, steps = self._schedule(index)
+            if times:
+                charged[epsilon] = charged.get(epsilon, 0) + steps * times
+        return charged
+
+    def _calibrated(self) -> float:
+        given, setting = self.parameters, self.setting
+        if given.step_epsilon is not None:
+            return given.step_epsilon
+        assert given.epsilon is not None
+        steps = given.steps * (setting.releases - 1)
+        if not setting.starts_public:
+            steps += given.first_steps or given.steps
+        if steps == 0:
+            return given.epsilon  # of one release, of public points: nothing is charged
+        return mwem_step_epsilon(given.epsilon, setting.delta, steps=steps)
 
     def _schedule(self, index: int) -> tuple[float, int]:
         """(ε of a step, steps) of a release."""
         given = self.parameters
         if index > 0:
-            return given.epsilon, given.steps
-        return given.first_epsilon or given.epsilon, given.first_steps or given.steps
+            return self._step_epsilon, given.steps
+        return given.first_epsilon or self._step_epsilon, given.first_steps or given.steps
 
     def _selection_rate(self, epsilon: float) -> float:
         """C of the selection's weights exp(c·ψ)."""
@@ -150,7 +197,7 @@ class MwemRelease(ReleaseMechanism[MwemParameters]):
     ) -> npt.NDArray[np.float64]:
         epsilon, steps = self._schedule(index)
         rate = self._selection_rate(epsilon)
-        sums = total / self._unit
+        sums = self.with_offset(total) / self._unit
         uniforms = noise[0].tolist()
         answers = (self._noise_scale(epsilon) * noise[1]).tolist()
         tilts, means, targets = list(self._tilts), list(self._means), sums.tolist()

@@ -21,9 +21,10 @@ from enum import StrEnum
 from typing import Final
 
 import zmq
-from zmq.utils import z85
 
-from protocol.runtime.keys import KEY_BYTES, PublicKey, fingerprint
+from protocol.errors import ConfigError
+from protocol.identity import roster_identity
+from protocol.runtime.keys import KEY_BYTES, curve_fingerprints
 from protocol.runtime.transport import is_loopback_ip
 
 __all__ = ["DOMAIN", "Authenticator", "Refusal"]
@@ -63,7 +64,7 @@ class Authenticator:
             and nobody else.
 
     Raises:
-        ConfigError: If a key of the roster is not a key.
+        ConfigError: If a key of the roster is not a key, or two of them have the same CURVE key; names whose.
     """
 
     def __init__(self, context: zmq.Context[zmq.Socket[bytes]], roster: Mapping[str, str] | None) -> None:
@@ -71,7 +72,7 @@ class Authenticator:
         """Refused connections by `Refusal`."""
         self._user_ids: dict[bytes, bytes] | None = None
         if roster is not None:
-            self._user_ids = {z85.decode(PublicKey(key).text): key.encode("ascii") for key in roster}
+            self._user_ids = _user_ids(roster)
         socket = context.socket(zmq.REP)
         socket.linger = 0
         socket.bind(_ENDPOINT)  # here, not in the thread: the caller's bind must come after it
@@ -123,6 +124,23 @@ class Authenticator:
         address = request[3].decode("ascii", "replace") if len(request) > 3 else "?"
         whose = ""
         if refusal is Refusal.UNKNOWN_KEY:
-            whose = f", key {fingerprint(PublicKey(z85.encode(request[6]).decode('ascii')))}"
+            whose = f", key {' or '.join(curve_fingerprints(request[6]))}"
         last = "; further ones are only counted" if total == _MAX_LOGGED else ""
         _log.warning("refused a connection from %s: %s%s%s", address, refusal.value, whose, last)
+
+
+def _user_ids(roster: Mapping[str, str]) -> dict[bytes, bytes]:
+    """The CURVE key that a handshake shows -> the key of the roster that it is mapped from."""
+    user_ids: dict[bytes, bytes] = {}
+    for key, name in roster.items():
+        curve = bytes(roster_identity(key, name).sealing)
+        if curve in user_ids:
+            # The mapping forgets a sign: with -A beside A, whose name A's owner gets would be chance.
+            other = roster[user_ids[curve].decode("ascii")]
+            raise ConfigError(
+                f"The keys that the roster gives to {other} and to {name} are one key but for its sign, and "
+                "so have the same transport key.",
+                advice="Have both show their keys with `hushbid keys show`: one was not made by hushbid.",
+            )
+        user_ids[curve] = key.encode("ascii")
+    return user_ids

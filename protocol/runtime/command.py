@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping
@@ -44,6 +45,10 @@ def run_verb(
         fail(error, as_json=as_json)
     except KeyboardInterrupt:
         _end_interrupted(as_json=as_json)
+    except BrokenPipeError:
+        # Who reads has read enough, as `head` does. What is left to be written at the end goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(ExitCode.FAILED)
     except Exception:
         sys.stderr.write("".join(f"{_escaped(line)}\n" for line in traceback.format_exc().splitlines()))
         sys.stderr.write("This is a bug in hushbid: please report it with the lines above.\n")

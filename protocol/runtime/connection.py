@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from types import TracebackType
 from typing import Final, Self
 
@@ -12,11 +11,13 @@ import zmq
 
 from protocol.config.session import SessionFile
 from protocol.errors import ConnectionFailed, LocalProtocolError
+from protocol.identity import roster_identity
 from protocol.machine import Connected, Finish, Lost, Returned, Started
-from protocol.participant import CURATOR
+from protocol.names import CURATOR
+from protocol.runtime.clock import Clock
 from protocol.runtime.dealer import DealerEndpoint, Happening
 from protocol.runtime.driver import Driver
-from protocol.runtime.keys import KeyPair, parse_public
+from protocol.runtime.keys import KeyPair
 from protocol.runtime.party import StopSignals
 
 __all__ = ["Connection"]
@@ -37,7 +38,8 @@ class Connection:
         pair: The party's keys; None in insecure sessions.
 
     Raises:
-        ConfigError: The address is none to connect to, or one elsewhere in an insecure session.
+        ConfigError: The address is none to connect to, or one elsewhere in an insecure session; or the
+            roster's key of the curator is none.
         ConnectionFailed: ZeroMQ refuses the address.
     """
 
@@ -45,13 +47,12 @@ class Connection:
         self._session = session
         self._pair = pair
         self._driver: Driver  # from `run` on
-        self._server_key = parse_public(session.roster.curator) if pair is not None else None
+        self._server_key = roster_identity(session.roster.curator, CURATOR) if pair is not None else None
         self._endpoint = self._connect()
         self._connected = False
         self._lost = False
-        self._heard = time.monotonic()
-        self._beaten = self._heard
-        self._looked = self._heard
+        self._clock = Clock()
+        self._heard = self._beaten = self._looked = self._clock()
         self._failed_handshakes = 0
 
     def __enter__(self) -> Self:
@@ -62,11 +63,12 @@ class Connection:
     ) -> None:
         self._endpoint.close()
 
-    def run(self, driver: Driver) -> Finish:
+    def run(self, driver: Driver, begins: Started) -> Finish:
         """Run a driver until its machine is done.
 
         Args:
             driver: The party's.
+            begins: What it begins with, if it does not go on.
 
         Returns:
             How it ended.
@@ -76,8 +78,10 @@ class Connection:
             HushbidError: The process was told to stop.
         """
         self._driver = driver
+        self._clock = Clock(driver.clock)
+        self._heard = self._beaten = self._looked = self._clock()
         with StopSignals() as stop:
-            driver.feed(Started(), time.monotonic())
+            driver.begin(begins, self._clock())
             while driver.finished is None:
                 self._turn()
                 stop.raise_if_received()
@@ -91,7 +95,7 @@ class Connection:
             self._wait_for_change()
         # The curator sends one frame at a time, so there is nothing to drain.
         frames = self._endpoint.receive(1, wait_ms=self._patience() if self._connected else 0)
-        now = time.monotonic()
+        now = self._clock()
         if not frames or now - self._looked >= LOOK_SECONDS:
             self._looked = now
             for happening in self._endpoint.happenings():
@@ -113,7 +117,7 @@ class Connection:
 
     def _patience(self) -> int:
         """Milliseconds until something is due, from 1 to what lies between two signs of life."""
-        now = time.monotonic()
+        now = self._clock()
         # Without a connection no sign of life is due: to wait for that of the past would be to spin.
         due = (self._beaten if self._connected else now) + self._session.timeouts.beat
         if self._driver.next_due is not None:
@@ -163,7 +167,7 @@ class Connection:
     def _lose(self, now: float) -> None:
         if not self._lost and self._driver.finished is None:
             self._lost = True
-            logger.warning("the curator is gone; waiting for it")
+            logger.warning("the curator is gone; waiting %g s for it", self._session.timeouts.abandon)
             self._driver.feed(Lost(CURATOR), now)
 
     def _send_out(self) -> None:

@@ -135,9 +135,9 @@ class DealerEndpoint:
         socket.set(zmq.RECONNECT_IVL, RECONNECT_MS)
         socket.set(zmq.RECONNECT_IVL_MAX, RECONNECT_MAX_MS)
         if pair is not None and server_key is not None:
-            socket.set_string(zmq.CURVE_PUBLICKEY, pair.public.text)
-            socket.set_string(zmq.CURVE_SECRETKEY, pair.secret)
-            socket.set_string(zmq.CURVE_SERVERKEY, server_key.text)
+            socket.set(zmq.CURVE_PUBLICKEY, pair.curve_public)
+            socket.set(zmq.CURVE_SECRETKEY, pair.curve_secret)
+            socket.set(zmq.CURVE_SERVERKEY, server_key.curve)
 
     def happenings(self) -> list[Happening]:
         """What became of the connection since the last call, in order. Call it in every turn of the loop."""

@@ -7,28 +7,35 @@ clock says, and the journal. Nothing is handed out before the journal has it dur
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
-from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
+from protocol.errors import HushbidError, LocalProtocolError, Offence, RemoteProtocolError
 from protocol.machine import (
+    Charge,
     Computation,
     Effect,
     Event,
     Finish,
+    HeadSigned,
     Machine,
     Offended,
     Received,
+    Restarted,
     Send,
     SetTimer,
+    SignHead,
+    Started,
     TimerFired,
 )
-from protocol.messages import CONTROL_SEQUENCE, Beat, Message
+from protocol.messages import CONTROL_SEQUENCE, Beat, Bid, Message, SealedCandidate
 from protocol.transcript.item import Item
 from protocol.transcript.journal import JournalLike
+from protocol.transcript.record import Record
+from protocol.transcript.replay import EventReader, Replay
 from protocol.wire import Direction, Frame, decode_frame, decode_message, encode_frame, encode_message
 
-__all__ = ["Driver", "Numerics", "Outgoing"]
+__all__ = ["BoxKeeper", "Driver", "Numerics", "Outgoing"]
 
 
 class Numerics(Protocol):
@@ -37,6 +44,23 @@ class Numerics(Protocol):
     def perform(self, effect: Computation) -> Event | None:
         """The outcome as an event, if the computation has one."""
         ...
+
+    def restore(self, effect: Computation, outcome: Event | None) -> None:
+        """Take up, when a party starts again, what a computation came to before."""
+        ...
+
+
+class BoxKeeper(Protocol):
+    """Where sealed boxes are kept that a transcript has only the digests of."""
+
+    def add(self, box: bytes) -> None:
+        """Take a box in."""
+
+    def commit(self) -> None:
+        """Make every box that was taken in durable."""
+
+    def sweep(self) -> None:
+        """Remove boxes that are to be destroyed, now that this is on record."""
 
 
 class Outgoing(NamedTuple):
@@ -57,6 +81,9 @@ class Driver:
         journal: Where steps are recorded.
         session: The session's 16 bytes.
         direction: What a peer may say, by the peer's name.
+        boxes: Keeps the sealed boxes that come; None: they are kept in memory only.
+        charge: Charges a dataset's lifetime ledger, durably, or raises; None: the record is all.
+        sign: Signs the transcript's head, for the party; None: nobody has keys.
         decode: Decodes a body; a simulation passes a caching one.
     """
 
@@ -68,17 +95,32 @@ class Driver:
         *,
         session: bytes,
         direction: Callable[[str], Direction],
+        boxes: BoxKeeper | None = None,
+        charge: Callable[[Charge], None] | None = None,
+        sign: Callable[[bytes], bytes] | None = None,
         decode: Callable[[Direction, bytes], Message] = decode_message,
     ) -> None:
         self.machine = machine
         self.finished: Finish | None = None
+        self.clock = 0.0
+        """When the last step was, on the party's clock."""
+        self._began: float | None = None
+        """When the first one was."""
         self._numerics = numerics
         self._journal = journal
         self._session = session
         self._direction = direction
+        self._boxes = boxes
+        self._charge = charge
+        self._sign = sign
         self._decode = decode
+        self._resumed = False
         self._timers: dict[str, SetTimer] = {}
         self._outgoing: list[Outgoing] = []
+
+    def begin(self, event: Started, now: float) -> None:
+        """Start the machine, or let it go on after `resume`; a session that was over stays so."""
+        self.feed(Restarted() if self._resumed else event, now)
 
     def receive(self, peer: str, data: bytes, now: float) -> None:
         """Take a frame of a peer: a step, or an offence that is recorded; its faults raise nothing."""
@@ -109,7 +151,8 @@ class Driver:
 
         The record has the event, then in their order the effects that leave the machine and the outcomes
         of the computations that it asked for: what a replay has to feed it. After the end nothing is
-        taken any more.
+        taken any more. A step whose computation fails is not on record: started again, the party is as it was
+        before it, and its peers say again what was not acknowledged.
         """
         if self.finished is not None:
             return
@@ -120,22 +163,73 @@ class Driver:
                 raise
             event = _offended(event.peer, event.sequence, event.acknowledged, error)
             effects = self.machine.step(event, now)
+        self._note_time(now)
+        self._keep_box(event)
+        handed_out = len(self._outgoing)
+        try:
+            recorded, failure = self._run(effects, now)
+        except BaseException:
+            del self._outgoing[handed_out:]  # what is not on record does not leave
+            raise
+        if self.finished is not None and not self.finished.final:
+            return
+        self._journal.append(now, event.item(), recorded)
+        if failure is not None:
+            self.settle()
+            raise failure
+
+    def _run(self, effects: Iterable[Effect], now: float) -> tuple[list[Item], HushbidError | None]:
+        """Carry out effects, and what comes of them; returns what is to be recorded, and what went wrong."""
         recorded: list[Item] = []
         pending = deque(effects)
-        try:
-            while pending and self.finished is None:
-                effect = pending.popleft()
-                if not isinstance(effect, Computation):
-                    recorded.append(effect.item())
-                    self._carry_out(effect)
-                    continue
-                outcome = self._numerics.perform(effect)
-                if outcome is not None:
-                    recorded.append(outcome.item())
-                    pending.extend(self.machine.step(outcome, now))
-        finally:
-            # Also when a computation fails, a disk that is full among them: what came is on record.
-            self._journal.append(now, event.item(), recorded)
+        failure: HushbidError | None = None
+        while pending and self.finished is None:
+            effect = pending.popleft()
+            if not isinstance(effect, Computation):
+                recorded.append(effect.item())
+                self._carry_out(effect)
+                continue
+            try:
+                outcome = self._perform(effect)
+            except HushbidError as error:
+                if effect.HAS_OUTCOME:
+                    raise
+                # What was to be kept, on a disk that is full, say, is on record, and kept at the next start.
+                failure, outcome = failure or error, None
+            if outcome is not None:
+                recorded.append(outcome.item())
+                pending.extend(self.machine.step(outcome, now))
+        return recorded, failure
+
+    def resume(self, records: Iterable[Record], read: EventReader) -> None:
+        """Bring machine and numerics to where a transcript ends, before anything else is fed.
+
+        Nothing is sent again by itself: peers say hello again, and what they lack goes out from the stored
+        bytes.
+
+        Raises:
+            ReplayDivergence, DataError: As `Replay.step`.
+        """
+        replay = Replay(self.machine, read, self._numerics.restore)
+        for record in records:
+            self._resumed = True
+            self._note_time(record.now)
+            for effect in replay.step(record):
+                if type(effect) is SetTimer:
+                    self._timers[effect.name] = effect
+            if record.event.kind == TimerFired.KIND:
+                self._forget_timer(record)
+        self.finished = replay.finished
+
+    @property
+    def seconds(self) -> float:
+        """From the first step to the last, with the time in between that the party was down."""
+        return self.clock - self._began if self._began is not None else 0.0
+
+    def _note_time(self, now: float) -> None:
+        self.clock = now
+        if self._began is None:
+            self._began = now
 
     def fire_due(self, now: float) -> None:
         """Fire the timers that are due."""
@@ -158,17 +252,40 @@ class Driver:
         """
         if not self._outgoing:
             return []
-        self._journal.commit()
+        self.settle()
         outgoing, self._outgoing = self._outgoing, []
         return outgoing
 
     def settle(self) -> None:
         """Make durable what was recorded since the last frame left; a loop does so when it has time."""
+        if self._boxes is not None:
+            self._boxes.commit()  # before the digests of them
         self._journal.commit()
+        if self._boxes is not None:
+            self._boxes.sweep()
 
     def beat(self) -> bytes:
         """The frame of a sign of life."""
         return encode_frame(Frame(self._session, CONTROL_SEQUENCE, 0, encode_message(Beat())))
+
+    def _perform(self, effect: Computation) -> Event | None:
+        if type(effect) is SignHead:
+            head = self._journal.head
+            return HeadSigned(head, self._sign(head) if self._sign is not None else b"")
+        return self._numerics.perform(effect)
+
+    def _forget_timer(self, record: Record) -> None:
+        """A timer that had fired, and was not set again by what came of it, is not due any more."""
+        name, attempt = record.event.public["name"], record.event.public["attempt"]
+        timer = self._timers.get(str(name))
+        if timer is not None and timer.attempt == attempt:
+            del self._timers[timer.name]
+
+    def _keep_box(self, event: Event) -> None:
+        if self._boxes is None or type(event) is not Received or type(event.message) is not Bid:
+            return
+        if isinstance(event.message.candidate, SealedCandidate):
+            self._boxes.add(event.message.candidate.box)
 
     def _carry_out(self, effect: Effect) -> None:
         if type(effect) is Send:
@@ -178,6 +295,9 @@ class Driver:
             self._timers[effect.name] = effect
         elif type(effect) is Finish:
             self.finished = effect
+        elif type(effect) is Charge:
+            if self._charge is not None:
+                self._charge(effect)
         else:
             raise LocalProtocolError(f"No driver carries out a {effect.KIND}.")
 

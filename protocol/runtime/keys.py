@@ -1,13 +1,9 @@
-"""CURVE keys and the files that hold them.
+"""Identity keys (`protocol.identity`) and the files that hold them.
 
-A key is 32 bytes, written as 40 characters of Z85 (ZeroMQ RFC 32). Z85's alphabet has neither quotes nor
-a backslash, so a public key is a TOML string as it stands:
-``key = "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7"``.
+A key is 32 bytes, written as 40 characters of Z85. A key file is one line of ASCII::
 
-A key file is one line of ASCII::
-
-    hushbid-curve-secret 1 <secret, Z85> <public, Z85>
-    hushbid-curve-public 1 <public, Z85>
+    hushbid-secret 1 <Ed25519 seed, Z85> <Ed25519 verify key, Z85>
+    hushbid-public 1 <Ed25519 verify key, Z85>
 
 The number is the format's version. Empty lines and lines that begin with ``#`` are comments. The secret
 file holds the public key too, so that a file whose halves do not belong together is found when it is read
@@ -17,107 +13,74 @@ and not when a handshake fails.
 from __future__ import annotations
 
 import base64
-import binascii
 import errno
 import hashlib
 import os
 import stat
-import struct
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
-
-import zmq
-from zmq.utils import z85
+from typing import Final, TypeAlias
 
 from protocol.errors import ConfigError, KeyFileError
+from protocol.identity import KEY_BYTES, Identity, PublicIdentity
 
 __all__ = [
     "KEY_BYTES",
     "KeyPair",
     "PublicKey",
+    "curve_fingerprints",
     "fingerprint",
     "new_keypair",
-    "parse_public",
     "read_public",
     "read_secret",
     "write_public",
     "write_secret",
 ]
 
-KEY_BYTES: Final = 32
-KEY_TEXT: Final = 40
+KeyPair: TypeAlias = Identity
+"""An identity, as files and sockets see it."""
+PublicKey: TypeAlias = PublicIdentity
+"""A public identity, as files and sockets see it."""
+
 SECRET_MODE: Final = 0o600
 PUBLIC_MODE: Final = 0o644
 
-_SECRET_TAG: Final = "hushbid-curve-secret"  # noqa: S105 - a file format's name
-_PUBLIC_TAG: Final = "hushbid-curve-public"
+_SECRET_TAG: Final = "hushbid-secret"  # noqa: S105 - a file format's name
+_PUBLIC_TAG: Final = "hushbid-public"
+_EARLIER_TAG: Final = "hushbid-curve-"
+"""What began the files of keys that could encrypt but not sign."""
 _FORMAT: Final = "1"
 _LONGEST_FILE: Final = 4096
-
-
-@dataclass(frozen=True)
-class PublicKey:
-    """A CURVE public key.
-
-    Args:
-        text: 40 characters of Z85.
-
-    Raises:
-        ConfigError: If the text is not such a key.
-    """
-
-    text: str
-
-    def __post_init__(self) -> None:
-        _decode(self.text)
-
-    def __str__(self) -> str:
-        return self.text
-
-
-@dataclass(frozen=True)
-class KeyPair:
-    """A CURVE key pair. Neither its `repr` nor its `str` shows the secret.
-
-    Args:
-        public: The public key.
-        secret: The secret key, 40 characters of Z85.
-
-    Raises:
-        ConfigError: If the secret is not a key, or not the one of the public key.
-    """
-
-    public: PublicKey
-    secret: str = field(repr=False)
-
-    def __post_init__(self) -> None:
-        _decode(self.secret)
-        if zmq.curve_public(self.secret.encode("ascii")).decode("ascii") != self.public.text:
-            raise ConfigError(
-                "The secret and the public half of a key pair do not belong together.",
-                advice="Make a new pair with `hushbid keys`.",
-            )
+_FIELD: Final = 2**255 - 19
+"""The prime of Curve25519's field."""
 
 
 def new_keypair() -> KeyPair:
     """A fresh pair, its secret from the operating system's random source."""
-    public, secret = zmq.curve_keypair()
-    return KeyPair(PublicKey(public.decode("ascii")), secret.decode("ascii"))
-
-
-def parse_public(text: str) -> PublicKey:
-    """The public key in a text of Z85, surrounding white space aside.
-
-    Raises:
-        ConfigError: If there is none.
-    """
-    return PublicKey(text.strip())
+    return Identity(os.urandom(KEY_BYTES))
 
 
 def fingerprint(key: PublicKey) -> str:
     """80 bits of the key's SHA-256 in four groups of base32, for two people to compare over the telephone."""
-    digest = hashlib.sha256(_decode(key.text)).digest()[:10]
+    return _fingerprint(key.raw)
+
+
+def curve_fingerprints(curve: bytes) -> tuple[str, str]:
+    """The fingerprints of the two identities that can have an X25519 public key.
+
+    For an operator who is told of a stranger's connection, and knows parties by their identities. The two
+    differ in the sign of x, which the map from Ed25519 forgets: y = (u − 1)/(u + 1) (RFC 7748, section 4.1).
+
+    Args:
+        curve: 32 bytes, whatever a stranger sent as its key.
+    """
+    u = int.from_bytes(curve, "little") % 2**255
+    y = (u - 1) * pow(u + 1, _FIELD - 2, _FIELD) % _FIELD
+    even, odd = (_fingerprint((y + sign * 2**255).to_bytes(KEY_BYTES, "little")) for sign in (0, 1))
+    return even, odd
+
+
+def _fingerprint(raw: bytes) -> str:
+    digest = hashlib.sha256(raw).digest()[:10]
     text = base64.b32encode(digest).decode("ascii")
     return "-".join(text[start : start + 4] for start in range(0, len(text), 4))
 
@@ -148,9 +111,12 @@ def read_secret(path: Path) -> KeyPair:
     """
     words = _read(path, _SECRET_TAG, 2, private=True)
     try:
-        return KeyPair(PublicKey(words[1]), words[0])
+        pair, public = Identity.from_secret(words[0]), PublicIdentity(words[1])
     except ConfigError as error:
         raise _malformed(path, error.what) from None
+    if pair.public != public:
+        raise _malformed(path, "Its secret and its public half do not belong together.")
+    return pair
 
 
 def read_public(path: Path) -> PublicKey:
@@ -161,23 +127,9 @@ def read_public(path: Path) -> PublicKey:
     """
     words = _read(path, _PUBLIC_TAG, 1, private=False)
     try:
-        return PublicKey(words[0])
+        return PublicIdentity(words[0])
     except ConfigError as error:
         raise _malformed(path, error.what) from None
-
-
-def _decode(text: str) -> bytes:
-    """The 32 bytes of a key's text. The error hides the text: it may be a secret in the wrong place."""
-    try:
-        raw = z85.decode(text) if len(text) == KEY_TEXT else b""
-    except (ValueError, KeyError, struct.error, binascii.Error):
-        raw = b""
-    if len(raw) != KEY_BYTES:
-        raise ConfigError(
-            f"A CURVE key is {KEY_TEXT} characters of Z85; the {len(text)} that were given are none.",
-            advice="Copy the key again, whole, as `hushbid keys` printed it.",
-        )
-    return raw
 
 
 def _create(path: Path, content: str, mode: int) -> None:
@@ -219,6 +171,11 @@ def _read(path: Path, tag: str, count: int, *, private: bool) -> list[str]:
         raise KeyFileError(
             f"The key file {path} {what}.", advice="Check the path, or make a key with `hushbid keys`."
         ) from None
+    if any(line.startswith(_EARLIER_TAG.encode()) for line in content.splitlines()):
+        raise KeyFileError(
+            f"The key file {path} is of an earlier version of hushbid, whose keys could not sign.",
+            advice="Move it away, make a new key with `hushbid keys new`, and have it put on the roster.",
+        )
     if private:
         # Before its mode: a public key file may be read by all, and closing it to them would not help.
         if any(line.startswith(_PUBLIC_TAG.encode()) for line in content.splitlines()):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gc
+import logging
 import signal
+from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Literal, Self
@@ -13,21 +16,61 @@ from threadpoolctl import threadpool_limits
 from protocol import __version__
 from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
 from protocol.errors import ConfigError, ConnectionFailed, ExitCode, HushbidError, TimedOut
-from protocol.machine import Finish
+from protocol.identity import Identity
+from protocol.machine import Finish, Started
+from protocol.noise import NoiseSource, SecureNoise, SimulatedNoise
+from protocol.recorded_session import check_same_start
+from protocol.runtime.driver import Driver
 from protocol.runtime.keys import KeyPair, read_secret
+from protocol.runtime.transport import parse_address
+from protocol.sealing import head_statement, sign
 from protocol.session import Session
-from protocol.transcript.environment import environment_fingerprint
+from protocol.transcript.environment import environment_differences, environment_fingerprint
 from protocol.transcript.journal import Durability, Journal
+from protocol.transcript.reader import iterate
 from protocol.transcript.record import Header
+from protocol.transcript.replay import EventReader
+from protocol.wire import Direction
 
-__all__ = ["StopSignals", "ensure_done", "one_blas_thread", "open_journal", "own_keys", "spare_collections"]
+__all__ = [
+    "StopSignals",
+    "check_durability",
+    "ensure_done",
+    "has_begun",
+    "head_signer",
+    "one_blas_thread",
+    "open_journal",
+    "own_keys",
+    "party_noise",
+    "resume",
+    "sealing_identity",
+    "spare_collections",
+    "transcript_path",
+]
+
+logger = logging.getLogger("hushbid")
+
+
+def has_begun(path: Path) -> bool:
+    """Whether a transcript is there that has a record: one that is empty was cut off before anything left."""
+    if not path.exists() or path.stat().st_size == 0:
+        return False
+    with iterate(path) as records:
+        return next(records, None) is not None
+
+
+def transcript_path(state: Path, party: str) -> Path:
+    """Where a party's transcript lies in its state directory."""
+    return state / f"{party}.transcript"
 
 
 def open_journal(session: Session, *, role: str, party: str, state: Path, durability: Durability) -> Journal:
-    """Begin the party's transcript, ``<party>.transcript`` in its state directory.
+    """Begin the party's transcript in its state directory, or go on with the one that is there.
 
     Raises:
-        ConfigError: The directory cannot be made, or a transcript is there already.
+        ConfigError: The directory cannot be made, or a transcript of another session or party, or of another
+            version of hushbid, is there; or another process records to it.
+        TranscriptDamaged: The one that is there does not hold.
     """
     try:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -45,7 +88,74 @@ def open_journal(session: Session, *, role: str, party: str, state: Path, durabi
         environment=environment_fingerprint(),
         noise=session.file.noise.source,
     )
-    return Journal.create(state / f"{party}.transcript", header, durability=durability)
+    path = transcript_path(state, party)
+    if not path.exists() or path.stat().st_size == 0:
+        return Journal.create(path, header, durability=durability)
+    _check_same(path, header)
+    journal = Journal.reopen(path, durability=durability)
+    if journal.cut:
+        logger.warning("%s: its last record was cut off by a crash (%d bytes)", path, journal.cut)
+    return journal
+
+
+def _check_same(path: Path, header: Header) -> None:
+    """Refuse to go on with what is not this party's transcript of this session."""
+    with iterate(path) as reader:
+        there = reader.header
+    if (there.role, there.party, there.config_digest) != (header.role, header.party, header.config_digest):
+        raise ConfigError(
+            f"{path}: the transcript of another session is there already, or of another party.",
+            advice="For a new session name another state directory.",
+        )
+    if there.software != header.software:
+        raise ConfigError(
+            f"{path}: hushbid {there.software} recorded it, and this is {header.software}: they may go on "
+            "differently.",
+            advice=f"Finish the session with hushbid {there.software}, or start a new one.",
+        )
+    if environment_differences(there.environment):
+        logger.warning("%s: recorded with another numpy, BLAS or processor than this", path)
+
+
+def resume(
+    driver: Driver,
+    journal: Journal,
+    begins: Started,
+    direction: Callable[[str], Direction],
+    *,
+    box: Callable[[bytes], bytes] | None = None,
+) -> None:
+    """Bring a driver to where its transcript ends, if it has one.
+
+    Args:
+        driver: A fresh one.
+        journal: What it records to.
+        begins: What it would begin with, if it had none.
+        direction: What a peer may say, by the peer's name.
+        box: The sealed box of a SHA-256, for the curator.
+
+    Raises:
+        ReplayDivergence: The machine does something else than is on record.
+        ConfigError, DataError: The transcript cannot be replayed, or was begun with other limits of time or
+            other data.
+    """
+    if journal.count == 0:
+        return
+    with iterate(journal.path) as records:
+        first = next(records)
+        check_same_start(first.event, begins)
+        driver.resume(chain([first], records), EventReader(driver.machine.OUTCOMES, direction, box))
+    if driver.finished is None:
+        logger.info("goes on after record %d of %s", journal.count - 1, journal.path)
+    else:
+        logger.info("the session was over for this party: %s has how it ended", journal.path)
+
+
+def head_signer(session: Session, party: str, identity: Identity | None) -> Callable[[bytes], bytes] | None:
+    """What a party signs its transcript's head with; None if it has no key."""
+    if identity is None:
+        return None
+    return lambda head: sign(head_statement(session.identifier, party, head), identity.signing)
 
 
 def own_keys(
@@ -76,6 +186,63 @@ def own_keys(
             advice="Use the key that was given to the session's operator, or have the roster corrected.",
         )
     return pair
+
+
+def party_noise(session: Session, party: str) -> NoiseSource:
+    """A party's own source of noise and of keys, as the session file has it."""
+    if session.noise_protects:
+        return SecureNoise()
+    return SimulatedNoise(session.file.noise.seed or 0, party)
+
+
+def sealing_identity(session: Session, pair: KeyPair | None, party: str) -> Identity | None:
+    """The keys that a party seals, opens and signs with; None if it has none.
+
+    Where noise is simulated, so are these keys: a session then gives the same bytes with and without CURVE.
+
+    Args:
+        session: The session.
+        pair: The party's own keys (`own_keys`).
+        party: Its name.
+    """
+    return pair if session.noise_protects else session.simulated_identity(party)
+
+
+def check_durability(session: Session, durability: Durability, *, listen: str | None = None) -> None:
+    """Refuse what must not be deployed: noise that protects nobody, records that a power cut loses.
+
+    A session is deployed if its curator can be reached from another machine.
+
+    Args:
+        session: The session.
+        durability: Of the party's transcript.
+        listen: Where the curator listens, if that is not the session's address.
+
+    Raises:
+        ConfigError: Secure noise whose record need not outlive a crash of the machine; or a deployed session
+            with simulated noise, or with a transcript that need not outlive one.
+    """
+    if durability == "flush" and session.noise_protects and session.draws_noise():
+        raise ConfigError(
+            'durability = "flush" is for simulated noise: what secure noise hides is not released twice, '
+            "and a record that a power cut loses would let it be.",
+            advice='Set durability = "fsync" in the party\'s file.',
+        )
+    addresses = [session.file.network.address, *([] if listen is None else [listen])]
+    address = next((text for text in addresses if not parse_address(text).is_loopback), None)
+    if address is None:
+        return
+    if not session.noise_protects and session.draws_noise():
+        raise ConfigError(
+            f"The session is deployed at {address} and its noise is simulated: whoever has the session file "
+            "can subtract it.",
+            advice='Set [noise] source = "secure", or run the session on this machine alone (127.0.0.1).',
+        )
+    if durability == "flush":
+        raise ConfigError(
+            f'The session is deployed at {address}; durability = "flush" would lose records in a power cut.',
+            advice='Set durability = "fsync" in the party\'s file.',
+        )
 
 
 def one_blas_thread() -> None:
@@ -117,7 +284,7 @@ class StopSignals:
         if self.received is not None:
             raise HushbidError(
                 f"Stopped by {self.received.name}; what was recorded is kept.",
-                advice="The session cannot go on without this party.",
+                advice="Start it again with the same state directory, and it goes on where it was.",
             )
 
     def _note(self, number: int, _frame: FrameType | None) -> None:

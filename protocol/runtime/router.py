@@ -116,8 +116,8 @@ class RouterEndpoint:
         socket.set(zmq.ZAP_ENFORCE_DOMAIN, 1)
         if pair is not None:
             socket.set(zmq.CURVE_SERVER, 1)
-            socket.set_string(zmq.CURVE_PUBLICKEY, pair.public.text)
-            socket.set_string(zmq.CURVE_SECRETKEY, pair.secret)
+            socket.set(zmq.CURVE_PUBLICKEY, pair.curve_public)
+            socket.set(zmq.CURVE_SECRETKEY, pair.curve_secret)
 
     @property
     def refusals(self) -> Counter[str]:

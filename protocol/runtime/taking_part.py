@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-import time
-
 from protocol.config.party import ConsumerFile, OwnerFile
 from protocol.participant import Participant
+from protocol.recorded_session import started
 from protocol.runtime.connection import Connection
+from protocol.runtime.dataset_budget import DatasetBudget
 from protocol.runtime.driver import Driver, Numerics
 from protocol.runtime.keys import KeyPair
-from protocol.runtime.party import ensure_done, open_journal, spare_collections
+from protocol.runtime.party import (
+    ensure_done,
+    has_begun,
+    head_signer,
+    open_journal,
+    resume,
+    sealing_identity,
+    spare_collections,
+    transcript_path,
+)
 from protocol.session import Session
-from protocol.wire import Direction
+from protocol.wire import said_to
 
 __all__ = ["take_part"]
 
@@ -23,7 +32,8 @@ def take_part(
     numerics: Numerics,
     *,
     pair: KeyPair | None,
-    direction: Direction,
+    budget: DatasetBudget,
+    data: bytes,
 ) -> float:
     """Run a machine against the curator until it is done.
 
@@ -33,26 +43,34 @@ def take_part(
         machine: Its machine.
         numerics: Carries out the machine's computations.
         pair: Its keys; None in insecure sessions.
-        direction: What the curator may say to it.
+        budget: Of the party's data.
+        data: Digest of the party's data.
 
     Returns:
-        How long it took, in seconds.
+        How long the session took for it, in seconds: with the time that it was down.
 
     Raises:
         HushbidError: It did not end well, as `protocol.errors` says.
     """
-    with Connection(session.file, pair) as connection:
-        journal = open_journal(
+    budget.check(resumed=has_begun(transcript_path(file.state, machine.name)))
+    begins = started(session.file, data)
+    with (
+        Connection(session.file, pair) as connection,
+        open_journal(
             session, role=machine.ROLE, party=machine.name, state=file.state, durability=file.durability
+        ) as journal,
+    ):
+        driver = Driver(
+            machine,
+            numerics,
+            journal,
+            session=session.identifier,
+            direction=said_to(machine.name),
+            charge=budget.charge,
+            sign=head_signer(session, machine.name, sealing_identity(session, pair, machine.name)),
         )
+        resume(driver, journal, begins, said_to(machine.name))
         spare_collections()
-        started = time.monotonic()
-        try:
-            driver = Driver(
-                machine, numerics, journal, session=session.identifier, direction=lambda _peer: direction
-            )
-            finish = connection.run(driver)
-        finally:
-            journal.close()
+        finish = connection.run(driver, begins)
     ensure_done(finish)
-    return time.monotonic() - started
+    return driver.seconds

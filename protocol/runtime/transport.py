@@ -17,7 +17,7 @@ from typing import Final
 import zmq
 
 from protocol.errors import ConfigError, ConnectionFailed, LocalProtocolError
-from protocol.limits import ARRIVED_QUEUE_FRAMES, MAX_FRAME_BYTES, MAX_MESSAGE_BYTES, PEER_QUEUE_FRAMES
+from protocol.limits import ARRIVED_QUEUE_FRAMES, MAX_FRAME_BYTES, MAX_TARGET_BYTES, PEER_QUEUE_FRAMES
 from protocol.wire import HEADER_BYTES
 
 __all__ = [
@@ -30,8 +30,8 @@ __all__ = [
     "parse_address",
 ]
 
-MAX_TO_CURATOR_BYTES: Final = HEADER_BYTES + MAX_MESSAGE_BYTES
-"""Longest frame towards the curator; only deliveries are longer, and they go the other way."""
+MAX_TO_CURATOR_BYTES: Final = HEADER_BYTES + MAX_TARGET_BYTES
+"""Longest frame towards the curator, which the consumer's target can be; deliveries go the other way."""
 
 LINGER_MS: Final = 2_000
 """How long closing waits for frames that are still to be sent."""

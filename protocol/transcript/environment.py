@@ -12,9 +12,9 @@ import sysconfig
 import numpy as np
 import threadpoolctl
 
-from protocol.transcript.item import Value
+from protocol.transcript.item import Fields, Value
 
-__all__ = ["environment_fingerprint"]
+__all__ = ["environment_differences", "environment_fingerprint"]
 
 
 def environment_fingerprint() -> dict[str, Value]:
@@ -31,12 +31,42 @@ def environment_fingerprint() -> dict[str, Value]:
         "python": f"{sys.implementation.name} {sys.version.split()[0]}",
         "machine": f"{sysconfig.get_platform()} {sys.byteorder}-endian",
         "numpy": np.__version__,
-        "blas": sorted(
-            {
-                f"{pool.get('internal_api')} {pool.get('version')} {pool.get('architecture', '')}".strip()
-                for pool in threadpoolctl.threadpool_info()
-                if pool.get("user_api") == "blas"
-            }
+        # Tuples, as they come back from a header that was read.
+        "blas": tuple(
+            sorted(
+                {
+                    f"{pool.get('internal_api')} {pool.get('version')} {pool.get('architecture', '')}".strip()
+                    for pool in threadpoolctl.threadpool_info()
+                    if pool.get("user_api") == "blas"
+                }
+            )
         ),
-        "cpu": sorted({*simd.get("baseline", ()), *simd.get("found", ())}),
+        "cpu": tuple(sorted({*simd.get("baseline", ()), *simd.get("found", ())})),
     }
+
+
+def environment_differences(recorded: Fields) -> dict[str, dict[str, Value]]:
+    """What differs between the environment that a transcript was recorded in and this process's.
+
+    A process names the BLAS libraries that it has loaded, and a replay needs fewer than the party did: where
+    all that one names are among the other's, they do not count as different.
+
+    Args:
+        recorded: The transcript's (`Header.environment`).
+
+    Returns:
+        By key, a map of what was `recorded` and what is `here`.
+    """
+    here = environment_fingerprint()
+    return {
+        key: {"recorded": recorded.get(key), "here": here.get(key)}
+        for key in sorted({*recorded, *here})
+        if recorded.get(key) != here.get(key)
+        and not (key == "blas" and _one_in_the_other(recorded.get(key), here.get(key)))
+    }
+
+
+def _one_in_the_other(recorded: Value, here: Value) -> bool:
+    if not isinstance(recorded, tuple) or not isinstance(here, tuple):
+        return False
+    return all(name in here for name in recorded) or all(name in recorded for name in here)

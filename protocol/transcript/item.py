@@ -49,7 +49,7 @@ def pack_value(value: Value) -> bytes:
     """
     try:
         return _pack(value if type(value) in _ATOMS else _canonical(value))
-    except (TypeError, ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
         # The cause is not chained: its text may quote the value.
         reason = type(error).__name__
     raise LocalProtocolError(

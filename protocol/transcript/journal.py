@@ -6,23 +6,30 @@ effect leaves. `append` only encodes; `commit` is one write, and in durability "
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Literal, Protocol, TypeAlias
+from types import TracebackType
+from typing import Final, Literal, Protocol, Self, TypeAlias
 
-from protocol.errors import ConfigError, LocalProtocolError, TranscriptUnwritable
+from protocol.errors import ConfigError, LocalProtocolError, TranscriptDamaged, TranscriptUnwritable
 from protocol.transcript.item import Item
+from protocol.transcript.reader import TranscriptReader, iterate
 from protocol.transcript.record import DIGEST_BYTES, Header, encode_header, encode_record
 
-__all__ = ["Durability", "Journal", "JournalLike", "MemoryJournal", "NullJournal"]
+__all__ = ["Durability", "Journal", "JournalLike", "MemoryJournal", "NullJournal", "sync_directory"]
 
 Durability: TypeAlias = Literal["fsync", "flush"]
 """What a commit waits for: "fsync" the disk; "flush" only the operating system, so that the crash of the
 process loses nothing but that of the machine may. "flush" is for simulated noise only."""
 
 _MODE: Final = 0o600
+_ADVICE_NOT_OLDER: Final = (
+    "Put back this very file, if there is a copy of it, and never an older one: what was released since "
+    "would be released again with another value. Without it the session is over for this party."
+)
 
 
 class JournalLike(Protocol):
@@ -80,7 +87,10 @@ class _Chain:
 
 
 class Journal(_Chain):
-    """A transcript file that is being written. Make one with `Journal.create`."""
+    """A transcript file that is being written. Make one with `Journal.create` or `Journal.reopen`.
+
+    It belongs to one process at a time.
+    """
 
     def __init__(
         self,
@@ -100,6 +110,8 @@ class Journal(_Chain):
         self._closed = False
         self._dirty = False
         """Whether the file may hold bytes beyond `_size`, left by a write that failed."""
+        self.cut = 0
+        """Bytes of a last record that a crash had left unfinished, and that `reopen` cut off."""
 
     @classmethod
     def create(
@@ -108,7 +120,7 @@ class Journal(_Chain):
         """Begin a new transcript, readable and writable by its owner only.
 
         Args:
-            path: A file that does not exist yet, in a directory that does.
+            path: A file that does not exist yet, or is empty, in a directory that exists.
             header: What the transcript says about itself.
             durability: What a commit waits for. With "fsync" the file's header and its name in the
                 directory are durable when this returns.
@@ -120,12 +132,7 @@ class Journal(_Chain):
         """
         lead, head = encode_header(header)
         try:
-            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_WRONLY, _MODE)
-        except FileExistsError:
-            raise ConfigError(
-                f"{path}: a transcript is there already, of a session that this party took part in.",
-                advice="For a new session name another state directory. This release does not resume one.",
-            ) from None
+            descriptor = os.open(path, os.O_CREAT | os.O_NOFOLLOW | os.O_APPEND | os.O_WRONLY, _MODE)
         except OSError as error:
             raise ConfigError(
                 f"{path}: cannot create the transcript: {error.strerror}.",
@@ -133,15 +140,85 @@ class Journal(_Chain):
             ) from error
         journal = cls(path, descriptor, size=0, head=head, durability=durability, salts=salts)
         try:
+            _lock(path, descriptor)
+            _require_empty(path, descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        try:
             os.fchmod(descriptor, _MODE)
             journal._write(lead)
             if journal._sync:
-                _sync_directory(path.parent)
+                sync_directory(path.parent)
         except (OSError, TranscriptUnwritable) as error:
             os.close(descriptor)
             path.unlink()
             raise _unwritable(path, error) from error
         return journal
+
+    @classmethod
+    def reopen(
+        cls, path: Path, *, durability: Durability, salts: Callable[[int], bytes] = os.urandom
+    ) -> Journal:
+        """Go on with a transcript that is there. What a crash left of a last record is cut off.
+
+        Every digest and commitment is checked first.
+
+        Args:
+            path: The transcript.
+            durability: What a commit waits for.
+            salts: As for `create`.
+
+        Raises:
+            ConfigError: It cannot be written to, or another process records to it.
+            DataError: It is no transcript, or of a newer version.
+            TranscriptDamaged: Something before its end does not hold; the file is as it was.
+            TranscriptUnwritable: The disk fails.
+        """
+        try:
+            descriptor = os.open(path, os.O_APPEND | os.O_WRONLY)
+        except OSError as error:
+            raise ConfigError(
+                f"{path}: cannot go on with the transcript: {error.strerror}.",
+                advice="Check that this user may write to it.",
+            ) from error
+        try:
+            _lock(path, descriptor)
+            with iterate(path) as reader:
+                for _ in reader:
+                    pass
+            size = os.fstat(descriptor).st_size - reader.torn_bytes
+            journal = cls(path, descriptor, size=size, head=reader.head, durability=durability, salts=salts)
+            journal._count = reader.count
+            journal.cut = reader.torn_bytes
+            if journal.cut:
+                journal._cut()
+                os.fsync(descriptor)
+        except OSError as error:
+            os.close(descriptor)
+            raise _unwritable(path, error) from error
+        except TranscriptDamaged as error:
+            os.close(descriptor)
+            raise TranscriptDamaged(error.what, record=error.record, advice=_ADVICE_NOT_OLDER) from None
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return journal
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close; after an error without the records that were not committed, no effect of which has left.
+
+        What they rely on may not be durable: where the disk was full for sealed boxes, it may have room for
+        the digests of them.
+        """
+        if kind is not None:
+            self._pending.clear()
+        self.close()
 
     def commit(self) -> None:
         """Write every appended record in one write and, with durability "fsync", wait for the disk.
@@ -202,6 +279,26 @@ class Journal(_Chain):
         self._dirty = False
 
 
+def _lock(path: Path, descriptor: int) -> None:
+    """Hold the file until it is closed, or this process ends: two that record to it would end its chain."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise ConfigError(
+            f"{path}: another process records to this transcript.",
+            advice="This party runs already. Stop it first, or name another state directory.",
+        ) from None
+
+
+def _require_empty(path: Path, descriptor: int) -> None:
+    """Refuse to begin where there is something; an empty file is what a crash in `Journal.create` leaves."""
+    if os.fstat(descriptor).st_size:
+        raise ConfigError(
+            f"{path}: a transcript is there already, of a session that this party took part in.",
+            advice="For a new session name another state directory.",
+        )
+
+
 class MemoryJournal(_Chain):
     """A transcript in memory: `image` is, byte for byte, the file that a `Journal` would have written."""
 
@@ -209,6 +306,17 @@ class MemoryJournal(_Chain):
         lead, head = encode_header(header)
         super().__init__(head, salts)
         self._image = bytearray(lead)
+
+    @classmethod
+    def reopen(cls, image: bytes, *, salts: Callable[[int], bytes] = os.urandom) -> MemoryJournal:
+        """Go on with a transcript, as `Journal.reopen` does with a file's."""
+        reader = TranscriptReader(Path("a transcript in memory"), image)
+        for _ in reader:
+            pass
+        journal = cls(reader.header, salts=salts)
+        journal._head, journal._count = reader.head, reader.count
+        journal._image = bytearray(image[: len(image) - reader.torn_bytes])
+        return journal
 
     @property
     def image(self) -> bytes:
@@ -253,7 +361,8 @@ class NullJournal:
         """Nothing to do."""
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
+    """Make the names in a directory durable."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

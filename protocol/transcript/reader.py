@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Final, NamedTuple, Self
@@ -71,30 +72,20 @@ class TranscriptReader(Iterator[Record]):
 
     Args:
         path: The transcript.
+        image: Its bytes, if they are at hand already; else they are read from the file.
 
     Raises:
         DataError: The file cannot be read, is empty, or is no transcript of a version that is known.
         TranscriptDamaged: Its header does not hold. (Iterating raises it for a record that does not.)
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, image: bytes | None = None) -> None:
         self.path = path
         self.count = 0
         """Records read so far."""
         self.torn_bytes = 0
         """Once the records are exhausted: bytes at the end that are no whole record."""
-        try:
-            # Asked before opening: to open a pipe is to wait for somebody at its other end.
-            status = path.stat()
-            if not stat.S_ISREG(status.st_mode):
-                raise DataError(f"{path}: not a regular file.", advice=_ADVICE_OTHER)
-            self._file: BinaryIO = path.open("rb")
-        except OSError as error:
-            raise DataError(
-                f"{path}: cannot read the transcript: {error.strerror}.",
-                advice="Check the path, and that this user may read it: transcripts are their owner's only.",
-            ) from error
-        self._left = status.st_size
+        self._file, self._left = _opened(path) if image is None else (BytesIO(image), len(image))
         try:
             self.header, self.head = self._read_header()
         except BaseException:
@@ -233,6 +224,21 @@ class TranscriptReader(Iterator[Record]):
             end -= size
             wanted -= size
         return True
+
+
+def _opened(path: Path) -> tuple[BinaryIO, int]:
+    """The file, and its length."""
+    try:
+        # Asked before opening: to open a pipe is to wait for somebody at its other end.
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise DataError(f"{path}: not a regular file.", advice=_ADVICE_OTHER)
+        return path.open("rb"), status.st_size
+    except OSError as error:
+        raise DataError(
+            f"{path}: cannot read the transcript: {error.strerror}.",
+            advice="Check the path, and that this user may read it: transcripts are their owner's only.",
+        ) from error
 
 
 def iterate(path: Path) -> TranscriptReader:

@@ -1,14 +1,99 @@
-"""Checking a transcript's chain without keeping it in memory."""
+"""Checking a transcript by itself: its chain, its commitments, and the heads that were signed in it.
+
+At the end a party signs the head of its chain, and the two sides of every link exchange what they signed
+(docs/transcript-format.md). Nothing here is kept in memory but what `Verification` says.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from protocol.errors import ConfigError, DataError, HushbidError, RemoteProtocolError
+from protocol.machine import HeadSigned, Received, Send
+from protocol.messages import Close, Farewell
+from protocol.names import CONSUMER, CURATOR
+from protocol.recorded_session import recorded_session
+from protocol.sealing import head_statement, verify_signature
+from protocol.session import Session, open_session
 from protocol.transcript.reader import iterate
-from protocol.transcript.record import Header
+from protocol.transcript.record import Header, MalformedRecord, Record, RecordedItem
+from protocol.wire import decode_message, said_to
 
-__all__ = ["Verification", "verify"]
+__all__ = ["Fault", "RecordedFrame", "Signature", "SignedHead", "Verification", "frame_of", "verify"]
+
+_HEADER_RECORD: Final = -1
+_FRAMES: Final = (Send.KIND, Received.KIND)
+_CLOSING: Final = ("close", "farewell")
+"""Messages in which a party tells another one its signed head."""
+_MALFORMED: Final = (AttributeError, LookupError, TypeError, ValueError)
+"""What a session file that was forged to be anything else gives rise to."""
+_SESSION_BYTES: Final = 16
+
+
+class Signature(StrEnum):
+    """What is known of a signature."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    ABSENT = "absent"
+    """The party has not signed its head: its session has not ended, or its file does not have the end."""
+    NO_KEYS = "no-keys"
+    """Nobody has a key in an insecure session whose noise is secure: what is signed is the head alone."""
+    UNCHECKED = "unchecked"
+    """The keys of a session with simulated noise follow from a seed, which this copy is without."""
+
+
+class SignedHead(NamedTuple):
+    """A head that a party signed, in its own transcript or as it was received.
+
+    Args:
+        party: Who signed.
+        record: Number of the record.
+        head: Digest of the chain of the party's transcript.
+        signature: Whether it is the party's.
+        outcome: How the session ended, in the curator's words; empty where only the head was told.
+    """
+
+    party: str
+    record: int
+    head: bytes
+    signature: Signature
+    outcome: str = ""
+
+
+class Fault(NamedTuple):
+    """What a transcript says and cannot be so, though its chain holds.
+
+    Args:
+        record: Number of the record; -1 for the header.
+        what: What is wrong there, in a sentence.
+    """
+
+    record: int
+    what: str
+
+
+class RecordedFrame(NamedTuple):
+    """A frame as a transcript has it.
+
+    Args:
+        peer: Who sent it, or is to have it.
+        sequence: Its number; 0 for messages that make a link.
+        acknowledged: The peer's last frame that the sender had.
+        message: The kind of its message.
+        body: The message; a received sealed bid with the digest of its box in the box's place.
+        digest: SHA-256 of the body as it came, if that is another.
+    """
+
+    peer: str
+    sequence: int
+    acknowledged: int
+    message: str
+    body: bytes
+    digest: bytes | None = None
 
 
 class Verification(NamedTuple):
@@ -22,6 +107,8 @@ class Verification(NamedTuple):
         torn_bytes: Bytes at the end that are no whole record.
         private_fields: Private fields that were committed to.
         redacted_fields: Those of them whose values were taken out.
+        signed: Heads that were signed: the party's own, and those that it received.
+        faults: What does not hold although the chain does: signatures, above all.
     """
 
     header: Header
@@ -30,24 +117,194 @@ class Verification(NamedTuple):
     torn_bytes: int
     private_fields: int
     redacted_fields: int
+    signed: tuple[SignedHead, ...] = ()
+    faults: tuple[Fault, ...] = ()
 
     @property
     def torn(self) -> bool:
         """Whether the last record was being written when the party stopped."""
         return self.torn_bytes > 0
 
+    @property
+    def signature(self) -> Signature:
+        """What is known of the party's signature of its own head; that it fails, if any of several does."""
+        own = {signed.signature for signed in self.signed if signed.party == self.header.party}
+        if Signature.FAILS in own:
+            return Signature.FAILS
+        return next(iter(own), Signature.ABSENT)
 
-def verify(path: Path) -> Verification:
-    """Check every digest of a transcript, and every commitment whose value is present.
+
+def verify(path: Path, observe: Callable[[Record], None] | None = None) -> Verification:
+    """Check every digest of a transcript, every commitment whose value is present, and every signed head.
+
+    Args:
+        path: The transcript.
+        observe: Sees every record, in order.
 
     Raises:
         DataError: No transcript, or of a newer version.
-        TranscriptDamaged: Something does not hold; it names the record.
+        TranscriptDamaged: A digest or commitment does not hold; it names the record.
     """
     private = redacted = 0
     with iterate(path) as reader:
+        heads = _Heads(reader.header)
+        before = reader.head
         for record in reader:
             for item in record.items:
                 private += len(item.commitments)
                 redacted += len(item.commitments) - len(item.private)
-        return Verification(reader.header, reader.count, reader.head, reader.torn_bytes, private, redacted)
+            heads.take(record, before)
+            before = record.digest
+            if observe is not None:
+                observe(record)
+        return Verification(
+            reader.header,
+            reader.count,
+            reader.head,
+            reader.torn_bytes,
+            private,
+            redacted,
+            tuple(heads.signed),
+            tuple(heads.faults),
+        )
+
+
+def frame_of(item: RecordedItem) -> RecordedFrame | None:
+    """The frame that was sent or received; None for other items, and where it was taken out.
+
+    Raises:
+        MalformedRecord: The item is of a frame's kind, and what it has is none.
+    """
+    if item.kind not in _FRAMES or "frame" in item.redacted:
+        return None
+    fields = item.private.get("frame")
+    try:
+        frame = RecordedFrame(**fields)  # type: ignore[arg-type]  # anything else is a TypeError, too
+    except TypeError:
+        raise MalformedRecord(f"a {item.kind} has no frame") from None
+    texts, numbers = (frame.peer, frame.message), (frame.sequence, frame.acknowledged)
+    if not (
+        all(type(text) is str for text in texts)
+        and all(type(number) is int and number >= 0 for number in numbers)
+        and type(frame.body) is bytes
+        and type(frame.digest) in (bytes, type(None))
+    ):
+        raise MalformedRecord(f"a {item.kind} has a frame with a field of another type")
+    return frame
+
+
+class _Heads:
+    """Collects the heads that were signed, and what is wrong with them."""
+
+    def __init__(self, header: Header) -> None:
+        self.signed: list[SignedHead] = []
+        self.faults: list[Fault] = []
+        self._header = header
+        self._session: Session | None = None
+        self._has_seeds = True
+        self._own: tuple[int, bytes] | None = None
+        """The head that the party signed first, and in which record."""
+        self._told: Close | Farewell | None = None
+        """The message in which the party told its head."""
+
+    def take(self, record: Record, before: bytes) -> None:
+        """Look at one record, the chain's head before which was `before`."""
+        if record.number == 0:
+            self._take_session(record.event)
+        for item in record.items:
+            if item.kind == HeadSigned.KIND:
+                self._take_own(record.number, item, before)
+            elif item.kind in _FRAMES:
+                self._take_frame(record.number, item)
+
+    def _take_session(self, event: RecordedItem) -> None:
+        if "configuration" not in event.public:
+            return
+        self._has_seeds = not event.redacted
+        header = self._header
+        try:
+            session = open_session(recorded_session(event))
+        except (ConfigError, DataError, *_MALFORMED) as error:
+            why = error.what if isinstance(error, HushbidError) else type(error).__name__
+            self._fault(0, f"its session file cannot be used: {why}")
+            return
+        digest = session.file.digest() if self._has_seeds else header.config_digest
+        if (digest, digest[:_SESSION_BYTES].hex()) != (header.config_digest, header.session):
+            self._fault(0, "its session file is not that of the session that its header names")
+            return
+        role = header.party if header.party in (CURATOR, CONSUMER) else "owner"
+        if header.role != role or header.party not in (CURATOR, CONSUMER, *session.file.owners):
+            self._fault(_HEADER_RECORD, "its header names a party that its session file does not have")
+            return
+        self._session = session
+
+    def _take_own(self, record: int, item: RecordedItem, before: bytes) -> None:
+        head, signature = item.public.get("head"), item.public.get("signature")
+        if type(head) is not bytes or type(signature) is not bytes:
+            self._fault(record, "a head was signed that is none")
+            return
+        if head != before:
+            self._fault(record, "the head that was signed is not the chain's before this record")
+        if self._own is not None:
+            self._fault(record, f"a party signs its head once, and this one did in record {self._own[0]}")
+        else:
+            self._own = (record, head)
+        self._note(record, self._header.party, head, signature)
+
+    def _take_frame(self, record: int, item: RecordedItem) -> None:
+        try:
+            frame = frame_of(item)
+        except MalformedRecord as error:
+            self._fault(record, f"{error}")
+            return
+        if frame is None or frame.message not in _CLOSING:
+            return
+        sent = item.kind == Send.KIND
+        sender, receiver = (self._header.party, frame.peer) if sent else (frame.peer, self._header.party)
+        try:
+            message = decode_message(said_to(receiver)(sender), frame.body)
+        except RemoteProtocolError:
+            message = None
+        if not isinstance(message, Close | Farewell):
+            self._fault(record, f"a {frame.message} was {'sent' if sent else 'received'} that is none")
+        elif sent:
+            self._take_told(record, message)
+        else:
+            outcome = message.outcome if isinstance(message, Close) else ""
+            self._note(record, frame.peer, message.head, message.signature, outcome)
+
+    def _take_told(self, record: int, message: Close | Farewell) -> None:
+        """What the party told its peers of its own head is what it signed, and the same to all of them."""
+        if self._own is None or self._own[1] != message.head:
+            self._fault(record, f"the head in the {message.kind} is not the one that the party signed before")
+        elif self._check(self._header.party, message.head, message.signature) is Signature.FAILS:
+            self._fault(record, f"the signature in the {message.kind} is not that of {self._header.party}")
+        elif self._told not in (None, message):
+            self._fault(record, f"the {message.kind} is not the same as the one that was sent before")
+        else:
+            self._told = message
+
+    def _note(self, record: int, party: str, head: bytes, signature: bytes, outcome: str = "") -> None:
+        found = self._check(party, head, signature)
+        self.signed.append(SignedHead(party, record, head, found, outcome))
+        if found is Signature.FAILS:
+            self._fault(record, f"the signature of the head is not that of {party}")
+
+    def _check(self, party: str, head: bytes, signature: bytes) -> Signature:
+        session = self._session
+        if session is None or party not in (CURATOR, CONSUMER, *session.file.owners):
+            return Signature.FAILS
+        if session.noise_protects and session.file.network.insecure and not signature:
+            return Signature.NO_KEYS
+        if not session.noise_protects and not self._has_seeds:
+            return Signature.UNCHECKED
+        try:
+            key = session.public_identity(party).verify
+        except ConfigError:
+            return Signature.FAILS  # a signature where there is no key
+        identifier = self._header.config_digest[:_SESSION_BYTES]
+        statement = head_statement(identifier, party, head)
+        return Signature.HOLDS if verify_signature(statement, signature, key) else Signature.FAILS
+
+    def _fault(self, record: int, what: str) -> None:
+        self.faults.append(Fault(record, what))

@@ -8,16 +8,20 @@ registry, so a new one is tested without being told.
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from hushbid.simulator import Simulation
-from protocol.acquisition import RULES, acquisition_rule
+from protocol.acquisition import RULES, AcquisitionRule, acquisition_rule
 from protocol.data import Dataset
 from protocol.errors import ConfigError
+from protocol.features import SEED_BYTES, FeatureMap
 from protocol.grid import round_weights
+from protocol.names import CONSUMER
+from protocol.noise import SimulatedNoise
 from protocol.session import Session, open_session
 from tests.simulation.harness import names, session_file
 
@@ -53,11 +57,20 @@ def simulate(
     return [(win.owner, win.candidate.features.tobytes()) for win in outcome.curator.ledger.wins]
 
 
+def map_of(session: Session) -> FeatureMap:
+    """The session's feature map; where it is secret, the one that the simulated consumer draws."""
+    if session.public_map is not None:
+        return session.public_map
+    seed = session.file.noise.seed
+    assert seed is not None
+    return session.space.map(SimulatedNoise(seed, CONSUMER).random_bytes(SEED_BYTES))
+
+
 def greedy_by_weights(
     session: Session, owners: dict[str, Points], validation: Points, seed_set: Points
 ) -> list[tuple[str, bytes]]:
     """The greedy choice, with each round's weight on the grid and everything else in Python integers."""
-    hash_ = session.feature_map.hash
+    hash_ = map_of(session).hash
     target = hash_(validation).sum(axis=0, dtype=np.int64) / 2.0**15 / len(validation)
     total = hash_(seed_set).sum(axis=0, dtype=np.int64)
     rest = [
@@ -90,7 +103,7 @@ def best_by_objective(
     session: Session, chosen: list[tuple[str, bytes]], owners: dict[str, Points], sets: tuple[Points, Points]
 ) -> None:
     """Assert that every choice is as good as any, judged by J(S + x) in fractions, rounding aside."""
-    hash_ = session.feature_map.hash
+    hash_ = map_of(session).hash
     validation, seed_set = sets
     scale = Fraction(1, 2**15)
     wanted = [
@@ -140,7 +153,7 @@ def test_the_chosen_points_are_the_greedy_ones(rule: str, case: str) -> None:
     session = open_session(
         session_file(owners=names(len(sizes)), points=points, rule=rule, dimension=DIMENSION, columns=COLUMNS)
     )
-    for seed in range(4):
+    for seed in range(3):
         owners = data(seed, sizes)
         rng = np.random.default_rng(100 + seed)
         validation, seed_set = rng.random((9, COLUMNS)), rng.random((6, COLUMNS))
@@ -171,12 +184,63 @@ def test_the_reference_tells_another_choice() -> None:
         best_by_objective(session, chosen[-1:], owners, sets)
 
 
+FEW: dict[str, Any] = {"owners": 3, "rounds": 10, "delta": 1e-5}
+MANY: dict[str, Any] = FEW | {"owners": 10_000}
+
+
+def parameters_of(rule: str) -> dict[str, float]:
+    """The keys that a rule cannot do without, all of them an ε so far."""
+    fields = RULES[rule].Parameters.model_fields
+    return {key: 1.0 for key, field in fields.items() if field.is_required()}
+
+
+def make(rule: str) -> AcquisitionRule:
+    """The rule, for few owners unless it is for many only."""
+    try:
+        return acquisition_rule(rule, parameters_of(rule), **FEW)
+    except ConfigError:
+        return acquisition_rule(rule, parameters_of(rule), **MANY)
+
+
+@pytest.mark.parametrize("rule", sorted(RULES))
+def test_a_rule_that_is_not_for_few_owners_says_which_are(rule: str) -> None:
+    if make(rule).owners == FEW["owners"]:
+        return
+    with pytest.raises(ConfigError, match=f"acquisition.rule: {rule} is not for 3 owners") as caught:
+        acquisition_rule(rule, parameters_of(rule), **FEW)
+    assert "sealed" in caught.value.advice
+
+
+@pytest.mark.parametrize("rule", sorted(RULES))
+def test_a_rule_is_sealed_and_takes_points_with_bids_together(rule: str) -> None:
+    """To ask for a sealed point would tell its owner that it may have won; and an offer has no box."""
+    if RULES[rule].sealed:
+        assert RULES[rule].candidate_with_bid
+        assert RULES[rule].private
+
+
+@pytest.mark.parametrize("rule", sorted(RULES))
+def test_a_private_rule_that_asks_nobody_costs_nothing_and_one_that_asks_is_charged(rule: str) -> None:
+    made = make(rule)
+    if made.candidate_with_bid:
+        assert (made.costs(), made.slack, made.draws()) == ((), (0.0, 0.0), ())
+        assert made.ask(0, (), frozenset(), ()) == ()
+    elif made.private:
+        assert made.costs()
+    slack_epsilon, slack_delta = made.slack
+    assert slack_epsilon >= 0.0
+    assert 0.0 <= slack_delta < made.delta
+    assert made.exact == (made.slack == (0.0, 0.0))
+
+
 @pytest.mark.parametrize("rule", sorted(RULES))
 def test_every_rule_says_what_it_is(rule: str) -> None:
-    made = acquisition_rule(rule, {}, owners=3)
+    made = make(rule)
     assert made.name == rule
     assert type(made.private) is type(made.exact) is type(made.candidate_with_bid) is bool
+    assert type(made.sealed) is type(made.ranked) is bool
     assert made.learns
+    assert made.curator_sees
     assert type(made).__doc__
     assert all(draw.size > 0 for draw in made.draws())
 
@@ -184,10 +248,10 @@ def test_every_rule_says_what_it_is(rule: str) -> None:
 @pytest.mark.parametrize("rule", sorted(RULES))
 def test_a_rule_refuses_parameters_that_it_does_not_have(rule: str) -> None:
     with pytest.raises(ConfigError, match=r"acquisition\.colour"):
-        acquisition_rule(rule, {"colour": 1}, owners=3)
+        acquisition_rule(rule, parameters_of(rule) | {"colour": 1}, **FEW)
 
 
 def test_an_unknown_rule_is_a_configuration_error() -> None:
     with pytest.raises(ConfigError, match="no rule is named 'auction'") as caught:
-        acquisition_rule("auction", {}, owners=3)
+        acquisition_rule("auction", {}, **FEW)
     assert all(name in caught.value.advice for name in RULES)

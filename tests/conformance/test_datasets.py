@@ -77,7 +77,7 @@ def test_what_is_suggested_can_be_used(name: str, path: Path | None) -> None:
         upper=partition.upper,
         columns=partition.columns,
     )
-    assert made.hash(partition.validation.features).shape == (len(partition.validation), made.dimension)
+    assert made.hash(partition.validation.features).shape == (len(partition.validation), made.space.dimension)
 
 
 @every_dataset

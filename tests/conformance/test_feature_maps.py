@@ -12,7 +12,14 @@ import pytest
 
 from protocol import limits
 from protocol.errors import ConfigError, DataError, LocalProtocolError
-from protocol.features import FEATURE_MAPS, FeatureMap, feature_map
+from protocol.features import (
+    FEATURE_SPACES,
+    SEED_BYTES,
+    FeatureMap,
+    FeatureSpace,
+    feature_map,
+    feature_space,
+)
 from protocol.features import base as features_base
 from protocol.grid import FEATURE_UNIT, features_to_float
 from protocol.releases.base import largest_coordinate, largest_norm
@@ -27,12 +34,17 @@ PARAMETERS: dict[str, Any] = {
     "columns": COLUMNS,
 }
 
-every_map = pytest.mark.parametrize("name", sorted(FEATURE_MAPS))
+every_map = pytest.mark.parametrize("name", sorted(FEATURE_SPACES))
 every_dimension = pytest.mark.parametrize("dimension", [limits.MIN_DIMENSION, 10, 140, limits.MAX_DIMENSION])
 
 
 def build(name: str, **changes: Any) -> FeatureMap:
     return feature_map(name, **(PARAMETERS | changes))
+
+
+def space_of(name: str, **changes: Any) -> FeatureSpace:
+    parameters = PARAMETERS | changes
+    return feature_space(name, **{key: value for key, value in parameters.items() if key != "seed"})
 
 
 def points(n: int, seed: int = 1) -> npt.NDArray[np.float64]:
@@ -47,10 +59,10 @@ def test_honest_features_are_admitted_and_within_the_bounds(name: str, dimension
     hashed = phi.hash(points(500))
     assert hashed.dtype == np.int16
     assert hashed.shape == (500, dimension)
-    assert phi.admits(hashed).all()
+    assert phi.space.admits(hashed).all()
     values = features_to_float(hashed)
-    assert np.linalg.norm(values, axis=1).max() <= phi.norm_bound
-    assert np.abs(values).max() <= phi.coordinate_bound
+    assert np.linalg.norm(values, axis=1).max() <= phi.space.norm_bound
+    assert np.abs(values).max() <= phi.space.coordinate_bound
 
 
 @every_map
@@ -64,21 +76,21 @@ def test_what_a_forger_gets_admitted_is_within_the_bounds(name: str, dimension: 
             while True:
                 pushed = row.copy()
                 pushed[0, i] += step if row[0, i] >= 0 else -step
-                if np.abs(pushed).max() > 2**15 - 1 or not phi.admits(pushed.astype(np.int16))[0]:
+                if np.abs(pushed).max() > 2**15 - 1 or not phi.space.admits(pushed.astype(np.int16))[0]:
                     break
                 row = pushed
-    assert np.linalg.norm(row * FEATURE_UNIT) <= phi.norm_bound
-    assert np.abs(row).max() * FEATURE_UNIT <= phi.coordinate_bound
+    assert np.linalg.norm(row * FEATURE_UNIT) <= phi.space.norm_bound
+    assert np.abs(row).max() * FEATURE_UNIT <= phi.space.coordinate_bound
 
 
 @every_map
 @every_dimension
 def test_the_bounds_are_tight_and_no_larger_than_what_releases_assume(name: str, dimension: int) -> None:
     phi = build(name, dimension=dimension)
-    assert phi.coordinate_bound == pytest.approx(math.sqrt(2 / dimension), rel=0.002)
-    assert phi.coordinate_bound <= largest_coordinate(dimension) * FEATURE_UNIT
-    assert phi.norm_bound <= largest_norm(dimension)
-    assert phi.norm_bound <= math.sqrt(2) * 1.002
+    assert phi.space.coordinate_bound == pytest.approx(math.sqrt(2 / dimension), rel=0.002)
+    assert phi.space.coordinate_bound <= largest_coordinate(dimension) * FEATURE_UNIT
+    assert phi.space.norm_bound <= largest_norm(dimension)
+    assert phi.space.norm_bound <= math.sqrt(2) * 1.002
 
 
 @every_map
@@ -88,15 +100,15 @@ def test_a_coordinate_at_the_end_of_int16_is_not_admitted(name: str, value: int)
     forged = phi.hash(points(4))
     forged[1, 0] = value
     forged[3, :] = value
-    assert phi.admits(forged).tolist() == [True, False, True, False]
+    assert phi.space.admits(forged).tolist() == [True, False, True, False]
 
 
 @every_map
 def test_admits_takes_features_of_its_own_shape_only(name: str) -> None:
-    phi = build(name)
+    space = space_of(name)
     for wrong in (np.zeros((2, 139), np.int16), np.zeros(140, np.int16), np.zeros((2, 140), np.int32)):
         with pytest.raises(LocalProtocolError):
-            phi.admits(wrong)  # type: ignore[arg-type]
+            space.admits(wrong)  # type: ignore[arg-type]
 
 
 @every_map
@@ -104,7 +116,7 @@ def test_inner_products_approach_the_rbf_kernel(name: str) -> None:
     """4096 features: the largest error of 1225 pairs is below 0.06, at five standard errors."""
     phi = build(name, dimension=limits.MAX_DIMENSION)
     sample = points(50)
-    values, scaled = features_to_float(phi.hash(sample)), phi.scale(sample)
+    values, scaled = features_to_float(phi.hash(sample)), phi.space.scale(sample)
     squared = ((scaled[:, None] - scaled[None]) ** 2).sum(axis=2)
     off_diagonal = ~np.eye(50, dtype=bool)
     errors = np.abs(values @ values.T - np.exp(-PARAMETERS["gamma"] * squared))[off_diagonal]
@@ -125,6 +137,74 @@ def test_one_seed_gives_one_map_and_another_another(name: str) -> None:
 
 
 @every_map
+def test_a_space_makes_the_map_of_any_seed(name: str) -> None:
+    space, sample = space_of(name), points(3)
+    made = space.map(PARAMETERS["seed"])
+    assert made.space is space
+    assert (made.digest, made.hash(sample).tobytes()) == (
+        build(name).digest,
+        build(name).hash(sample).tobytes(),
+    )
+
+
+@every_map
+def test_a_space_without_a_map_knows_all_that_is_public_and_hashes_nothing(name: str) -> None:
+    """What a curator has of a secret map: it is the same whatever the seed, and judges forgeries by it."""
+    space, public = (
+        space_of(name),
+        {"name", "dimension", "columns", "gamma", "norm_bound", "coordinate_bound"},
+    )
+    for seed in (5, bytes(range(SEED_BYTES))):
+        phi = build(name, seed=seed)
+        assert {key: getattr(space, key) for key in public} == {
+            key: getattr(phi.space, key) for key in public
+        }
+        hashed = phi.hash(points(20))
+        assert space.admits(hashed).all()
+        assert np.array_equal(space.scale(points(20)), phi.space.scale(points(20)))
+    assert not hasattr(space, "hash")
+    assert not hasattr(space, "digest")
+
+
+# -- secret seeds ------------------------------------------------------------------------------------
+
+
+@every_map
+def test_every_bit_of_a_secret_seed_makes_another_map(name: str) -> None:
+    """256 bits are secret only if all of them matter: as many maps, and none the map of another bit."""
+    seeds = [bytes(SEED_BYTES)]
+    seeds += [(1 << bit).to_bytes(SEED_BYTES, "little") for bit in range(8 * SEED_BYTES)]
+    space = space_of(name, dimension=limits.MIN_DIMENSION)
+    assert len({space.map(seed).digest for seed in seeds}) == 8 * SEED_BYTES + 1
+
+
+@every_map
+def test_a_secret_seed_is_none_of_the_numbers_that_a_session_file_may_have(name: str) -> None:
+    """With the same bits, too: a map that is drawn in secret is not among those that anybody can list."""
+    space = space_of(name)
+    for number in (0, 1, 2**63 - 1):
+        assert space.map(number.to_bytes(SEED_BYTES, "little")).digest != space.map(number).digest
+
+
+@every_map
+def test_a_secret_seed_gives_one_map_and_honest_features(name: str) -> None:
+    seed = bytes(range(SEED_BYTES))
+    first, again = build(name, seed=seed), space_of(name).map(seed)
+    assert first.digest == again.digest
+    hashed = first.hash(points(50))
+    assert np.array_equal(hashed, again.hash(points(50)))
+    assert first.space.admits(hashed).all()
+
+
+@every_map
+@pytest.mark.parametrize("length", [0, 16, SEED_BYTES - 1, SEED_BYTES + 1, 64])
+def test_a_secret_seed_of_another_length_is_refused_and_not_shown(name: str, length: int) -> None:
+    with pytest.raises(LocalProtocolError, match=f"of {length} bytes") as caught:
+        build(name, seed=b"\x51" * length)
+    assert "QQ" not in str(caught.value)
+
+
+@every_map
 @pytest.mark.parametrize(
     "change", [{"dimension": 142}, {"gamma": 0.30001}, {"columns": 5, "lower": 0.0, "upper": 1.0}]
 )
@@ -133,17 +213,17 @@ def test_the_digest_tells_other_frequencies_apart(name: str, change: dict[str, A
 
 
 def test_maps_of_different_names_have_different_digests() -> None:
-    assert len({build(name).digest for name in FEATURE_MAPS}) == len(FEATURE_MAPS)
+    assert len({build(name).digest for name in FEATURE_SPACES}) == len(FEATURE_SPACES)
 
 
 @every_map
 def test_points_are_scaled_by_the_public_bounds(name: str) -> None:
     phi = build(name)
     ends = np.vstack([PARAMETERS["lower"], PARAMETERS["upper"]])
-    assert phi.scale(ends) == pytest.approx(np.vstack([np.zeros(COLUMNS), np.ones(COLUMNS)]))
+    assert phi.space.scale(ends) == pytest.approx(np.vstack([np.zeros(COLUMNS), np.ones(COLUMNS)]))
     unit = build(name, lower=0.0, upper=1.0)
     sample = points(20)
-    difference = phi.hash(sample).astype(int) - unit.hash(phi.scale(sample)).astype(int)
+    difference = phi.hash(sample).astype(int) - unit.hash(phi.space.scale(sample)).astype(int)
     assert np.abs(difference).max() <= 1
 
 
@@ -195,7 +275,7 @@ def test_a_value_that_is_not_finite_is_refused_by_row(
     ],
 )
 def test_points_of_another_shape_or_kind_are_refused(name: str, wrong: Any) -> None:
-    for method in (build(name).hash, build(name).scale):
+    for method in (build(name).hash, space_of(name).scale):
         with pytest.raises(DataError, match="shape"):
             method(wrong)
 
@@ -235,7 +315,7 @@ def test_bounds_that_enclose_nothing_are_refused_by_column() -> None:
 def test_paired_needs_an_even_dimension() -> None:
     with pytest.raises(ConfigError, match="odd"):
         build("paired", dimension=141)
-    assert build("cosine", dimension=141).dimension == 141
+    assert space_of("cosine", dimension=141).dimension == 141
 
 
 def test_an_unknown_map_is_refused_with_the_names_there_are() -> None:
@@ -248,4 +328,4 @@ def test_paired_has_unit_norm_and_cosine_does_not() -> None:
     assert np.linalg.norm(paired, axis=1) == pytest.approx(np.ones(200), abs=2e-4)
     norms = np.linalg.norm(cosine, axis=1)
     assert norms.max() - norms.min() > 0.1
-    assert build("cosine").norm_bound == pytest.approx(math.sqrt(2), rel=1e-3)
+    assert space_of("cosine").norm_bound == pytest.approx(math.sqrt(2), rel=1e-3)

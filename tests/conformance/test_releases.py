@@ -1,7 +1,9 @@
 """What every registered release mechanism keeps. A new mechanism is tested by being registered.
 
-Parameters come from the mechanism's own model: its required fields are filled from `EXAMPLES` by type, so
-that no mechanism is named here.
+Parameters come from the mechanism's own model: its required fields are filled from `EXAMPLES` by type, and
+where that is not enough (an ε or a σ has to be given, but either will do), with each optional key in turn. So
+no mechanism is named here. Each is tested as the consumer's target and as the curator's summary, whose first
+release shows the public seed set alone.
 """
 
 from __future__ import annotations
@@ -9,7 +11,9 @@ from __future__ import annotations
 import itertools
 import math
 import types
-from typing import Any, Literal, TypeAlias, get_args, get_origin
+from dataclasses import replace
+from enum import StrEnum
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args, get_origin
 
 import numpy as np
 import numpy.typing as npt
@@ -17,21 +21,61 @@ import pytest
 from pydantic_core import PydanticUndefined
 
 from protocol import limits
+from protocol.accounting import epsilon_of, merge_costs
 from protocol.errors import ConfigError, LocalProtocolError
 from protocol.features import feature_map
-from protocol.grid import FEATURE_UNIT, Totals
-from protocol.noise import SimulatedNoise
-from protocol.releases import RELEASES, Guarantee, Neighbours, ReleaseMechanism, release_mechanism
+from protocol.grid import FEATURE_UNIT, Features, Totals
+from protocol.noise import Draw, SimulatedNoise
+from protocol.releases import (
+    RELEASES,
+    Guarantee,
+    Neighbours,
+    Prior,
+    ReleaseMechanism,
+    Setting,
+    release_mechanism,
+)
 
-D, COUNT, RELEASES_MADE = 12, 40, 3
-EXAMPLES: dict[Any, Any] = {int: 4, float: 0.5, bool: True}
+D, COUNT, RELEASES_MADE, DELTA = 12, 40, 4, 1e-5
+EXAMPLES: dict[Any, Any] = {int: 4, float: 0.5, bool: True, Neighbours: "substitute-one"}
 Mechanism: TypeAlias = ReleaseMechanism[Any]
 Noise: TypeAlias = tuple[npt.NDArray[Any], ...]
 PHI = feature_map("paired", seed=1, dimension=D, gamma=1.0, lower=0.0, upper=1.0, columns=3)
+SEEDS = PHI.hash(np.random.default_rng(9).random((60, 3)))
+"""φ of the public seed set."""
+PRIOR = Prior.of_total(SEEDS.sum(axis=0, dtype=np.int64), len(SEEDS))
 
 
-def tables(name: str) -> list[dict[str, Any]]:
-    """Parameter tables of a mechanism: one for each value of its choices."""
+class Role(StrEnum):
+    """What a mechanism releases in a session."""
+
+    TARGET = "target"
+    SUMMARY = "summary"
+
+    @property
+    def neighbours(self) -> Neighbours:
+        return Neighbours.SUBSTITUTE_ONE if self is Role.TARGET else Neighbours.ADD_REMOVE_ONE
+
+
+class Case(NamedTuple):
+    """A mechanism, its table, and what it is used for."""
+
+    name: str
+    table: dict[str, Any]
+    role: Role
+
+    def __str__(self) -> str:
+        given = ",".join(f"{key}={value}" for key, value in self.table.items())
+        return f"{self.role.value}-{self.name}({given})"
+
+    @property
+    def target_epsilon(self) -> float | None:
+        """The ε that all releases together are to have, where the table names one."""
+        return self.table.get("epsilon")
+
+
+def required_tables(name: str) -> list[dict[str, Any]]:
+    """One table for each value of the required keys' choices."""
     found: list[dict[str, Any]] = [{}]
     for key, field in RELEASES[name].Parameters.model_fields.items():
         if field.default is not PydanticUndefined:
@@ -46,35 +90,112 @@ def tables(name: str) -> list[dict[str, Any]]:
     return found
 
 
-CASES = [(name, table) for name in sorted(RELEASES) for table in tables(name)]
-every_case = pytest.mark.parametrize(("name", "table"), CASES, ids=str)
+def optional_keys(name: str) -> dict[str, Any]:
+    """An example of every key that may be left out and is then None."""
+    found = {}
+    for key, field in RELEASES[name].Parameters.model_fields.items():
+        inner = [part for part in get_args(field.annotation) if part is not type(None)]
+        if field.default is None and len(inner) == 1 and inner[0] in EXAMPLES:
+            found[key] = EXAMPLES[inner[0]]
+    return found
+
+
+def tables(name: str) -> list[dict[str, Any]]:
+    """The smallest tables that the mechanism takes."""
+    found = []
+    for table in required_tables(name):
+        if takes(name, table):
+            found.append(table)
+            continue
+        more = [table | {key: value} for key, value in optional_keys(name).items()]
+        taken = [larger for larger in more if takes(name, larger)]
+        assert taken, f"{name}: no optional key alone completes {table}; teach this suite what does"
+        found += taken
+    return found
+
+
+def takes(name: str, table: dict[str, Any]) -> bool:
+    try:
+        release_mechanism(name, table, setting(Role.SUMMARY))
+    except ConfigError:
+        return False
+    return True
+
+
+def setting(role: Role, **changes: Any) -> Setting:
+    """What a session has its consumer, or its curator, release."""
+    made = Setting(dimension=D, releases=RELEASES_MADE, norm_bound=PHI.space.norm_bound, delta=DELTA)
+    if role is Role.SUMMARY:
+        made = replace(made, starts_public=True, offset=SEEDS.sum(axis=0, dtype=np.int64))
+    return replace(made, **changes)
+
+
+CASES = [
+    Case(name, {**table, **({"neighbours": role.neighbours.value} if "neighbours" in table else {})}, role)
+    for name in sorted(RELEASES)
+    for table in tables(name)
+    for role in Role
+]
+every_case = pytest.mark.parametrize("case", CASES, ids=str)
+every_summary = pytest.mark.parametrize(
+    "case", [case for case in CASES if case.role is Role.SUMMARY], ids=str
+)
+every_case_with_epsilon = pytest.mark.parametrize(
+    "case", [case for case in CASES if case.target_epsilon is not None], ids=str
+)
+every_case_with_noise = pytest.mark.parametrize(
+    "case",
+    [case for case in CASES if case.target_epsilon is None and RELEASES[case.name].private],
+    ids=str,
+)
 every_name = pytest.mark.parametrize("name", sorted(RELEASES))
 
 
-def build(name: str, table: dict[str, Any], releases: int = RELEASES_MADE) -> Mechanism:
-    return release_mechanism(name, table, dimension=D, releases=releases, norm_bound=PHI.norm_bound)
+def unlearned(case: Case, **changes: Any) -> Mechanism:
+    """The mechanism before anything is known of the seed set: it can state what it guarantees."""
+    return release_mechanism(case.name, case.table, setting(case.role, **changes))
 
 
-def totals(seed: int) -> Totals:
-    points = np.random.default_rng(seed).random((COUNT, 3))
-    return np.asarray(PHI.hash(points).sum(axis=0), dtype=np.int64)
+def build(case: Case, **changes: Any) -> Mechanism:
+    """The mechanism as it releases: with what the seed set tells."""
+    return unlearned(case, **({"prior": PRIOR} | changes))
+
+
+def private_points(case: Case, index: int) -> Features:
+    """The points whose total release `index` shows: D_v, or those that were won so far."""
+    count = COUNT if case.role is Role.TARGET else 5 * index
+    return PHI.hash(np.random.default_rng(index).random((count, 3)))
+
+
+def totals(mechanism: Mechanism, case: Case, index: int) -> Totals:
+    return np.asarray(mechanism.statistic().of(private_points(case, index)).sum(axis=0), dtype=np.int64)
+
+
+def count_of(case: Case, index: int) -> int:
+    public = len(SEEDS) if case.role is Role.SUMMARY else 0
+    return public + len(private_points(case, index))
 
 
 def draw(mechanism: Mechanism, index: int, source: SimulatedNoise) -> Noise:
     return tuple(source.draw(request) for request in mechanism.draws(index))
 
 
-def run(mechanism: Mechanism, seed: int = 1) -> list[npt.NDArray[np.float64]]:
+def release(mechanism: Mechanism, case: Case, index: int, source: SimulatedNoise) -> npt.NDArray[np.float64]:
+    total = totals(mechanism, case, index)
+    return mechanism.release(index, total, count_of(case, index), draw(mechanism, index, source))
+
+
+def run(mechanism: Mechanism, case: Case, seed: int = 1) -> list[npt.NDArray[np.float64]]:
     source = SimulatedNoise(seed, "party")
-    return [
-        mechanism.release(index, totals(index), COUNT + index, draw(mechanism, index, source))
-        for index in range(mechanism.releases)
-    ]
+    return [release(mechanism, case, index, source) for index in range(mechanism.releases)]
+
+
+# -- releases ----------------------------------------------------------------------------------------
 
 
 @every_case
-def test_a_release_is_a_finite_read_only_vector(name: str, table: dict[str, Any]) -> None:
-    for released in run(build(name, table)):
+def test_a_release_is_a_finite_read_only_vector(case: Case) -> None:
+    for released in run(build(case), case):
         assert released.dtype == np.float64
         assert released.shape == (D,)
         assert np.isfinite(released).all()
@@ -82,140 +203,316 @@ def test_a_release_is_a_finite_read_only_vector(name: str, table: dict[str, Any]
 
 
 @every_case
-def test_the_same_noise_gives_the_same_releases(name: str, table: dict[str, Any]) -> None:
-    first, again = run(build(name, table)), run(build(name, table))
+def test_the_same_noise_gives_the_same_releases(case: Case) -> None:
+    first, again = run(build(case), case), run(build(case), case)
     assert [released.tobytes() for released in first] == [released.tobytes() for released in again]
 
 
 @every_case
-def test_other_noise_shows_just_where_a_mechanism_is_private(name: str, table: dict[str, Any]) -> None:
-    mechanism = build(name, table)
-    first, other = run(mechanism, seed=1), run(build(name, table), seed=2)
-    differs = any(not np.array_equal(a, b) for a, b in zip(first, other, strict=True))
-    assert differs == mechanism.private
-    assert any(mechanism.draws(0)) == mechanism.private
+def test_other_noise_shows_just_where_a_mechanism_is_private(case: Case) -> None:
+    mechanism = build(case)
+    first, other = run(mechanism, case, seed=1), run(build(case), case, seed=2)
+    differs = [not np.array_equal(a, b) for a, b in zip(first, other, strict=True)]
+    assert any(differs) == mechanism.private
+    assert bool(mechanism.draws(RELEASES_MADE - 1)) == mechanism.private
+    assert all(differs[index] or not mechanism.draws(index) for index in range(RELEASES_MADE))
 
 
 @every_case
-def test_instances_share_no_state(name: str, table: dict[str, Any]) -> None:
+def test_every_release_that_costs_something_has_noise_of_its_own(case: Case) -> None:
+    """Two runs whose noise is the same but for one charged release differ from there on."""
+    mechanism = build(case)
+    for index in range(RELEASES_MADE):
+        if not mechanism.cost(index, neighbours=case.role.neighbours):
+            continue
+        plain, other = build(case), build(case)
+        source = SimulatedNoise(1, "party")
+        for earlier in range(index + 1):
+            noise = draw(plain, earlier, source)
+            changed = draw(other, earlier, SimulatedNoise(2, "party")) if earlier == index else noise
+            total, count = totals(plain, case, earlier), count_of(case, earlier)
+            last = plain.release(earlier, total, count, noise), other.release(earlier, total, count, changed)
+            if earlier == index:
+                assert not np.array_equal(*last)
+
+
+@every_case
+def test_instances_share_no_state(case: Case) -> None:
     """Two mechanisms used in turn release what each releases alone."""
-    first, second = build(name, table), build(name, table)
+    first, second = build(case), build(case)
     source = SimulatedNoise(1, "party"), SimulatedNoise(2, "party")
     turns = []
     for index in range(RELEASES_MADE):
-        turns.append(first.release(index, totals(index), COUNT + index, draw(first, index, source[0])))
-        second.release(index, -totals(index), COUNT + index, draw(second, index, source[1]))
-    assert all(np.array_equal(a, b) for a, b in zip(turns, run(build(name, table)), strict=True))
+        turns.append(release(first, case, index, source[0]))
+        total = -totals(second, case, index)
+        second.release(index, total, count_of(case, index), draw(second, index, source[1]))
+    assert all(np.array_equal(a, b) for a, b in zip(turns, run(build(case), case), strict=True))
 
 
 @every_case
-def test_draws_are_the_same_whenever_asked_and_whatever_was_released(
-    name: str, table: dict[str, Any]
-) -> None:
-    fresh, used = build(name, table), build(name, table)
-    run(used)
+def test_draws_are_the_same_whenever_asked_and_whatever_was_released_or_learned(case: Case) -> None:
+    """They are drawn ahead, before the seed set is known."""
+    ignorant, fresh, used = unlearned(case), build(case), build(case)
+    run(used, case)
     for index in range(RELEASES_MADE):
-        assert fresh.draws(index) == fresh.draws(index) == used.draws(index)
+        assert ignorant.draws(index) == fresh.draws(index) == fresh.draws(index) == used.draws(index)
+
+
+@every_summary
+def test_the_public_points_enter_every_release_without_noise(case: Case) -> None:
+    """Another offset shows; and where nothing but it is shown, the release is of the public points alone."""
+    moved = build(case, offset=-SEEDS.sum(axis=0, dtype=np.int64))
+    for index, (one, other) in enumerate(zip(run(build(case), case), run(moved, case), strict=True)):
+        assert not np.array_equal(one, other), f"release {index} is not over the seed set"
 
 
 @every_case
-def test_a_release_reads_its_arguments_and_changes_none(name: str, table: dict[str, Any]) -> None:
-    mechanism = build(name, table)
-    total, noise = totals(0), draw(mechanism, 0, SimulatedNoise(1, "party"))
-    for array in (total, *noise):
-        array.flags.writeable = False
-    mechanism.release(0, total, COUNT, noise)
+def test_a_release_reads_its_arguments_and_changes_none(case: Case) -> None:
+    mechanism = build(case)
+    source = SimulatedNoise(1, "party")
+    for index in range(RELEASES_MADE):
+        total, noise = totals(mechanism, case, index), draw(mechanism, index, source)
+        for array in (total, *noise):
+            array.flags.writeable = False
+        mechanism.release(index, total, count_of(case, index), noise)
 
 
 @every_case
-def test_wrong_arguments_are_refused_and_leave_the_state_as_it_was(name: str, table: dict[str, Any]) -> None:
-    mechanism = build(name, table)
-    noise = draw(mechanism, 0, SimulatedNoise(1, "party"))
-    good = totals(0)
-    bad: list[tuple[int, Any, int, Any]] = [
-        (0, good[:-1], COUNT, noise),
-        (0, good.astype(np.float64), COUNT, noise),
-        (0, good, 0, noise),
-        (0, good, COUNT, (*noise, np.zeros(1))),
-        (-1, good, COUNT, noise),
-        (RELEASES_MADE, good, COUNT, noise),
-    ]
-    if noise:
-        bad += [
-            (0, good, COUNT, noise[:-1]),
-            (0, good, COUNT, (noise[0][:-1], *noise[1:])),
-            (0, good, COUNT, (noise[0].astype(np.float32), *noise[1:])),
+def test_wrong_arguments_are_refused_and_leave_the_state_as_it_was(case: Case) -> None:
+    mechanism, other = build(case), build(case)
+    source = SimulatedNoise(1, "party")
+    for index in (0, 1):
+        noise, good, count = (
+            draw(mechanism, index, source),
+            totals(mechanism, case, index),
+            count_of(case, index),
+        )
+        bad: list[tuple[int, Any, int, Any]] = [
+            (index, good[:-1], count, noise),
+            (index, np.append(good, 0), count, noise),
+            (index, good.astype(np.float64), count, noise),
+            (index, good, 0, noise),
+            (index, good, count, (*noise, np.zeros(1))),
+            (-1, good, count, noise),
+            (RELEASES_MADE, good, count, noise),
         ]
-    for arguments in bad:
-        with pytest.raises(LocalProtocolError):
-            mechanism.release(*arguments)
-    first = mechanism.release(0, good, COUNT, noise)
-    assert np.array_equal(first, build(name, table).release(0, good, COUNT, noise))
+        if noise:
+            bad += [
+                (index, good, count, noise[:-1]),
+                (index, good, count, (noise[0][:-1], *noise[1:])),
+                (index, good, count, (noise[0].astype(np.float32), *noise[1:])),
+            ]
+        for arguments in bad:
+            with pytest.raises(LocalProtocolError):
+                mechanism.release(*arguments)
+        released = mechanism.release(index, good, count, noise)
+        assert np.array_equal(released, other.release(index, good, count, noise))
 
 
 @every_case
-def test_a_guarantee_needs_its_neighbours_named(name: str, table: dict[str, Any]) -> None:
-    mechanism = build(name, table)
+def test_what_is_released_follows_the_mean_embedding(case: Case) -> None:
+    """The averages of 300 releases of two opposite sets of points differ in the direction that the sets do.
+
+    Of strongly lopsided points, as far out in every coordinate: a random direction is not near theirs.
+    """
+    far = np.where(np.arange(D) % 2, 1, -1) * int(0.9 * PHI.space.coordinate_bound / FEATURE_UNIT)
+    source = SimulatedNoise(3, "party")
+    difference = np.zeros(D)
+    for sign in (1, -1):
+        points = (sign * far[None]).astype(np.int16)
+        for _ in range(300):
+            mechanism = build(case, releases=1, starts_public=False, offset=None)
+            total = COUNT * mechanism.statistic().of(points)[0]
+            difference += sign * mechanism.release(0, total, COUNT, draw(mechanism, 0, source)) / 300
+    cosine = float(difference @ far / np.linalg.norm(difference) / np.linalg.norm(far))
+    assert cosine > 0.9
+
+
+# -- what of a point is released ---------------------------------------------------------------------
+
+
+@every_case
+def test_the_statistic_is_whole_numbers_the_same_for_a_point_alone_and_among_others(case: Case) -> None:
+    """Whoever adds a total up, in whatever order, gets the same: forged points included."""
+    statistic = build(case).statistic()
+    ends = np.array([[-(2**15)] * D, [2**15 - 1] * D], dtype=np.int16)
+    points = np.vstack([private_points(case, 3), SEEDS, ends])
+    together = statistic.of(points)
+    assert together.dtype == np.int64
+    assert together.shape == (len(points), statistic.width)
+    assert all(
+        np.array_equal(statistic.of(row[None])[0], of) for row, of in zip(points, together, strict=True)
+    )
+
+
+@every_case
+def test_the_noise_covers_every_statistic_of_a_release(case: Case) -> None:
+    """A total of the statistic's width fits a release; of another width it is refused (above)."""
+    mechanism = build(case)
+    assert totals(mechanism, case, 1).shape == (mechanism.statistic().width,)
+    assert release(mechanism, case, 0, SimulatedNoise(1, "party")).shape == (D,)
+
+
+@every_case
+def test_what_needs_the_seed_set_says_so_and_releases_nothing_without_it(case: Case) -> None:
+    """The statistic is φ itself, or it follows from the prior: then it cannot be had before the target is."""
+    ignorant, statistic = unlearned(case), build(case).statistic()
+    points = private_points(case, 3)
+    if np.array_equal(statistic.of(points), points):
+        assert np.array_equal(ignorant.statistic().of(points), points)
+        return
+    with pytest.raises(LocalProtocolError, match=r"seed set|prior"):
+        ignorant.statistic()
+
+
+# -- guarantees --------------------------------------------------------------------------------------
+
+
+@every_case
+def test_a_guarantee_and_a_cost_need_their_neighbours_named(case: Case) -> None:
+    mechanism = build(case)
     with pytest.raises(TypeError, match="neighbours"):
-        mechanism.guarantee(delta=1e-5)  # type: ignore[call-arg]
+        mechanism.guarantee(delta=DELTA)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="neighbours"):
+        mechanism.cost(0)  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="some-other"):
-        mechanism.guarantee(neighbours="some-other", delta=1e-5)  # type: ignore[arg-type]
+        mechanism.guarantee(neighbours="some-other", delta=DELTA)  # type: ignore[arg-type]
+
+
+@every_case
+def test_a_table_of_a_private_mechanism_states_its_neighbours(case: Case) -> None:
+    """What ε means depends on them: there is no default."""
+    assert ("neighbours" in case.table) == RELEASES[case.name].private
+    if not RELEASES[case.name].private:
+        return
+    for wrong in ({}, {"neighbours": None}, {"neighbours": "all"}, {"neighbours": 1}):
+        rest = {key: value for key, value in case.table.items() if key != "neighbours"}
+        with pytest.raises(ConfigError, match="neighbours") as caught:
+            release_mechanism(case.name, rest | wrong, setting(case.role))
+        assert (
+            'neighbours = "substitute-one" in [target], "add-remove-one" in [summary]' in caught.value.advice
+        )
 
 
 @every_case
 @pytest.mark.parametrize("neighbours", list(Neighbours))
-def test_a_guarantee_is_finite_just_where_a_mechanism_is_private(
-    name: str, table: dict[str, Any], neighbours: Neighbours
-) -> None:
-    mechanism = build(name, table)
-    stated = mechanism.guarantee(neighbours=neighbours, delta=1e-5)
+def test_a_guarantee_is_finite_just_where_a_mechanism_is_private(case: Case, neighbours: Neighbours) -> None:
+    mechanism = build(case)
+    stated = mechanism.guarantee(neighbours=neighbours, delta=DELTA)
     assert isinstance(stated, Guarantee)
-    assert stated.delta == 1e-5
+    assert stated.delta == DELTA
     assert (stated.epsilon is not None) == mechanism.private
     assert stated.epsilon is None or 0.0 < stated.epsilon < math.inf
     assert (stated.claimed_epsilon is None) == (stated.claimed_delta is None)
 
 
 @every_case
-@pytest.mark.parametrize("neighbours", list(Neighbours))
-def test_more_releases_and_a_smaller_delta_cost_more(
-    name: str, table: dict[str, Any], neighbours: Neighbours
-) -> None:
-    spent = [
-        build(name, table, releases).guarantee(neighbours=neighbours, delta=delta).epsilon
-        for releases, delta in ((1, 1e-3), (3, 1e-3), (3, 1e-6), (30, 1e-6))
-    ]
-    numbers = [epsilon for epsilon in spent if epsilon is not None]
-    assert len(numbers) in (0, len(spent))
-    assert all(a < b for a, b in itertools.pairwise(numbers))
+@pytest.mark.parametrize("delta", [1e-3, DELTA, 1e-9])
+def test_the_costs_of_all_releases_add_up_to_the_guarantee(case: Case, delta: float) -> None:
+    """What is charged release by release is what the session file promised: no release is for nothing."""
+    mechanism, neighbours = build(case), case.role.neighbours
+    costs = [mechanism.cost(index, neighbours=neighbours) for index in range(RELEASES_MADE)]
+    stated = mechanism.guarantee(neighbours=neighbours, delta=delta).epsilon
+    if stated is None:
+        assert costs == [()] * RELEASES_MADE
+        return
+    free = 1 if case.role is Role.SUMMARY else 0
+    assert costs[:free] == [()] * free, "the seed set alone is public"
+    assert all(costs[free:])
+    spent = epsilon_of(merge_costs(cost for each in costs for cost in each), delta)
+    assert spent == pytest.approx(stated, rel=1e-9)
+
+
+@every_case_with_epsilon
+@pytest.mark.parametrize(("releases", "delta"), [(2, 1e-3), (4, 1e-5), (30, 1e-9)])
+def test_a_target_epsilon_is_met_and_hardly_undercut(case: Case, releases: int, delta: float) -> None:
+    for epsilon in (0.1, 1.0, 5.0):
+        table = case.table | {"epsilon": epsilon}
+        mechanism = build(case._replace(table=table), releases=releases, delta=delta)
+        met = mechanism.guarantee(neighbours=case.role.neighbours, delta=delta).epsilon
+        assert met is not None
+        assert 0.999 * epsilon <= met <= epsilon
 
 
 @every_case
-def test_a_guarantee_does_not_depend_on_what_was_released(name: str, table: dict[str, Any]) -> None:
-    fresh, used = build(name, table), build(name, table)
-    run(used)
-    asked: dict[str, Any] = {"neighbours": Neighbours.SUBSTITUTE_ONE, "delta": 1e-5}
-    assert fresh.guarantee(**asked) == used.guarantee(**asked)
+def test_a_release_of_public_points_alone_costs_nobody_anything(case: Case) -> None:
+    """One release that starts public: the guarantee is of no record at all."""
+    mechanism = build(case, releases=1, starts_public=True)
+    stated = mechanism.guarantee(neighbours=Neighbours.ADD_REMOVE_ONE, delta=DELTA)
+    assert stated.epsilon == (0.0 if mechanism.private else None)
+    assert mechanism.cost(0, neighbours=Neighbours.ADD_REMOVE_ONE) == ()
+
+
+@every_case_with_noise
+def test_more_releases_and_a_smaller_delta_cost_more(case: Case) -> None:
+    """Of the same noise; where the noise follows from ε, it is the noise that grows (next test)."""
+    spent = [
+        build(case, releases=releases).guarantee(neighbours=case.role.neighbours, delta=delta).epsilon
+        for releases, delta in ((2, 1e-3), (4, 1e-3), (4, 1e-6), (30, 1e-6))
+    ]
+    numbers = [epsilon for epsilon in spent if epsilon is not None]
+    assert len(numbers) == len(spent)
+    assert all(a < b for a, b in itertools.pairwise(numbers))
+
+
+@every_case_with_epsilon
+@pytest.mark.parametrize("change", [{"releases": 30}, {"delta": 1e-9}], ids=str)
+def test_a_target_epsilon_takes_more_noise_for_more_releases_and_a_smaller_delta(
+    case: Case, change: dict[str, Any]
+) -> None:
+    """Told by what a release costs: less, where more of them share the target."""
+    costs = [
+        epsilon_of(mechanism.cost(1, neighbours=case.role.neighbours), DELTA)
+        for mechanism in (build(case), build(case, **change))
+    ]
+    assert costs[1] < costs[0]
+
+
+@every_case
+def test_a_larger_norm_bound_never_makes_a_release_cheaper(case: Case) -> None:
+    larger = build(case, norm_bound=1.4)
+    known, worst = (
+        m.guarantee(neighbours=case.role.neighbours, delta=DELTA).epsilon for m in (build(case), larger)
+    )
+    assert (known is None) == (worst is None)
+    assert known is None or worst is None or worst >= 0.999 * known
+    for one, other in zip(build(case).draws(1), larger.draws(1), strict=True):
+        assert other.scale >= one.scale
+
+
+@every_case
+def test_a_guarantee_does_not_depend_on_what_was_released_or_learned(case: Case) -> None:
+    """Every party states it, and only two of them know the seed set."""
+    used = build(case)
+    run(used, case)
+    asked: dict[str, Any] = {"neighbours": case.role.neighbours, "delta": DELTA}
+    assert unlearned(case).guarantee(**asked) == build(case).guarantee(**asked) == used.guarantee(**asked)
 
 
 @every_case
 @pytest.mark.parametrize("delta", [0.0, 1.0, -0.1, math.nan])
-def test_a_guarantee_at_no_delta_is_refused(name: str, table: dict[str, Any], delta: float) -> None:
+def test_a_guarantee_at_no_delta_is_refused(case: Case, delta: float) -> None:
     with pytest.raises(ConfigError, match="delta"):
-        build(name, table).guarantee(neighbours=Neighbours.SUBSTITUTE_ONE, delta=delta)
+        build(case).guarantee(neighbours=Neighbours.SUBSTITUTE_ONE, delta=delta)
+
+
+# -- parameters --------------------------------------------------------------------------------------
 
 
 @every_case
-def test_keys_are_checked_and_named(name: str, table: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="surprise"):
-        build(name, table | {"surprise": 1})
-    for key, value in table.items():
-        with pytest.raises(ConfigError, match=key):
-            build(name, {other: kept for other, kept in table.items() if other != key})
+def test_keys_are_checked_and_named(case: Case) -> None:
+    def refused(table: dict[str, Any], key: str) -> None:
+        with pytest.raises(ConfigError, match=key) as caught:
+            release_mechanism(case.name, table, setting(case.role))
+        assert case.name in caught.value.what
+        assert caught.value.advice
+
+    refused(case.table | {"surprise": 1}, "surprise")
+    for key, value in case.table.items():
+        refused({other: kept for other, kept in case.table.items() if other != key}, key)
         wrong = ["text", None, math.nan, math.inf] + ([-value, 0] if not isinstance(value, str) else [])
         for bad in wrong:
-            with pytest.raises(ConfigError, match=key):
-                build(name, table | {key: bad})
+            refused(case.table | {key: bad}, key)
 
 
 @every_name
@@ -224,6 +521,12 @@ def test_optional_keys_are_optional_types(name: str) -> None:
     for key, field in RELEASES[name].Parameters.model_fields.items():
         if field.default is not PydanticUndefined and isinstance(field.annotation, types.UnionType):
             assert field.default is None, key
+
+
+@every_name
+def test_a_mechanism_takes_a_target_epsilon_just_where_it_is_private(name: str) -> None:
+    """Whoever writes a session file says what is to be guaranteed, and not how much noise that takes."""
+    assert any("epsilon" in table for table in tables(name)) == RELEASES[name].private
 
 
 @every_case
@@ -237,40 +540,31 @@ def test_optional_keys_are_optional_types(name: str) -> None:
         {"norm_bound": 0.0},
         {"norm_bound": 2.0},
         {"norm_bound": math.nan},
+        {"delta": 0.0},
+        {"delta": 1.0},
+        {"delta": -1e-5},
+        {"delta": math.nan},
     ],
     ids=str,
 )
-def test_sizes_out_of_range_are_refused(name: str, table: dict[str, Any], change: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError):
-        release_mechanism(name, table, **({"dimension": D, "releases": 2} | change))
-
-
-@every_case
-def test_without_a_norm_bound_the_worst_map_s_is_assumed(name: str, table: dict[str, Any]) -> None:
-    assumed = release_mechanism(name, table, dimension=D, releases=2)
-    asked: dict[str, Any] = {"neighbours": Neighbours.SUBSTITUTE_ONE, "delta": 1e-5}
-    known = build(name, table, 2).guarantee(**asked).epsilon
-    worst = assumed.guarantee(**asked).epsilon
-    assert (known is None and worst is None) or (known is not None and worst is not None and worst >= known)
-
-
-@every_case
-def test_what_is_released_estimates_the_mean_embedding(name: str, table: dict[str, Any]) -> None:
-    """The average of 300 releases of a strongly asymmetric total points its way; a random one does not."""
-    total = np.where(np.arange(D) % 2, 1, -1) * np.int64(COUNT * 0.9 * PHI.coordinate_bound / FEATURE_UNIT)
-    source = SimulatedNoise(3, "party")
-    average = np.zeros(D)
-    for _ in range(300):
-        mechanism = build(name, table, 1)
-        average += mechanism.release(0, total, COUNT, draw(mechanism, 0, source)) / 300
-    cosine = float(average @ total / np.linalg.norm(average) / np.linalg.norm(total))
-    assert cosine > 0.9
+def test_sizes_out_of_range_are_refused(case: Case, change: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        unlearned(case, **change)
+    assert caught.value.advice
 
 
 def test_an_unknown_mechanism_is_refused_with_the_names_there_are() -> None:
     with pytest.raises(ConfigError, match="exact"):
-        build("perfect", {})
+        release_mechanism("perfect", {}, setting(Role.TARGET))
 
 
 def test_registered_names_are_the_mechanisms_own() -> None:
     assert {name: mechanism.name for name, mechanism in RELEASES.items()} == {name: name for name in RELEASES}
+
+
+def test_every_kind_of_noise_is_one_that_a_source_has() -> None:
+    for case in CASES:
+        for index in range(RELEASES_MADE):
+            for request in unlearned(case).draws(index):
+                assert isinstance(request, Draw)
+                SimulatedNoise(1, "party").check(request)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from consumer.events import StorePurchases
+from consumer.events import Delivered, StorePurchases
 from consumer.store import PurchaseFile
+from hushbid.bench.rules import SETTINGS as BENCHED
+from hushbid.experiments.selection import Row
 from hushbid.results import RunResult
+from protocol.data.attributes import Attributes, pack_attributes
+from protocol.messages import Candidate
+from protocol.odometer import Odometer
 from protocol.session import PrivacyStatement
 from tests.conftest import ROOT
-from tests.unit.test_purchases import bought, packed
 
 PAGE = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
 
@@ -47,7 +52,7 @@ def test_the_fields_of_a_run_are_there() -> None:
         mmd2=None, mmd2_greedy=None, mmd2_uniform=None,
         accuracy=None, accuracy_greedy=None, accuracy_uniform=None,
         points_accessed_curator=0, points_delivered=0, disputed=0, m=1,
-        privacy=(), settlement={}, absences={}, faults=(),
+        privacy=(), odometers=(), settlement={}, absences={}, faults=(),
     )  # fmt: skip
     assert stated("Of `run` and `simulate`") == list(result.as_json())
 
@@ -55,6 +60,22 @@ def test_the_fields_of_a_run_are_there() -> None:
 def test_the_fields_of_a_privacy_statement_are_there() -> None:
     statement = PrivacyStatement("", "", "", None, 1e-5, None, "", "")
     assert stated("`privacy`") == list(statement.as_json())
+
+
+def test_the_fields_of_an_odometer_are_there() -> None:
+    assert stated("`odometer`") == list(Odometer("", "", 1e-5, (), ()).as_json())
+
+
+def test_the_fields_of_a_dispute_are_there() -> None:
+    tree = ast.parse((ROOT / "consumer" / "process.py").read_text(encoding="utf-8"))
+    keys = [
+        [key.value for key in node.keys if isinstance(key, ast.Constant)]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Dict)
+    ]
+    stated_of = re.search(r"^\| `disputes` \| each of these:(.*)\|$", PAGE, re.M)
+    assert stated_of
+    assert re.findall(r"`(\w+)`", stated_of[1]) in keys
 
 
 @pytest.mark.parametrize(
@@ -71,8 +92,37 @@ def test_the_fields_of_a_party_s_result_are_there(title: str, path: str, functio
     assert sorted(stated(title)) == sorted(fields)
 
 
+@pytest.mark.parametrize(
+    ("verb", "path", "function", "more"),
+    [
+        ("rounds", "hushbid/bench/rounds.py", "bench_rounds", set()),
+        (
+            "rules",
+            "hushbid/bench/rules.py",
+            "bench_rules",
+            {f"{setting}_rounds_per_second" for setting in BENCHED},
+        ),
+    ],
+)
+def test_the_figures_of_a_bench_are_there(verb: str, path: str, function: str, more: set[str]) -> None:
+    fields = {*returned(path, function), *more}
+    assert len(fields) > 6
+    assert sorted(stated(f"`bench {verb}`")) == sorted(fields)
+
+
+def test_the_fields_of_an_experiment_s_row_are_there() -> None:
+    assert stated("Of `experiment selection`") == [field.name for field in dataclasses.fields(Row)]
+
+
+def delivered(round_number: int, label: int, identifier: str) -> Delivered:
+    """A point that was bought, with a label and an identifier."""
+    features, attributes = np.zeros(8, dtype=np.int16), Attributes(label, identifier)
+    candidate = Candidate(point=np.zeros(3), features=features, attributes=pack_attributes(attributes, 16))
+    return Delivered("owner-1", round_number, candidate, "")
+
+
 def test_the_arrays_of_a_delivery_are_there(tmp_path: Path) -> None:
     kept = PurchaseFile(tmp_path / "delivered.npz")
-    kept.store(StorePurchases(bought([packed(3, "a"), packed(4, "b")]), ()))
-    with np.load(kept.path) as delivered:
-        assert sorted(stated("The delivered points")) == sorted(delivered.files)
+    kept.store(StorePurchases((delivered(1, 3, "a"), delivered(2, 4, "b"))))
+    with np.load(kept.path) as archive:
+        assert sorted(stated("The delivered points")) == sorted(archive.files)

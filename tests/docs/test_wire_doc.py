@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from functools import cache
 
+import nacl.public
 import numpy as np
 import pytest
 from pydantic import BaseModel
 
 from protocol import arrays, limits
 from protocol.errors import Offence
-from protocol.messages import CONTROL_SEQUENCE, PROTOCOL_VERSION, Candidate, Message, Purchase, Secrecy
+from protocol.identity import Identity
+from protocol.messages import (
+    CONTROL_SEQUENCE,
+    PROTOCOL_VERSION,
+    Candidate,
+    Purchase,
+    SealedCandidate,
+)
+from protocol.sealing import (
+    NONCE_BYTES,
+    SEAL_BYTES,
+    SIGNATURE_BYTES,
+    candidate_statement,
+    open_between,
+    pack_content,
+    seal_between,
+)
 from protocol.wire import FRAME_VERSION, HEADER_BYTES, Direction, Frame, encode_frame
 from tests.conftest import ROOT
 from tests.unit.message_cases import CASES
 
-REDACTED = {Secrecy.PUBLIC: "nothing", Secrecy.BODY: "its body", Secrecy.EXISTENCE: "that it was sent"}
 PARTIES = {
     frozenset({Direction.OWNER_TO_CURATOR}): "Owner → curator",
     frozenset({Direction.CONSUMER_TO_CURATOR}): "Consumer → curator",
@@ -27,7 +44,11 @@ PARTIES = {
     frozenset(Direction) - {Direction.GREETING}: "Any party → any party",
 }
 MODELS: dict[str, type[BaseModel]] = {case.message.kind: type(case.message) for case in CASES.values()}
-PARTS: dict[str, type[BaseModel]] = {"candidate": Candidate, "purchase": Purchase}
+PARTS: dict[str, type[BaseModel]] = {
+    "candidate": Candidate,
+    "sealed candidate": SealedCandidate,
+    "purchase": Purchase,
+}
 
 
 @cache
@@ -60,13 +81,10 @@ def test_the_fields_of_a_message_are_listed_in_their_order(title: str) -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(MODELS))
-def test_who_may_send_a_message_and_what_is_redacted_of_it(kind: str) -> None:
+def test_who_may_send_a_message(kind: str) -> None:
     allowed = next(case.allowed for case in CASES.values() if case.message.kind == kind)
-    model = MODELS[kind]
-    assert issubclass(model, Message)
-    lead = section(f"`{kind}`").strip()
     parties = PARTIES[allowed - {Direction.GREETING}]
-    assert lead.startswith(f"{parties}. Redacted: {REDACTED[model.SECRECY]}. ")
+    assert section(f"`{kind}`").strip().startswith(f"{parties}. ")
 
 
 @pytest.mark.parametrize(
@@ -133,3 +151,67 @@ def test_the_versions_and_the_unnumbered_messages_are_those_of_the_code() -> Non
     unnumbered = {case.message.kind for case in CASES.values() if case.sequence == CONTROL_SEQUENCE}
     (stated,) = re.findall(r"\*\*Sequence and acknowledgement\.\*\* (.+?) have sequence 0", page(), re.S)
     assert set(re.findall(r"`(\w+)`", stated)) == unnumbered
+
+
+# -- sealed points --------------------------------------------------------------------------------------
+
+OWNER, CONSUMER = Identity(bytes(range(32))), Identity(bytes(range(1, 33)))
+SESSION = bytes(range(16))
+
+
+def named(title: str) -> dict[str, str]:
+    """Field → bytes of a table of three columns."""
+    return {row[1]: row[0] for row in rows(section(title)) if len(row) == 3}
+
+
+def test_what_an_owner_signs_is_laid_out_as_stated() -> None:
+    box, features = b"any box", np.arange(4, dtype=np.int16)
+    parts = {
+        "tag": b"hushbid candidate 1\0",
+        "session": SESSION,
+        "round": (7).to_bytes(8, "big"),
+        "handle": (5).to_bytes(8, "big", signed=True),
+        "n": bytes([9]),
+        "name": b"digits-34",
+        "box": hashlib.sha256(box).digest(),
+        "features": hashlib.sha256(arrays.pack_array(features)).digest(),
+    }
+    table = named("The signature")
+    assert list(table) == list(parts)
+    assert {name: int(size) for name, size in table.items() if size != "n"} == {
+        name: len(part) for name, part in parts.items() if name != "name"
+    }
+    assert candidate_statement(SESSION, "digits-34", 7, 5, box, features) == b"".join(parts.values())
+
+
+def test_a_content_is_laid_out_as_stated() -> None:
+    assert list(named("The box")) == ["L", "point", "padding"]
+    content = pack_content(np.arange(3, dtype=np.uint8), b"attributes", 128)
+    length = int.from_bytes(content[:4], "big")
+    assert len(content) == 128
+    assert content[4 + length :] == bytes(128 - 4 - length)
+    assert content[4] == 0x92, "msgpack of a pair"
+
+
+def test_a_sealed_map_is_laid_out_as_stated() -> None:
+    lengths = [int(size) for size in named("The sealed map").values()]
+    assert NONCE_BYTES + 16 + sum(lengths) == limits.MAP_BOX_BYTES
+    tags = [
+        f"{tag}\0".encode()
+        for tag in re.findall(r"`(hushbid [a-z ]+ 1)` and a\s+zero", section("The sealed map"))
+    ]
+    keys = [bytes(identity.public.sealing) for identity in (CONSUMER, OWNER)]
+    binding = hashlib.sha256(tags[0] + keys[0] + keys[1] + tags[1] + SESSION).digest()
+    nonce = bytes(NONCE_BYTES)
+    box = seal_between(b"seed", OWNER.public.sealing, CONSUMER.sealing, nonce, context=tags[1] + SESSION)
+    assert nacl.public.Box(OWNER.sealing, CONSUMER.public.sealing).decrypt(box) == binding + b"seed"
+    assert open_between(box, CONSUMER.public.sealing, OWNER.sealing, context=tags[1] + SESSION) == b"seed"
+
+
+def test_the_lengths_of_boxes_and_signatures_are_those_of_the_code() -> None:
+    (longer,) = re.findall(r"(\d+) bytes longer in all", section("The box"))
+    assert int(longer) == SEAL_BYTES == limits.MAX_BOX_BYTES - limits.MAX_CONTENT_BYTES
+    stated = next(row[1] for row in rows(section("sealed candidate")) if row[0] == "`signature`")
+    assert stated == f"{SIGNATURE_BYTES} bytes"
+    stated = next(row[1] for row in rows(section("`secret-map`")) if row[0] == "`box`")
+    assert stated == f"{limits.MAP_BOX_BYTES} bytes"

@@ -28,7 +28,6 @@ import numpy.typing as npt
 import tomli_w
 import zmq
 
-from consumer.party import NAME as CONSUMER
 from consumer.party import consumer_party
 from hushbid.party_process import party_environment
 from owner.party import owner_party
@@ -36,12 +35,14 @@ from protocol.config import SessionFile
 from protocol.config.loading import load_toml
 from protocol.data import DataColumns, Dataset, load_dataset
 from protocol.errors import RemoteProtocolError
-from protocol.machine import Connected, Finish, Lost, Machine, Started
+from protocol.machine import Connected, Finish, Lost, Machine
 from protocol.messages import Message, Refused
-from protocol.participant import CURATOR
+from protocol.names import CONSUMER, CURATOR
+from protocol.recorded_session import started
 from protocol.runtime.dealer import DealerEndpoint, Happening
 from protocol.runtime.driver import Driver, Numerics, Outgoing
 from protocol.runtime.keys import KeyPair, PublicKey, new_keypair, write_secret
+from protocol.runtime.party import party_noise, sealing_identity
 from protocol.session import Session, open_session
 from protocol.transcript.journal import NullJournal
 from protocol.transcript.reader import read_transcript
@@ -50,7 +51,18 @@ from protocol.transcript.verify import Verification, verify
 from protocol.wire import Direction, decode_frame, decode_message
 from tests.unit.session_files import at
 
-__all__ = ["COLUMNS", "PATIENCE", "Cluster", "Ended", "Puppet", "bodies", "free_port", "silent_listener"]
+__all__ = [
+    "COLUMNS",
+    "PATIENCE",
+    "SEALED",
+    "SECURE",
+    "Cluster",
+    "Ended",
+    "Puppet",
+    "bodies",
+    "free_port",
+    "silent_listener",
+]
 
 PATIENCE = 30.0
 """Seconds after which what has not happened will not happen."""
@@ -64,12 +76,19 @@ _SESSION: dict[str, Any] = {
     "target": {"mechanism": "exact"},
     "summary": {"mechanism": "exact"},
     "acquisition": {"rule": "ask-all"},
-    # Nobody is given up because this machine is busy: tests that wait for a limit set it.
+    "noise": {"source": "simulated", "seed": 0},
+    # Nobody is given up because this machine is busy: tests that wait for a limit set it. But who is gone is
+    # not waited for: tests in which a party comes back set that, too.
     "timeouts": {
-        "enrolment": 30.0, "round": 20.0, "pause": 20.0, "delivery": 20.0, "closing": 5.0,
+        "enrolment": 30.0, "round": 20.0, "pause": 20.0, "delivery": 20.0, "comeback": 0.3, "closing": 5.0,
         "beat": 0.2, "silence": 20.0, "abandon": 20.0,
     },
 }  # fmt: skip
+
+SEALED: dict[str, Any] = {"acquisition.rule": "sealed", "features.seed": None}
+"""Changes to a session file: points are sealed to the consumer, and so is the feature map to the owners."""
+SECURE: dict[str, Any] = {"noise.source": "secure", "noise.seed": None}
+"""Changes to a session file: noise and keys are not to be repeated."""
 
 
 def free_port() -> int:
@@ -173,7 +192,9 @@ class Cluster:
         directory = self.directory(name)
         directory.mkdir(mode=0o700, parents=True)
         write_secret(directory / "secret.key", self.keys[name])
-        own: dict[str, Any] = {"key": "secret.key", "state": "state", "durability": "flush"}
+        secure = self.values["noise"]["source"] == "secure"
+        durability = "fsync" if secure else "flush"
+        own: dict[str, Any] = {"key": "secret.key", "state": "state", "durability": durability}
         if name == CONSUMER:
             _save(directory / "validation.npz", name, rng.beta(2, 5, (rows, COLUMNS)), rng)
             _save(directory / "seed.npz", "public", rng.random((10, COLUMNS)), rng)
@@ -324,11 +345,15 @@ class Puppet:
         self.held: list[Outgoing] = []
         self.heard: list[Message] = []
         self.session = session.identifier
+        identity = sealing_identity(session, cluster.keys[name], name)
+        noise = party_noise(session, name)
         machine: Machine
         numerics: Numerics
         if name == CONSUMER:
             machine, numerics = consumer_party(
                 session,
+                identity=identity,
+                noise=noise,
                 validation=cluster.dataset(name, "validation.npz"),
                 seed_set=cluster.dataset(name, "seed.npz"),
                 store=lambda _purchases: None,
@@ -336,7 +361,9 @@ class Puppet:
             self._direction = Direction.CURATOR_TO_CONSUMER
         else:
             data = cluster.dataset(name)
-            machine, numerics = owner_party(session, name, data, scratch=None, memory_limit=2**30)
+            machine, numerics = owner_party(
+                session, name, data, identity=identity, noise=noise, scratch=None, memory_limit=2**30
+            )
             self._direction = Direction.CURATOR_TO_OWNER
         self._driver = Driver(
             machine,
@@ -355,7 +382,7 @@ class Puppet:
         self._closed = False
         self.muted = False
         """Whether it gives no signs of life."""
-        self._driver.feed(Started(), time.monotonic())
+        self._driver.begin(started(session.file), time.monotonic())
 
     @property
     def finish(self) -> Finish | None:
@@ -437,11 +464,11 @@ def bodies(records: Sequence[Record], party: str) -> dict[tuple[str, str, str], 
     found: dict[tuple[str, str, str], list[bytes]] = defaultdict(list)
     for record in records:
         for item in record.items:
-            fields: dict[str, Any] = {**item.public, **item.private}
+            frame: Any = item.private.get("frame")
             if item.kind == "send":
-                found[party, fields["peer"], fields["message"]].append(fields["body"])
+                found[party, frame["peer"], frame["message"]].append(frame["body"])
             elif item.kind == "received":
-                found[fields["peer"], party, fields["message"]].append(fields["body"])
+                found[frame["peer"], party, frame["message"]].append(frame["body"])
     return dict(found)
 
 

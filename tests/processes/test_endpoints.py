@@ -63,8 +63,8 @@ class Wire:
         context = self.open.enter_context(zmq.Context())
         socket = self.open.enter_context(context.socket(zmq.DEALER))
         socket.linger = 0
-        socket.curve_publickey, socket.curve_secretkey = pair.public.text.encode(), pair.secret.encode()
-        socket.curve_serverkey = CURATOR.public.text.encode()
+        socket.curve_publickey, socket.curve_secretkey = pair.curve_public, pair.curve_secret
+        socket.curve_serverkey = CURATOR.public.curve
         for name, value in options.items():
             setattr(socket, name, value)
         socket.connect(address)
@@ -464,6 +464,14 @@ def test_half_a_dealers_keys_are_refused(wire: Wire) -> None:
 def test_a_roster_with_something_else_than_a_key_is_refused_and_leaves_nothing(wire: Wire) -> None:
     with pytest.raises(ConfigError, match="Z85"):
         RouterEndpoint(LOOPBACK, pair=CURATOR, roster={"alice": "alice"})
+
+
+def test_two_keys_that_no_handshake_tells_apart_are_refused_and_their_parties_named(wire: Wire) -> None:
+    raw = ALICE.public.raw
+    negated = PublicKey.from_bytes(raw[:31] + bytes([raw[31] ^ 0x80]))
+    assert negated.curve == ALICE.public.curve
+    with pytest.raises(ConfigError, match="to alice and to mallory are one key but for its sign"):
+        RouterEndpoint(LOOPBACK, pair=CURATOR, roster=ROSTER | {negated.text: "mallory"})
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from zmq.utils import z85
 
 from tests.processes.cluster import Cluster, Ended, bodies
+from tests.unit.transcripts import record_spans
 
 PROCESSES = ("curator", "consumer", "heron", "magpie")
 OWNERS = ("heron", "magpie")
@@ -93,17 +94,22 @@ def test_it_is_connected_to_the_curator_alone(session: Session, name: str) -> No
 @pytest.mark.parametrize("name", OWNERS)
 def test_an_owners_transcript_and_log_hold_nothing_of_the_other_owners(session: Session, name: str) -> None:
     cluster = session.cluster
-    kept = cluster.transcript_path(name).read_bytes() + cluster.log(name).encode()
+    transcript, log = cluster.transcript_path(name).read_bytes(), cluster.log(name).encode()
+    kept = transcript + log
+    # The session file, which all share and whose roster names all, is in the first record.
+    _, first_ends = next(record_spans(transcript))
     exchanged = bodies(cluster.records("curator"), "curator")
+    feature_map = cluster.session.public_map
+    assert feature_map is not None
     for other in cluster.owners:
         data = cluster.dataset(other)
-        features = cluster.session.feature_map.hash(data.features)
+        features = feature_map.hash(data.features)
         found = {
             "rows": sum(row.tobytes() in kept for row in data.features),
             "features": sum(row.tobytes() in kept for row in features),
             "identifiers": sum(f"{other}-{row:04d}".encode() in kept for row in range(len(data))),
             "bids": sum(body in kept for body in exchanged[other, "curator", "bid"]),
-            "name": other.encode() in kept,
+            "name": other.encode() in transcript[first_ends:] + log,
         }
         # The control: what it handed over itself is found in this way.
         mine = ROUNDS if other == name else 0
@@ -134,7 +140,9 @@ def test_secret_keys_are_in_key_files_only(session: Session, name: str) -> None:
     assert cluster.keys[name].public.text.encode() in kept, "the session file was looked through"
     for pair in cluster.keys.values():
         assert pair.secret.encode() not in kept
-        assert z85.decode(pair.secret) not in kept
+        assert pair.seed not in kept
+        assert pair.curve_secret not in kept
+        assert z85.decode(pair.curve_secret) not in kept
 
 
 @pytest.mark.parametrize("name", PROCESSES)

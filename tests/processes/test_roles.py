@@ -51,6 +51,7 @@ def test_the_curator_prints_what_was_acquired_from_whom(session: tuple[Cluster, 
         "points_delivered": ROUNDS,
         "absences": {},
         "faults": [],
+        "disputes": [],
         "refusals": [],
         "transcript": str(cluster.transcript_path("curator")),
     }
@@ -63,6 +64,7 @@ def test_an_owner_prints_what_it_handed_over_and_nothing_of_what_it_won(
     result = ended["heron"].json
     assert result.pop("wall_seconds") > 0
     assert all(statement["why"] for statement in result.pop("privacy"))
+    assert (cluster.directory("heron") / result.pop("ledger")).is_file()
     assert result == {
         "role": "owner",
         "session": "birds",
@@ -94,6 +96,7 @@ def test_without_json_people_are_told_what_came_of_it_and_what_protects_nobody(
     cluster, ended = session
     told = ended["magpie"].out.splitlines()
     assert told[0] == f"magpie: {ROUNDS} of 40 points were handed over in {ROUNDS} rounds."
-    assert sum("no guarantee" in line for line in told) == 3
+    assert sum("no guarantee" in line for line in told) == 2
+    assert sum(line.startswith("Owners trust the curator and the consumer") for line in told) == 1
     assert told[-1] == f"Transcript: {cluster.transcript_path('magpie')}"
     assert "listening at" in ended["curator"].err

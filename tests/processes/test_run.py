@@ -26,6 +26,7 @@ from tests.conftest import ROOT
 from tests.unit.test_cluster import DIGITS, DIGITS_OWNERS, files_cluster
 
 PARTIES = ("curator", "consumer", *DIGITS_OWNERS)
+EXACT = DIGITS.with_name("exact.toml")
 LONG = "session.points=20000"
 """More rounds than are run while a test looks on."""
 PATIENCE = 60.0
@@ -98,7 +99,7 @@ def look(launcher: psutil.Process, seen: dict[int, Seen]) -> None:
     for child in launcher.children(recursive=True):
         try:
             arguments = child.cmdline()
-            if "-m" not in arguments:
+            if "-m" not in arguments or arguments == launcher.cmdline():
                 continue  # not yet the program that it becomes
             known = seen.setdefault(child.pid, Seen(arguments, child.environ(), child.cwd()))
             known.files |= {file.path for file in child.open_files()}
@@ -128,12 +129,12 @@ def survivors(processes: Sequence[int]) -> list[int]:
 
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Watched:
-    return watch(start(DIGITS, tmp_path_factory.mktemp("runs"), "session.points=300"))
+    return watch(start(EXACT, tmp_path_factory.mktemp("runs"), "session.points=300"))
 
 
 @pytest.fixture(scope="module")
 def simulated() -> dict[str, Any]:
-    return simulate(open_cluster(DIGITS, settings=["session.points=300"])).as_json()
+    return simulate(open_cluster(EXACT, settings=["session.points=300"])).as_json()
 
 
 # -- a run that succeeds ---------------------------------------------------------------------------------
@@ -163,7 +164,7 @@ def test_the_session_is_authenticated(watched: Watched) -> None:
 
 
 def test_the_result_is_that_of_the_simulation(watched: Watched, simulated: dict[str, Any]) -> None:
-    own = {"wall_seconds", "rounds_per_second", "transcripts", "data", "directory", "processes"}
+    own = {"wall_seconds", "rounds_per_second", "transcripts", "data", "directory", "processes", "report"}
     assert {name: value for name, value in watched.json.items() if name not in own} == {
         name: value for name, value in simulated.items() if name not in own
     }
@@ -184,6 +185,59 @@ def test_transcripts_and_delivered_points_lie_where_the_result_says(watched: Wat
     assert all(Path(path).is_file() for path in watched.json["transcripts"].values())
     with np.load(watched.json["data"]) as delivered:
         assert len(delivered["features"]) == watched.json["points_delivered"] == 300
+
+
+def test_a_report_lies_beside_the_result(watched: Watched) -> None:
+    assert watched.json["report"] == str(Path(watched.json["directory"]) / "report.html")
+    assert "No report" not in watched.err
+    page = Path(watched.json["report"]).read_text(encoding="utf-8")
+    assert f"{watched.json['mmd2']:.5f}" in page
+    assert f"{watched.json['mmd2_uniform']:.5f}" in page
+
+
+# -- the demonstration: private by default ------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def private(tmp_path_factory: pytest.TempPathFactory) -> Watched:
+    return watch(start(DIGITS, tmp_path_factory.mktemp("runs")))
+
+
+def test_the_demonstration_guarantees_what_its_file_asks_for(private: Watched) -> None:
+    assert private.code == 0, private.err
+    owners, consumer, trust = private.json["privacy"]
+    for statement, neighbours in ((owners, "add-remove-one"), (consumer, "substitute-one")):
+        assert statement["epsilon"] == pytest.approx(3.0, rel=1e-6)
+        assert statement["epsilon"] <= 3.0
+        assert (statement["delta"], statement["neighbours"]) == (1e-5, neighbours)
+        assert (statement["noise"], statement["why"]) == ("secure", "")
+    assert trust["epsilon"] is None
+    assert "NO PRIVACY" not in private.err
+    assert "Owners trust the curator and the consumer" in private.err
+
+
+def test_the_demonstration_shows_the_curator_no_point_and_buys_all(private: Watched) -> None:
+    assert private.json["points_accessed_curator"] == 0
+    assert private.json["points_delivered"] == private.json["p"] == 200
+    assert private.json["disputed"] == 0
+    # Secret noise: the margin is five times what it is on average (0.021 against 0.065).
+    assert private.json["mmd2"] < private.json["mmd2_uniform"]
+
+
+def test_the_demonstration_reads_the_odometer_and_charges_every_dataset(private: Watched) -> None:
+    owners, consumer = private.json["odometer"]
+    assert owners["rounds"] == list(range(201))
+    assert owners["epsilon"][:2] == [0.0, 0.0], "the first broadcast is of the public seed set alone"
+    assert owners["epsilon"] == sorted(owners["epsilon"])
+    assert owners["epsilon"][-1] == pytest.approx(3.0, rel=1e-6)
+    assert consumer["epsilon"] == [pytest.approx(3.0, rel=1e-6)]
+    parties = Path(private.json["directory"]) / "parties"
+    ledgers = [*(parties / name / "data.npz.ledger" for name in DIGITS_OWNERS)]
+    for ledger in (*ledgers, parties / "consumer" / "validation.npz.ledger"):
+        header, entry = (json.loads(line) for line in ledger.read_text().splitlines())
+        assert header["format"] == "hushbid-lifetime-ledger"
+        assert entry["epsilon"] == pytest.approx(3.0, rel=1e-6)
+    assert not (parties / "curator/state/curator.boxes").exists()
 
 
 # -- isolation, seen from outside ------------------------------------------------------------------------
@@ -263,12 +317,42 @@ def test_a_bad_data_file_fails_the_run_with_4_and_its_party_s_name(
     assert survivors(list(watched.processes)) == []
 
 
+@pytest.mark.parametrize("party", ["north", "consumer"])
+def test_a_dataset_whose_budget_is_too_small_stays_out_and_releases_nothing(
+    tmp_path: Path, party: str
+) -> None:
+    release = {"mechanism": "filtered-gaussian", "epsilon": 2.0}
+    owners: dict[str, Any] = {"south": {"data": "south.npz"}, "north": {"data": "north.npz"}}
+    consumer: dict[str, Any] = {"validation": "validation.npz", "seed_set": "seed.npz"}
+    (consumer if party == "consumer" else owners[party]).update(
+        budget={"epsilon": 1.5, "delta": 1e-5}, ledger="spent.ledger"
+    )
+    cluster = files_cluster(
+        tmp_path,
+        session={"name": "files", "points": 5},
+        features={"gamma": 1.0, "columns": 2, "dimension": 8},
+        target=release | {"neighbours": "substitute-one"},
+        summary=release | {"neighbours": "add-remove-one"},
+        acquisition={"rule": "sealed"},
+        owners=owners,
+        consumer=consumer,
+    )
+    watched = watch(start(cluster, tmp_path / "runs"))
+    assert watched.code == 1, watched.err
+    what = watched.json["error"]["what"]
+    assert what.startswith(f"{party}: ")
+    assert "over its budget of ε = 1.5" in what
+    # The refusal is not charged, and no other owner is: the session did not begin.
+    assert len((tmp_path / "spent.ledger").read_text().splitlines()) == 1
+    assert len((tmp_path / "south.npz.ledger").read_text().splitlines()) == 1
+
+
 def test_a_port_in_use_fails_the_run_with_2(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
-        watched = watch(start(DIGITS, tmp_path, f"network.address={address}"))
+        watched = watch(start(EXACT, tmp_path, f"network.address={address}"))
     assert watched.code == 2, watched.err
     assert watched.json["error"]["what"].startswith("curator: ")
     assert survivors(list(watched.processes)) == []
@@ -280,10 +364,10 @@ Begun: TypeAlias = tuple[subprocess.Popen[str], dict[str, int]]
 
 @contextmanager
 def begun(directory: Path, *settings: str) -> Iterator[Begun]:
-    process = start(DIGITS, directory, "run.durability=flush", *settings)
+    process = start(EXACT, directory, "run.durability=flush", *settings)
     seen: dict[int, Seen] = {}
     deadline = time.monotonic() + PATIENCE
-    transcript = directory / "digits-1/parties/curator/state/curator.transcript"
+    transcript = directory / "digits-exact-1/parties/curator/state/curator.transcript"
     try:
         while time.monotonic() < deadline and process.poll() is None:
             look(psutil.Process(process.pid), seen)
@@ -324,7 +408,8 @@ LOST = [
 def test_an_owner_that_is_lost_in_the_rounds_is_reported_and_the_run_goes_on(
     tmp_path: Path, number: int, what: str
 ) -> None:
-    settings = ("session.points=900", "timeouts.round=1.0", "timeouts.silence=1.0", "timeouts.abandon=5.0")
+    limits = {"round": 1.0, "silence": 1.0, "abandon": 5.0, "comeback": 0.3}
+    settings = ("session.points=900", *(f"timeouts.{name}={value}" for name, value in limits.items()))
     with begun(tmp_path, *settings) as (process, parties):
         os.kill(parties["digits-56"], number)
         out, err = process.communicate(timeout=50)
@@ -348,10 +433,10 @@ def test_an_interrupted_run_leaves_no_process_and_whole_transcripts(
     process.send_signal(number)
     _, err = process.communicate(timeout=30)
     assert process.returncode == code
-    assert f"The run's directory is {tmp_path / 'digits-1'}\n" in err
+    assert f"The run's directory is {tmp_path / 'digits-exact-1'}\n" in err
     assert len(parties) == 7
     assert survivors(list(parties.values())) == []
-    transcripts = sorted(map(str, tmp_path.glob("digits-1/parties/*/state/*.transcript")))
+    transcripts = sorted(map(str, tmp_path.glob("digits-exact-1/parties/*/state/*.transcript")))
     verified = subprocess.run(
         [sys.executable, "-m", "hushbid", "transcript", "verify", *transcripts, "--json"],
         cwd=ROOT,

@@ -3,6 +3,9 @@
 The sessions here have as many raw columns as features, and a raw point *is* its φ (int16). So a test
 chooses φ directly, and recomputing features is `np.stack`. With d = 4 the paired map's circles hold the
 few points of `corners`, all of which the map admits, and whose scores tie all the time.
+
+Where the rule is `sealed`, a box is padding and a signature is one of two constants, `SIGNED` and `FORGED`:
+what makes and checks real ones is the numerics' part.
 """
 
 from __future__ import annotations
@@ -13,13 +16,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from curator.events import ComputeWeights, DrawNoise, HashPoints, NoiseDrawn, PointsHashed, WeightsComputed
-from curator.machine import CONSUMER, CuratorMachine
-from protocol.acquisition import AcquisitionRule, acquisition_rule
+from curator.events import (
+    CandidatesChecked,
+    CheckCandidates,
+    ComputeWeights,
+    DestroyBoxes,
+    DrawNoise,
+    NoiseDrawn,
+    WeightsComputed,
+)
+from curator.machine import CuratorMachine
+from protocol import limits
+from protocol.acquisition import RULES, Logistic
 from protocol.config.session import (
     FeatureSection,
     MechanismSection,
     NetworkSection,
+    NoiseSection,
     RosterSection,
     RuleSection,
     SessionFile,
@@ -30,15 +43,19 @@ from protocol.errors import RemoteProtocolError
 from protocol.features import FeatureMap, feature_map
 from protocol.grid import Features, Weights
 from protocol.machine import (
+    Charge,
     Effect,
     Event,
     Finish,
+    HeadSigned,
     Lost,
     Offended,
     Received,
+    Restarted,
     Returned,
     Send,
     SetTimer,
+    SignHead,
     Started,
     TimerFired,
 )
@@ -53,21 +70,34 @@ from protocol.messages import (
     Hello,
     Message,
     Offer,
+    Ready,
+    Receipt,
     Refused,
+    SealedCandidate,
+    SecretMap,
     Target,
     Welcome,
     fixed,
 )
+from protocol.names import CONSUMER
+from protocol.sealing import SEAL_BYTES, SIGNATURE_BYTES
+from protocol.session import Session, open_session
 from protocol.wire import Direction, decode_message
 
 __all__ = [
     "DIMENSION",
+    "FAREWELL",
+    "FORGED",
+    "HEAD_SIGNED",
     "MAP",
+    "RULES_FOR_FEW",
+    "SIGNED",
     "CuratorBench",
     "Player",
     "candidate_of",
     "corners",
     "names",
+    "sealed_candidate_of",
     "session_file",
     "weights_of",
 ]
@@ -76,6 +106,16 @@ DIMENSION = 4
 RADIUS = 23170
 """2^15·√(2/4), rounded: the radius of each of the two circles."""
 CONTROL = (Hello, Welcome, Refused)
+MAP_SEED = 1
+RULES_FOR_FEW = tuple(sorted(RULES.keys() - {Logistic.name}))
+"""The rules of sessions as small as those here."""
+SIGNED = b"\1" * SIGNATURE_BYTES
+"""A signature that holds, as far as the bench is concerned."""
+FORGED = bytes(SIGNATURE_BYTES)
+"""One that does not."""
+HEAD_SIGNED = HeadSigned(bytes(32), SIGNED)
+"""The head of a transcript that nobody keeps, signed."""
+FAREWELL = Farewell(head=HEAD_SIGNED.head, signature=HEAD_SIGNED.signature)
 
 
 def names(count: int) -> tuple[str, ...]:
@@ -97,19 +137,22 @@ def session_file(
     noise_seed: int = 0,
     **rule_parameters: Any,
 ) -> SessionFile:
-    """A session on loopback, without keys."""
+    """A session on loopback, without keys, and with noise that can be repeated."""
     return SessionFile.model_validate(
         {
             "session": SessionSection(
                 name="test", points=points, min_owners=min_owners, allow_nonprivate=True
             ),
             "features": FeatureSection(
-                dimension=dimension, gamma=1.0, seed=1, columns=dimension if columns is None else columns
+                dimension=dimension,
+                gamma=1.0,
+                seed=None if RULES[rule].sealed else MAP_SEED,
+                columns=dimension if columns is None else columns,
             ),
             "target": MechanismSection.model_validate(dict(target or {"mechanism": "exact"})),
             "summary": MechanismSection.model_validate(dict(summary or {"mechanism": "exact"})),
             "acquisition": RuleSection.model_validate({"rule": rule, **rule_parameters}),
-            "noise": {"source": "simulated", "seed": noise_seed},
+            "noise": NoiseSection(source="simulated", seed=noise_seed),
             "timeouts": timeouts or TimeoutSection(),
             "network": NetworkSection(address="tcp://127.0.0.1:1", insecure=True),
             "roster": RosterSection(owners=dict.fromkeys(owners, "")),
@@ -119,12 +162,12 @@ def session_file(
 
 def _map() -> FeatureMap:
     return feature_map(
-        "paired", seed=1, dimension=DIMENSION, gamma=1.0, lower=0.0, upper=1.0, columns=DIMENSION
+        "paired", seed=MAP_SEED, dimension=DIMENSION, gamma=1.0, lower=0.0, upper=1.0, columns=DIMENSION
     )
 
 
 MAP = _map()
-"""The feature map of the sessions with d = 4."""
+"""The feature map of the sessions with d = 4; where it is secret, the curator has its space only."""
 
 
 def corners() -> Features:
@@ -132,7 +175,7 @@ def corners() -> Features:
     circle = [(RADIUS, 0), (-RADIUS, 0), (0, RADIUS), (0, -RADIUS)]
     rows = [(first[0], second[0], first[1], second[1]) for first in circle for second in circle]
     grid = np.array(rows, dtype=np.int16)
-    assert MAP.admits(grid).all()
+    assert MAP.space.admits(grid).all()
     return grid
 
 
@@ -151,28 +194,33 @@ def candidate_of(features: Features, point: Features | None = None) -> Candidate
     return Candidate.model_construct(point=raw, features=held, attributes=b"")
 
 
+def sealed_candidate_of(
+    features: Features, session: Session, *, signature: bytes = SIGNED
+) -> SealedCandidate:
+    """A point as it is handed over where it is sealed, in a box of the right size that holds nothing."""
+    held = np.array(features, dtype=np.int16)
+    held.flags.writeable = False
+    box = bytes(session.box_bytes + SEAL_BYTES)
+    return SealedCandidate.model_construct(features=held, box=box, signature=signature)
+
+
 class CuratorBench:
     """A curator's machine, and all that it talks to.
 
     Args:
-        session: The session.
-        machine: Another machine than the session's own: a broken control.
-        noisy: Whether the machine asks for noise.
+        session: The session's file.
+
+    Attributes:
+        opened: What the file means.
+        charges: What was charged to the budget, in order.
+        boxes_destroyed: How often the machine had the boxes destroyed.
     """
 
-    def __init__(
-        self,
-        session: SessionFile,
-        *,
-        rule: AcquisitionRule | None = None,
-        machine: type[CuratorMachine] = CuratorMachine,
-    ) -> None:
+    def __init__(self, session: SessionFile) -> None:
         self.session = session
-        self.rule = rule or acquisition_rule(
-            session.acquisition.rule, session.acquisition.parameters, owners=len(session.owners)
-        )
-        self.noisy = bool(self.rule.draws())
-        self.machine = machine(session, feature_map=MAP, rule=self.rule, noisy=self.noisy, noise_name="none")
+        self.opened = open_session(session)
+        self.rule = self.opened.rule
+        self.machine = CuratorMachine(self.opened)
         self.digest = session.digest()
         self.now = 0.0
         self.sent: dict[str, int] = {}
@@ -181,6 +229,8 @@ class CuratorBench:
         self.frames: dict[str, list[tuple[int, str, bytes]]] = {}
         self.timers: dict[str, SetTimer] = {}
         self.jobs: list[Effect] = []
+        self.charges: list[Charge] = []
+        self.boxes_destroyed = 0
         self.finish: Finish | None = None
         self.coins = np.random.default_rng(0)
         self._decoded: dict[bytes, Message] = {}
@@ -188,6 +238,11 @@ class CuratorBench:
     # -- events -----------------------------------------------------------------------------------
 
     def step(self, event: Event) -> tuple[Effect, ...]:
+        """One step, and a second one if it asks for a signature, which costs no time."""
+        effects = self.take(event)
+        return effects + self.take(HEAD_SIGNED) if SignHead() in effects else effects
+
+    def take(self, event: Event) -> tuple[Effect, ...]:
         """One step; its frames go to inboxes, its timers and computations are kept."""
         self.now += 1e-3
         effects = self.machine.step(event, self.now)
@@ -198,7 +253,11 @@ class CuratorBench:
                 self.timers[effect.name] = effect
             elif type(effect) is Finish:
                 self.finish = effect
-            else:
+            elif type(effect) is Charge:
+                self.charges.append(effect)
+            elif type(effect) is DestroyBoxes:
+                self.boxes_destroyed += 1
+            elif type(effect) is not SignHead:
                 self.jobs.append(effect)
         return effects
 
@@ -262,23 +321,41 @@ class CuratorBench:
             "size": 3,
             "seed_total": np.zeros(DIMENSION, dtype=np.int64),
             "seed_size": seed_size,
+            "maps": bytes(limits.MAP_BOX_BYTES * len(self.session.owners)) if self.rule.sealed else b"",
             "noise": "none",
         }
         return Target(**(values | changes))
 
+    def receipt(self, part: int, *disputed: int) -> Receipt:
+        """The consumer's receipt of a part of which it disputes the points at these places."""
+        bits = np.zeros(len(self.machine._parts[part - 1].purchases), dtype=np.uint8)
+        bits[list(disputed)] = 1
+        return Receipt(part=part, disputed=np.packbits(bits).tobytes())
+
     def enrol(self, peers: Iterable[str] | None = None) -> None:
-        """Start, and let these (or all) say hello; the consumer sends its target first."""
+        """Start, and let these (or all) come, and be ready; the consumer sends its target first."""
         self.step(Started())
         self.say(CONSUMER, self.hello(CONSUMER))
         self.say(CONSUMER, self.target())
         for peer in self.session.owners if peers is None else peers:
             self.say(peer, self.hello(peer))
+            if type(self.last(peer)) is SecretMap:
+                self.say(peer, Ready())
 
     def lost(self, peer: str) -> None:
         self.step(Lost(peer))
 
     def returned(self, peer: str) -> None:
         self.step(Returned(peer))
+
+    def gone(self, peer: str) -> None:
+        """A peer is lost, and does not come back for as long as it is waited for."""
+        self.lost(peer)
+        self.fire("comeback")
+
+    def restart(self) -> None:
+        """The curator's process ends, and starts again from its transcript."""
+        self.step(Restarted())
 
     def fire(self, name: str) -> None:
         """The timer of that name runs out."""
@@ -292,7 +369,7 @@ class CuratorBench:
         """Let all who were told that the session is over say farewell."""
         for peer in sorted(self.machine._closed - self.machine._farewells):
             assert self.finish is None, "nobody is left behind unread"
-            self.say(peer, Farewell())
+            self.say(peer, FAREWELL)
 
     def job(self, kind: type[Effect]) -> Effect:
         """Take the oldest computation, which is of that kind."""
@@ -319,14 +396,19 @@ class CuratorBench:
         self.step(WeightsComputed(effect.round, weights))
 
     def verify(self) -> None:
-        """Recompute the features of the points that were handed over."""
-        effect = self.job(HashPoints)
-        assert isinstance(effect, HashPoints)
-        self.step(PointsHashed(np.stack(effect.points)))
+        """Recompute the features of the points that were handed over, or see who signed sealed ones."""
+        effect = self.job(CheckCandidates)
+        assert isinstance(effect, CheckCandidates)
+        candidates = [entry.candidate for entry in effect.entries]
+        points = [candidate.point for candidate in candidates if isinstance(candidate, Candidate)]
+        signed = tuple(
+            isinstance(candidate, Candidate) or candidate.signature == SIGNED for candidate in candidates
+        )
+        self.step(CandidatesChecked(np.stack(points) if points else None, signed))
 
     def verify_all(self) -> None:
-        """Answer all requests to recompute features."""
-        while self.jobs and type(self.jobs[0]) is HashPoints:
+        """Answer all requests to check points."""
+        while self.jobs and type(self.jobs[0]) is CheckCandidates:
             self.verify()
 
     # -- what came of it ----------------------------------------------------------------------------
@@ -339,6 +421,10 @@ class CuratorBench:
     def chosen(self) -> list[bytes]:
         """φ of the chosen points, in order."""
         return [win.candidate.features.tobytes() for win in self.machine.ledger.wins]
+
+    def candidate(self, features: Features) -> Candidate | SealedCandidate:
+        """A point as the session's rule has it handed over."""
+        return sealed_candidate_of(features, self.opened) if self.rule.sealed else candidate_of(features)
 
     def bid(
         self,
@@ -354,13 +440,13 @@ class CuratorBench:
             "exhausted": False,
             "score": fixed(int(features.astype(np.int64) @ weights.astype(np.int64))),
             "handle": fixed(handle),
-            "candidate": candidate_of(features) if self.rule.candidate_with_bid else None,
+            "candidate": self.candidate(features) if self.rule.candidate_with_bid else None,
         }
         return Bid.model_construct(**(values | changes))
 
     def no_bid(self, round_number: int) -> Bid:
         """The bid of an owner that has no point left."""
-        blank = candidate_of(np.zeros(DIMENSION, dtype=np.int16))
+        blank = self.candidate(np.zeros(DIMENSION, dtype=np.int16))
         return Bid.model_construct(
             round=round_number,
             exhausted=True,

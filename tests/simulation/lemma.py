@@ -119,7 +119,7 @@ def play(
     session = session_file(owners=tuple(case.data), points=len(case.weights), rule=rule)
     bench = CuratorBench(session)
     if pool is not Pool:
-        bench.machine._pool = pool(MAP.dimension, norm_bound=MAP.norm_bound)
+        bench.machine._pool = pool(MAP.space.dimension, norm_bound=MAP.space.norm_bound)
     players = {}
     for owner, features in case.data.items():
         if with_extra and owner == case.extra_owner:

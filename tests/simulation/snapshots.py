@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from pydantic import BaseModel
@@ -19,13 +19,16 @@ __all__ = ["arrays_in", "snapshot"]
 def snapshot(machine: Machine) -> Any:
     """The state, all the way down, but for what never changes, and for a step's own clock and effects."""
     state = dict(vars(machine))
-    for fixed in ("_session", "_map", "_rule", "_now", "_effects"):
+    for fixed in ("_session", "_opened", "_space", "_rule", "_costs_of", "_now", "_effects"):
         state.pop(fixed, None)
     return _plain(state)
 
 
+_PLAIN: Final = frozenset({type(None), bool, int, float, str, bytes})
+
+
 def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, bool | int | float | str | bytes | Enum):
+    if type(value) in _PLAIN or isinstance(value, Enum):
         return value
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.shape, value.tobytes()

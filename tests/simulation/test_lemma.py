@@ -74,3 +74,24 @@ def test_every_exact_rule_chooses_the_same_points(rule: str) -> None:
         reference, _ = play(case, "ask-all", with_extra=True)
         chosen, _ = play(case, rule, with_extra=True)
         assert chosen == reference
+
+
+def test_sealed_and_ask_all_keep_the_same_books() -> None:
+    # Under the same map and weights; the points that a curator is handed raw are none of them sealed.
+    for case in cases(5, 100):
+        _, opened = play(case, "ask-all", with_extra=True)
+        _, sealed = play(case, "sealed", with_extra=True)
+        assert sealed.chosen == opened.chosen
+        books = [
+            [
+                (win.round, win.owner, win.score, win.bid_round, win.handle)
+                for win in bench.machine.ledger.wins
+            ]
+            for bench in (opened, sealed)
+        ]
+        assert books[0] == books[1]
+        assert sealed.machine.ledger.absences == opened.machine.ledger.absences
+        assert sealed.machine.ledger.candidates == opened.machine.ledger.candidates
+        assert opened.machine.ledger.points_accessed == opened.machine.ledger.candidates
+        assert sealed.machine.ledger.points_accessed == 0
+        assert sealed.machine.settlement() == opened.machine.settlement()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,16 +17,21 @@ from curator.numerics import CuratorNumerics
 from hushbid.simulator import Simulation, SimulationOutcome
 from protocol.data import Dataset
 from protocol.errors import ExitCode
+from protocol.features import SEED_BYTES
 from protocol.grid import round_weights
 from protocol.machine import Finish
+from protocol.names import CONSUMER
+from protocol.noise import SimulatedNoise
 from protocol.runtime.driver import Outgoing
-from protocol.session import open_session
+from protocol.session import Session, open_session
 from protocol.wire import decode_frame
 from tests.conftest import ROOT
-from tests.simulation.harness import names, session_file
+from tests.simulation.harness import RULES_FOR_FEW, names, session_file
 
 COLUMNS = 3
-MWEM: dict[str, Any] = {"mechanism": "mwem", "epsilon": 1.0, "calibration": "sound", "steps": 4, "eta": 0.05}
+MWEM: dict[str, Any] = {
+    "mechanism": "mwem", "step_epsilon": 1.0, "calibration": "sound", "steps": 4, "eta": 0.05
+}  # fmt: skip
 GAUSSIAN: dict[str, Any] = {"mechanism": "gaussian", "sigma": 15.0}
 EXACT: dict[str, Any] = {"mechanism": "exact"}
 
@@ -35,6 +41,11 @@ Points = npt.NDArray[np.float64]
 
 def points_of(seed: int, count: int) -> Points:
     return np.random.default_rng(seed).random((count, COLUMNS))
+
+
+def protecting(release: dict[str, Any], neighbours: str) -> dict[str, Any]:
+    """A release's table, with the neighbours that its guarantee compares, if it has one."""
+    return release if release is EXACT else release | {"neighbours": neighbours}
 
 
 def run(
@@ -47,19 +58,31 @@ def run(
     noise_seed: int = 0,
 ) -> tuple[Frames, SimulationOutcome]:
     """Simulate; every frame as (sender, receiver, kind, sequence, bytes)."""
-    data = owners or {name: points_of(number, 6) for number, name in enumerate(names(3))}
-    session = open_session(
-        session_file(
-            owners=tuple(data),
-            points=points,
-            rule=rule,
-            summary=summary,
-            target=target,
-            noise_seed=noise_seed,
-            dimension=8,
-            columns=COLUMNS,
-        )
+    data = owners or default_owners()
+    session = session_of(
+        rule,
+        owners=tuple(data),
+        points=points,
+        summary=protecting(summary, "add-remove-one"),
+        target=protecting(target, "substitute-one"),
+        noise_seed=noise_seed,
     )
+    return simulate(session, data)
+
+
+def default_owners() -> dict[str, Points]:
+    return {name: points_of(number, 6) for number, name in enumerate(names(3))}
+
+
+def session_of(rule: str, *, owners: tuple[str, ...] = names(3), points: int = 12, **options: Any) -> Session:
+    return open_session(
+        session_file(owners=owners, points=points, rule=rule, dimension=8, columns=COLUMNS, **options)
+    )
+
+
+def simulate(session: Session, owners: dict[str, Points] | None = None) -> tuple[Frames, SimulationOutcome]:
+    """Simulate a session; every frame as (sender, receiver, kind, sequence, bytes)."""
+    data = owners or default_owners()
     frames: Frames = []
 
     def tap(sender: str, receiver: str, frame: Outgoing) -> None:
@@ -75,6 +98,16 @@ def run(
     return frames, outcome
 
 
+def bought(outcome: SimulationOutcome) -> list[tuple[str, int, bytes]]:
+    """Owner, round and raw point of each purchase."""
+    assert outcome.delivered is not None
+    found = []
+    for entry in outcome.delivered.delivered:
+        assert entry.candidate is not None
+        found.append((entry.owner, entry.round, entry.candidate.point.tobytes()))
+    return found
+
+
 def seen_by(frames: Frames, party: str) -> Frames:
     """What a party sends and receives, in order."""
     return [frame for frame in frames if party in frame[:2]]
@@ -88,7 +121,7 @@ RELEASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("rule", ["ask-all", "winner-only", "published"])
+@pytest.mark.parametrize("rule", RULES_FOR_FEW)
 @pytest.mark.parametrize("releases", RELEASES)
 def test_the_same_seed_gives_the_same_frames_byte_for_byte(rule: str, releases: str) -> None:
     summary, target = RELEASES[releases]
@@ -107,21 +140,35 @@ def test_another_seed_gives_other_noise(releases: str) -> None:
     assert first != second
 
 
-def test_everything_that_was_chosen_is_delivered_and_matches() -> None:
-    _, outcome = run()
+@pytest.mark.parametrize("rule", RULES_FOR_FEW)
+def test_everything_that_was_chosen_is_delivered_and_matches(rule: str) -> None:
+    _, outcome = run(rule=rule)
     assert outcome.delivered is not None
     wins = [(win.owner, win.round) for win in outcome.curator.ledger.wins]
-    assert [(bought.owner, bought.round) for bought in outcome.delivered.purchases] == wins
-    assert outcome.delivered.disputed == ()
+    assert [(bought.owner, bought.round) for bought in outcome.delivered.delivered] == wins
+    assert all(bought.candidate is not None for bought in outcome.delivered.delivered)
+    assert {bought.dispute for bought in outcome.delivered.delivered} == {""}
     assert outcome.curator.ledger.faults == []
     outcome.curator.check_total()
+
+
+def test_sealed_buys_what_ask_all_buys_under_the_same_map() -> None:
+    """The consumer draws the secret map from its own noise; the control session has that map in public."""
+    seed = SimulatedNoise(0, CONSUMER).random_bytes(SEED_BYTES)
+    _, sealed = run(rule="sealed")
+    session = session_of("ask-all")
+    _, opened = simulate(replace(session, public_map=session.space.map(seed)))
+    assert bought(sealed) == bought(opened)
+    assert len(bought(sealed)) == 12
+    _, other = run(rule="ask-all")
+    assert bought(other) != bought(sealed), "the control: another map chooses other points"
 
 
 def test_fewer_points_than_rounds_show_in_the_result_only() -> None:
     data = {name: points_of(number, 2) for number, name in enumerate(names(2))}
     frames, outcome = run(owners=data, points=9)
     assert outcome.delivered is not None
-    assert len(outcome.delivered.purchases) == 4
+    assert len(outcome.delivered.delivered) == 4
     assert outcome.curator.round == 9
     for owner in data:
         assert sum(kind == "broadcast" for _, to, kind, _, _ in frames if to == owner) == 9
@@ -142,10 +189,11 @@ def test_progress_is_told_after_every_round() -> None:
 # -- what an owner sees ------------------------------------------------------------------------------
 
 
-def test_bids_of_one_owner_have_one_size_whatever_they_say() -> None:
+@pytest.mark.parametrize("rule", RULES_FOR_FEW)
+def test_bids_of_one_owner_have_one_size_whatever_they_say(rule: str) -> None:
     """An owner that ran out is told from the others by nothing that can be seen on the wire."""
     data = {name: points_of(number, 2 + 9 * number) for number, name in enumerate(names(2))}
-    frames, _ = run(owners=data, points=12)
+    frames, _ = run(owners=data, rule=rule, points=12)
     for owner in data:
         sizes = {len(bytes_) for sender, _, kind, _, bytes_ in frames if sender == owner and kind == "bid"}
         assert len(sizes) == 1
@@ -174,9 +222,10 @@ def seen_in_two_runs(rule: str) -> tuple[Frames, Frames, int, int]:
 
 
 @pytest.mark.usefixtures("_same_releases")
-def test_with_the_same_releases_an_owner_sees_the_same_whoever_wins() -> None:
+@pytest.mark.parametrize("rule", ["ask-all", "sealed"])
+def test_with_the_same_releases_an_owner_sees_the_same_whoever_wins(rule: str) -> None:
     """No feedback (DESIGN §3), in either direction, down to the bytes."""
-    first, second, won_first, won_second = seen_in_two_runs("ask-all")
+    first, second, won_first, won_second = seen_in_two_runs(rule)
     assert won_first != won_second
     assert first == second
 
@@ -188,10 +237,13 @@ def test_the_same_comparison_tells_a_rule_that_does_feed_back() -> None:
     assert first != second
 
 
-@pytest.mark.parametrize("rule", ["ask-all", "winner-only"])
+@pytest.mark.parametrize("rule", ["ask-all", "sealed", "winner-only"])
 def test_after_the_last_broadcast_an_owners_frames_are_constant(rule: str) -> None:
-    """All that follows the bid (and the offer, where the rule asks) is one close and one farewell."""
-    bodies = set()
+    """All that follows the bid (and the offer, where the rule asks) is one close and one farewell.
+
+    Nobody keeps a transcript here, whose head they would tell: that is random by its salts.
+    """
+    closes, farewells = set(), set()
     for seed in range(3):
         data = {name: points_of(10 * seed + number, 20) for number, name in enumerate(names(3))}
         frames, _ = run(owners=data, rule=rule)
@@ -199,8 +251,12 @@ def test_after_the_last_broadcast_an_owners_frames_are_constant(rule: str) -> No
             mine = seen_by(frames, owner)
             last = max(place for place, frame in enumerate(mine) if frame[2] == "broadcast")
             after = [frame for frame in mine[last + 1 :] if frame[2] not in ("bid", "ask", "offer")]
-            bodies.add(tuple((frame[2], decode_frame(frame[4]).body) for frame in after))
-    assert [tuple(kind for kind, _ in sequence) for sequence in bodies] == [("close", "farewell")]
+            close, farewell = after
+            assert (close[2], farewell[2]) == ("close", "farewell")
+            closes.add(decode_frame(close[4]).body)
+            farewells.add((owner, decode_frame(farewell[4]).body))
+    assert len(closes) == 1, "it is the same for every owner, whoever won"
+    assert len(farewells) == 3, "one of each owner, which it signed"
 
 
 # -- size --------------------------------------------------------------------------------------------
@@ -229,7 +285,7 @@ json.dump(
     {
         "seconds": time.perf_counter() - started,
         "bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-        "bought": len(outcome.delivered.purchases),
+        "bought": len(outcome.delivered.delivered),
         "accessed": outcome.curator.ledger.points_accessed,
         "codes": sorted({int(finish.code) for finish in outcome.finishes.values()}),
     },

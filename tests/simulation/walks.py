@@ -8,28 +8,24 @@ fire into nothing. A walk notes which edges of the transition table it took.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
-from consumer.events import CheckPurchases, PurchasesHashed, ReleaseTarget, TargetReleased
-from consumer.machine import ConsumerMachine
 from curator.events import ComputeWeights, DrawNoise
-from curator.machine import CONSUMER
-from owner.events import Scored, ScorePoints, Withdraw
-from owner.machine import OwnerMachine
-from protocol.acquisition import RULES, acquisition_rule
-from protocol.errors import Offence, RemoteProtocolError
+from protocol import limits
+from protocol.accounting import Budget, Cost, PrivacyFilter
+from protocol.errors import BudgetExceeded, Offence, RemoteProtocolError
 from protocol.machine import (
-    Connected,
     Effect,
     Event,
     Lost,
     Machine,
     Offended,
     Received,
+    Restarted,
     Returned,
-    Send,
-    SetTimer,
+    SignHead,
     Started,
     TimerFired,
     trigger_of,
@@ -40,36 +36,70 @@ from protocol.messages import (
     Broadcast,
     Close,
     Delivery,
-    Farewell,
-    Hello,
     Message,
     Offer,
-    Purchase,
+    Ready,
     Receipt,
-    Refused,
-    Welcome,
+    SealedCandidate,
+    SecretMap,
     fixed,
 )
-from protocol.participant import CURATOR
+from protocol.names import CONSUMER
+from protocol.releases import Neighbours
 from tests.simulation.harness import (
     DIMENSION,
-    MAP,
+    FAREWELL,
+    FORGED,
+    HEAD_SIGNED,
+    RULES_FOR_FEW,
     CuratorBench,
     Player,
     candidate_of,
     corners,
     names,
+    sealed_candidate_of,
     session_file,
     weights_of,
 )
 from tests.simulation.snapshots import snapshot
 
-__all__ = ["Edge", "consumer_walk", "curator_walk", "owner_walk", "rows_of"]
+__all__ = [
+    "CORNERS",
+    "EXACT",
+    "MAP_BOX",
+    "WRONG",
+    "Edge",
+    "Purse",
+    "Walk",
+    "curator_walk",
+    "private",
+    "rows_of",
+]
 
 Edge = tuple[str, str, str]
 CORNERS = corners()
 WRONG = 77
 """A number that nothing has here: round, part, handle."""
+EXACT: dict[str, Any] = {"mechanism": "exact"}
+MAP_BOX = bytes(limits.MAP_BOX_BYTES)
+
+
+def private(neighbours: Neighbours) -> dict[str, Any]:
+    """A release that is charged to a budget."""
+    return {"mechanism": "gaussian", "sigma": 20.0, "neighbours": neighbours.value}
+
+
+class Purse(PrivacyFilter):
+    """A budget that lasts for so many charges."""
+
+    def __init__(self, charges: int, neighbours: Neighbours) -> None:
+        super().__init__(Budget(1.0, 1e-5), neighbours=neighbours.value)
+        self.left = charges
+
+    def charge(self, *costs: Cost) -> None:
+        if self.left == 0:
+            raise BudgetExceeded("The budget is spent.", advice="Raise it.")
+        self.left -= 1
 
 
 def rows_of(machine: type[Machine]) -> set[Edge]:
@@ -84,6 +114,8 @@ class Walk:
         self.machine = machine
         self.raw_step = step
         self.edges: set[Edge] = set()
+        self.reached = machine.phase
+        """Where the last event led, before what it asked for."""
         self.offences: set[Offence] = set()
         self.accepted: list[Received] = []
 
@@ -109,8 +141,12 @@ class Walk:
             return False
         if isinstance(event, Received):
             self.accepted.append(event)
-        if snapshot(self.machine) != before or effects:
-            self.edges.add((phase, trigger_of(event), self.machine.phase))
+        reached = self.machine.phase
+        if effects or snapshot(self.machine) != before:
+            self.edges.add((phase, trigger_of(event), reached))
+        if SignHead() in effects:
+            self.step(HEAD_SIGNED)  # a driver lets nothing come between
+        self.reached = reached
         return True
 
     def repeat(self, event: Received) -> None:
@@ -123,7 +159,7 @@ class Walk:
 
     def note(self, phase: str, event: Event) -> None:
         """Count an edge whose step need not change anything."""
-        self.edges.add((phase, trigger_of(event), self.machine.phase))
+        self.edges.add((phase, trigger_of(event), self.reached))
 
 
 class CuratorWalk:
@@ -133,24 +169,36 @@ class CuratorWalk:
         self.rng = np.random.default_rng(seed)
         rng = self.rng
         owners = names(int(rng.integers(1, 4)))
-        rule = sorted(RULES)[int(rng.integers(len(RULES)))]
+        # Rules that ask lead to more of the table than those that have the points with the bids.
+        rules = (*RULES_FOR_FEW, "published", "winner-only")
+        rule = rules[int(rng.integers(len(rules)))]
         session = session_file(
             owners=owners,
             points=int(rng.integers(1, 4)),
             rule=rule,
             min_owners=int(rng.integers(1, len(owners) + 1)),
+            summary=private(Neighbours.ADD_REMOVE_ONE) if rng.random() < 0.15 else EXACT,
         )
         self.bench = CuratorBench(session)
-        self.walk = Walk(self.bench.machine, self.bench.step)
+        if self.bench.machine._filter is not None:
+            charges = int(rng.integers(0, session.session.points))
+            self.bench.machine._filter = Purse(charges, Neighbours.ADD_REMOVE_ONE)
+        self.walk = Walk(self.bench.machine, self.bench.take)
+        # Where owners run out, a round is decided as soon as the last of them has answered, or is gone.
+        most = int(rng.choice([1, 4, 4]))
+        # Owners whose best points are alike are asked together.
+        different = int(rng.choice([2, 16]))
         self.players = {
-            owner: Player(self.bench, owner, CORNERS[rng.integers(0, 16, size=int(rng.integers(0, 4)))])
+            owner: Player(
+                self.bench, owner, CORNERS[rng.integers(0, different, size=int(rng.integers(0, most)))]
+            )
             for owner in owners
         }
         self.peers = (*owners, CONSUMER)
         self.lost: set[str] = set()
         self.diligence = float(rng.choice([0.1, 0.7]))
         """How soon computations come back."""
-        self.slow = {owner for owner in owners if rng.random() < 0.4}
+        self.slow = {owner for owner in owners if rng.random() < 0.5}
         self.hostility = float(rng.choice([0.0, 0.05, 0.3]))
         self.trouble = float(rng.choice([0.0, 0.1, 0.4]))
 
@@ -160,7 +208,9 @@ class CuratorWalk:
             if self.bench.machine.phase == "done":
                 break
             dice = self.rng.random()
-            if dice < self.hostility:
+            if self.bench.machine.phase == "closing" and self.rng.random() < 0.05:
+                self._fire("closing")
+            elif dice < self.hostility:
                 self._hostile()
             elif dice < self.hostility + self.trouble:
                 self._trouble()
@@ -171,6 +221,11 @@ class CuratorWalk:
     def _pick(self, peers: Iterator[str] | tuple[str, ...]) -> str:
         several = tuple(peers)
         return several[int(self.rng.integers(len(several)))]
+
+    def _due(self) -> tuple[str, ...]:
+        """Owners for whose answer a round waits."""
+        machine = self.bench.machine
+        return tuple(name for name, seat in machine.seats.items() if name in machine._awaited or seat.asked)
 
     def _say(self, peer: str, message: Message, **changes: int) -> bool:
         event = self.bench.received(peer, message, **changes)
@@ -196,19 +251,25 @@ class CuratorWalk:
                 self.walk.edges.add((phase, "weights-computed", bench.machine.phase))
         else:
             bench.verify()
-            self.walk.edges.add((phase, "points-hashed", bench.machine.phase))
+            self.walk.edges.add((phase, "candidates-checked", bench.machine.phase))
         return True
 
     def _honest(self) -> None:
-        if self.rng.random() < self.diligence and self._compute():
+        # Few peers have anything to say while points are verified: that takes longer here than it does.
+        phase = self.bench.machine.phase
+        pace = 0.3 if phase == "verifying" else 1.0
+        if self.rng.random() < self.diligence * pace and self._compute():
             return
-        peer = self._pick(self.peers)
+        late = tuple(
+            name for name, seat in self.bench.machine.seats.items() if seat.mapped and not seat.enrolled
+        )
+        peer = self._pick(late if late and phase in ("verifying", "delivering") else self.peers)
         if peer not in self.bench.machine.links or (peer in self.lost and self.rng.random() < 0.5):
             self.lost.discard(peer)
             self._say(peer, self.bench.hello(peer))
         elif peer == CONSUMER:
             self._consumer()
-        elif peer not in self.slow or self.rng.random() < 0.15:
+        elif peer not in self.slow or self.rng.random() < 0.2:
             self._owner(peer)
 
     def _consumer(self) -> None:
@@ -218,41 +279,65 @@ class CuratorWalk:
             return
         last = self.bench.last(CONSUMER)
         if isinstance(last, Delivery) and machine.phase == "delivering":
-            self._say(CONSUMER, Receipt(part=last.part))
+            self._say(CONSUMER, self.bench.receipt(last.part))
         elif isinstance(last, Close):
-            self._say(CONSUMER, Farewell())
+            self._say(CONSUMER, FAREWELL)
 
     def _owner(self, owner: str) -> None:
         seat, last = self.bench.machine.seats[owner], self.bench.last(owner)
-        if isinstance(last, Broadcast) and seat.broadcast == last.round:
+        if isinstance(last, SecretMap) and not seat.enrolled:
+            if owner not in self.slow or self.bench.machine.phase != "enrolling" or self.rng.random() < 0.1:
+                self._say(owner, Ready())
+            elif self.rng.random() < 0.5:
+                self.walk.step(TimerFired("enrolment", self.bench.timers["enrolment"].attempt))
+        elif isinstance(last, Broadcast) and seat.broadcast == last.round:
             bid = self.players[owner].answer(last)
             if self.rng.random() < 0.1 and bid.candidate is not None and not bid.exhausted:
                 # A lie that only shows when the point is verified.
-                bid = bid.model_copy(update={"score": fixed(WRONG)})
+                lie: dict[str, object] = {"score": fixed(WRONG)}
+                if isinstance(bid.candidate, SealedCandidate) and self.rng.random() < 0.5:
+                    lie = {"candidate": bid.candidate.model_copy(update={"signature": FORGED})}
+                bid = bid.model_copy(update=lie)
             self._say(owner, bid)
         elif isinstance(last, Ask) and seat.asked:
             self._say(owner, self.players[owner].offer(last))
         elif isinstance(last, Close):
-            self._say(owner, Farewell())
+            self._say(owner, FAREWELL)
 
     def _trouble(self) -> None:
         known = tuple(peer for peer in self.peers if peer in self.bench.machine.links)
         dice = self.rng.random()
         phase = self.bench.machine.phase
-        if dice < 0.4 and known:
-            peer = self._pick(known)
+        if dice < 0.02 and not self.bench.jobs:
+            self.walk.step(Restarted())
+            self.lost = set(known)
+        elif dice < 0.4 and known:
+            due = tuple(owner for owner in self._due() if owner not in self.lost)
+            peer = self._pick(due if due and self.rng.random() < 0.7 else known)
             event: Event = Returned(peer) if peer in self.lost else Lost(peer)
+            if type(event) is Lost and self.rng.random() < (0.6 if phase == "asking" else 0.25):
+                # A refused hello leaves its connection be; when that is lost, the peer is not waited for.
+                self._say(peer, self.bench.hello(peer, session=bytes(32)))
+            phase = self.bench.machine.phase
             self.lost ^= {peer}
             self.walk.step(event)
             self.walk.note(phase, event)
+            if type(event) is Lost and self.rng.random() < 0.4:
+                self._fire("comeback")
         elif dice < 0.75 and self.bench.timers:
             name = self._pick(tuple(sorted(self.bench.timers)))
-            timer = self.bench.timers.pop(name)
-            self.walk.step(TimerFired(name, timer.attempt))
-            if self.bench.machine.phase != "done" and timer.attempt > 1:
-                assert self.bench.step(TimerFired(name, timer.attempt - 1)) == ()
+            early = name == "enrolment" and self.bench.machine.target is None
+            if self.rng.random() < (0.95 if early else 0.8 if name == "pause" else 0.0):
+                return  # most lives are longer
+            self._fire(name)
         elif self.walk.accepted:
             self.walk.repeat(self.walk.accepted[int(self.rng.integers(len(self.walk.accepted)))])
+
+    def _fire(self, name: str) -> None:
+        timer = self.bench.timers.pop(name)
+        self.walk.step(TimerFired(name, timer.attempt))
+        if self.bench.machine.phase != "done" and timer.attempt > 1:
+            assert self.bench.step(TimerFired(name, timer.attempt - 1)) == ()
 
     def _hostile(self) -> None:
         bench = self.bench
@@ -263,6 +348,8 @@ class CuratorWalk:
         honest = bench.bid(round_number, point, 1, weights)
         wide = np.zeros(DIMENSION + 2, dtype=np.int16)
         other_way = None if honest.candidate is not None else candidate_of(point)
+        other_form = candidate_of(point) if bench.rule.sealed else sealed_candidate_of(point, bench.opened)
+        large = sealed_candidate_of(point, bench.opened).model_copy(update={"box": bytes(WRONG)})
         attempts: list[tuple[str, Message, dict[str, int]]] = [
             (owner, bench.hello(owner, versions=(PROTOCOL_VERSION + 1,)), {}),
             (owner, bench.hello(owner, session=bytes(32)), {}),
@@ -271,27 +358,39 @@ class CuratorWalk:
             (owner, bench.hello(owner, sent=0, received=WRONG), {}),
             (owner, bench.hello(owner), {"sequence": bench.sent.get(owner, 0) + 1}),
             ("nobody", bench.hello("nobody"), {}),
-            ("nobody", Farewell(), {}),
+            ("nobody", FAREWELL, {}),
             (CONSUMER, bench.target(), {}),
             (CONSUMER, bench.target(), {"sequence": 0}),
             (CONSUMER, bench.target(embedding=np.zeros(DIMENSION + 2)), {}),
             (CONSUMER, bench.target(seed_total=np.full(DIMENSION, -(2**63), dtype=np.int64)), {}),
-            (CONSUMER, Receipt(part=WRONG), {}),
-            (CONSUMER, Farewell(), {}),
-            (owner, Farewell(), {}),
+            (CONSUMER, bench.target(maps=bytes(WRONG)), {}),
+            (CONSUMER, Receipt(part=WRONG, disputed=b""), {}),
+            (CONSUMER, FAREWELL, {}),
+            (CONSUMER, Ready(), {}),
+            (owner, Ready(), {"sequence": 0}),
+            (owner, FAREWELL, {}),
             (owner, honest, {"sequence": 0}),
             (owner, honest, {"sequence": bench.sent.get(owner, 0) + 2}),
             (owner, honest, {"acknowledged": WRONG}),
             (owner, honest.model_copy(update={"round": WRONG}), {}),
             (owner, honest.model_copy(update={"handle": fixed(-1)}), {}),
             (owner, honest.model_copy(update={"candidate": other_way}), {}),
-            (owner, honest.model_copy(update={"candidate": candidate_of(wide)}), {}),
+            (owner, honest.model_copy(update={"candidate": other_form}), {}),
+            (owner, honest.model_copy(update={"candidate": large}), {}),
+            (owner, honest.model_copy(update={"candidate": bench.candidate(wide)}), {}),
             (
                 owner,
                 Offer.model_construct(round=round_number, handle=fixed(WRONG), candidate=candidate_of(point)),
                 {},
             ),
         ]
+        due = self._due()
+        if due and self.rng.random() < 0.4:
+            # Whom all wait for: the round goes on without it.
+            attempts = [(self._pick(due), honest.model_copy(update={"round": WRONG}), {})]
+        elif self.rng.random() < 0.7:
+            # The consumer's breaches end the session.
+            attempts = [attempt for attempt in attempts if attempt[0] != CONSUMER]
         peer, message, changes = attempts[int(self.rng.integers(len(attempts)))]
         self._say(peer, message, **changes)
 
@@ -299,208 +398,3 @@ class CuratorWalk:
 def curator_walk(seed: int) -> Walk:
     """One curator's life."""
     return CuratorWalk(seed).run()
-
-
-class ParticipantWalk:
-    """An owner or a consumer, and a curator that does what it likes."""
-
-    def __init__(self, seed: int) -> None:
-        self.rng = np.random.default_rng(seed)
-        rule = sorted(RULES)[int(self.rng.integers(len(RULES)))]
-        self.session = session_file(owners=names(2), points=4, rule=rule)
-        self.rule = acquisition_rule(rule, {}, owners=2)
-        self.machine = self.make()
-        self.walk = Walk(self.machine, self._raw)
-        self.now = 0.0
-        self.timers: dict[str, SetTimer] = {}
-        self.jobs: list[Effect] = []
-        self.done: list[Effect] = []
-        self.sent = self.had = 0
-        self.connected = self.lost = False
-        self.hostility = float(self.rng.choice([0.0, 0.05, 0.3]))
-        self.trouble = float(self.rng.choice([0.05, 0.3]))
-
-    def make(self) -> OwnerMachine | ConsumerMachine:
-        raise NotImplementedError
-
-    def honest(self) -> None:
-        raise NotImplementedError
-
-    def hostile_messages(self) -> list[Message]:
-        raise NotImplementedError
-
-    def compute(self, job: Effect) -> Event | None:
-        raise NotImplementedError
-
-    def _raw(self, event: Event) -> tuple[Effect, ...]:
-        self.now += 1e-3
-        effects = self.machine.step(event, self.now)
-        for effect in effects:
-            if type(effect) is SetTimer:
-                self.timers[effect.name] = effect
-            elif type(effect) is Send:
-                self.had = max(self.had, effect.sequence)
-            else:
-                self.jobs.append(effect)
-        self.done += effects
-        return effects
-
-    def say(self, message: Message, **changes: int) -> bool:
-        control = isinstance(message, Hello | Welcome | Refused)
-        values = {
-            "sequence": 0 if control else self.sent + 1,
-            "acknowledged": 0 if control else self.had,
-        } | changes
-        event = Received(CURATOR, body=b"", message=message, **values)
-        phase = self.machine.phase
-        taken = self.walk.step(event)
-        if taken:
-            self.walk.note(phase, event)
-            self.sent = max(self.sent, event.sequence)
-        return taken
-
-    def feed(self, event: Event) -> None:
-        phase = self.machine.phase
-        self.walk.step(event)
-        self.walk.note(phase, event)
-
-    def welcome(self, **changes: object) -> Welcome:
-        values: dict[str, object] = {
-            "version": PROTOCOL_VERSION,
-            "feature_map": MAP.digest,
-            "sent": self.sent,
-            "received": self.had,
-        }
-        return Welcome.model_validate(values | changes)
-
-    def run(self, steps: int = 60) -> Walk:
-        self.feed(Started())
-        for _ in range(steps):
-            if self.machine.phase == "done":
-                break
-            dice = self.rng.random()
-            if dice < self.hostility:
-                messages = self.hostile_messages()
-                self.say(
-                    messages[int(self.rng.integers(len(messages)))],
-                    **({"sequence": self.sent + 2} if self.rng.random() < 0.1 else {}),
-                )
-            elif dice < self.hostility + self.trouble:
-                self._trouble()
-            elif self.jobs and self.rng.random() < 0.8:
-                outcome = self.compute(self.jobs.pop(0))
-                if outcome is not None:
-                    self.feed(outcome)
-            else:
-                self.honest()
-        return self.walk
-
-    def _trouble(self) -> None:
-        dice = self.rng.random()
-        if dice < 0.3:
-            self.feed(Connected())
-        elif dice < 0.6:
-            self.feed(Returned(CURATOR) if self.lost else Lost(CURATOR))
-            self.lost = not self.lost
-        elif dice < 0.7 and "abandon" in self.timers:
-            self.walk.step(TimerFired("abandon", self.timers["abandon"].attempt))
-        elif dice < 0.8:
-            self.say(self.welcome())
-        elif dice < 0.85:
-            self.say(Close(outcome="complete" if self.rng.random() < 0.5 else "abandoned"))
-        elif self.walk.accepted:
-            self.walk.repeat(self.walk.accepted[-1])
-
-
-class OwnerWalk(ParticipantWalk):
-    def make(self) -> OwnerMachine:
-        return OwnerMachine(self.session, name="owner-0", feature_map=MAP.digest, rule=self.rule)
-
-    def honest(self) -> None:
-        machine = self.machine
-        assert isinstance(machine, OwnerMachine)
-        if machine.phase == "greeting":
-            self.say(self.welcome())
-        elif machine.phase == "waiting":
-            if machine._last_bid and self.rng.random() < 0.5:
-                handle = machine._last_bid[0]
-                self.say(Ask(round=machine.round, handle=fixed(handle)))
-            elif machine.round < 4:
-                self.say(Broadcast(round=machine.round + 1, weights=weights_of(1, 2, 3, 4), noise="none"))
-
-    def compute(self, job: Effect) -> Event | None:
-        if not isinstance(job, ScorePoints):
-            return None
-        withdrawn = {effect.row for effect in self.done if isinstance(effect, Withdraw)}
-        row = int(self.rng.integers(-1, 5))
-        if row in withdrawn:
-            row = -1
-        return Scored(job.round, row, WRONG, candidate_of(CORNERS[row]))
-
-    def hostile_messages(self) -> list[Message]:
-        machine = self.machine
-        assert isinstance(machine, OwnerMachine)
-        return [
-            self.welcome(version=PROTOCOL_VERSION + 1),
-            self.welcome(feature_map=bytes(32)),
-            self.welcome(received=WRONG),
-            Refused(code="configuration", detail="d", advice="a"),
-            Refused(code="never-heard-of", detail="d", advice="a"),
-            Broadcast(round=max(1, machine.round), weights=weights_of(1, 2, 3, 4), noise="none"),
-            Broadcast(round=WRONG, weights=weights_of(1, 2, 3, 4), noise="none"),
-            Broadcast(round=machine.round + 1, weights=weights_of(1), noise="none"),
-            Ask(round=max(1, machine.round), handle=fixed(WRONG)),
-        ]
-
-
-class ConsumerWalk(ParticipantWalk):
-    parts = 2
-
-    def make(self) -> ConsumerMachine:
-        return ConsumerMachine(self.session, name=CONSUMER, feature_map=MAP.digest)
-
-    def honest(self) -> None:
-        machine = self.machine
-        assert isinstance(machine, ConsumerMachine)
-        if machine.phase == "greeting":
-            self.say(self.welcome())
-        elif machine.phase == "waiting":
-            self.say(self.delivery(machine._part + 1))
-
-    def delivery(self, part: int, *, count: int = 2, width: int = DIMENSION) -> Delivery:
-        features = np.zeros(width, dtype=np.int16) if width != DIMENSION else CORNERS[0]
-        purchase = Purchase.model_construct(owner="owner-0", round=1, candidate=candidate_of(features))
-        return Delivery.model_construct(part=part, parts=self.parts, purchases=(purchase,) * count)
-
-    def compute(self, job: Effect) -> Event | None:
-        if isinstance(job, ReleaseTarget):
-            zeros = np.zeros(DIMENSION)
-            return TargetReleased(zeros, 3, zeros.astype(np.int64), 2, "none", ())
-        if isinstance(job, CheckPurchases):
-            points = [purchase.candidate.point for purchase in job.purchases]
-            return PurchasesHashed(np.array(points, dtype=np.int16).reshape(-1, DIMENSION))
-        return None
-
-    def hostile_messages(self) -> list[Message]:
-        machine = self.machine
-        assert isinstance(machine, ConsumerMachine)
-        return [
-            self.welcome(sent=0, received=WRONG),
-            Refused(code="state-lost", detail="d", advice="a"),
-            self.delivery(WRONG),
-            self.delivery(machine._part),
-            self.delivery(machine._part + 1, count=5),
-            self.delivery(machine._part + 1, width=DIMENSION + 1),
-            Delivery.model_construct(part=machine._part + 1, parts=WRONG, purchases=()),
-            Delivery.model_construct(part=machine._part + 1, parts=max(1, machine._part), purchases=()),
-        ]
-
-
-def owner_walk(seed: int) -> Walk:
-    """One owner's life."""
-    return OwnerWalk(seed).run()
-
-
-def consumer_walk(seed: int) -> Walk:
-    """One consumer's life."""
-    return ConsumerWalk(seed).run()

@@ -8,6 +8,7 @@ import msgpack
 import numpy as np
 from pydantic import BaseModel
 
+from protocol import limits
 from protocol.arrays import ARRAY_EXT, pack_array
 from protocol.messages import (
     Array,
@@ -23,8 +24,11 @@ from protocol.messages import (
     Message,
     Offer,
     Purchase,
+    Ready,
     Receipt,
     Refused,
+    SealedCandidate,
+    SecretMap,
     Target,
     Welcome,
     fixed,
@@ -75,6 +79,15 @@ def candidate(dtype: str, attributes: bytes = b"\x82\xa5label\x03\xa2id\x2a") ->
     )
 
 
+def sealed(length: int) -> SealedCandidate:
+    """A point that only the consumer can read, in a box of that length."""
+    return SealedCandidate(
+        features=values(-23170, 23170, 0, 1, dtype="int16"),
+        box=bytes(number % 256 for number in range(length)),
+        signature=bytes(range(64)),
+    )
+
+
 def _case(message: Message, *allowed: Direction, at: tuple[int, int] = (0, 0)) -> Case:
     return Case(message, frozenset(allowed), *at)
 
@@ -101,6 +114,9 @@ CASES: dict[str, Case] = {
         *_GREETS,
     ),
     "welcome": _case(Welcome(version=1, feature_map=DIGEST, sent=3, received=300), TO_OWNER, TO_CONSUMER),
+    "welcome-without-map": _case(
+        Welcome(version=1, feature_map=None, sent=0, received=0), TO_OWNER, TO_CONSUMER
+    ),
     "refused": _case(
         Refused(code="unknown-peer", detail="No such owner.", advice="Ask the curator."),
         TO_OWNER,
@@ -113,11 +129,26 @@ CASES: dict[str, Case] = {
             size=380,
             seed_total=values(-(2**40), 0, 1, 2**40, dtype="int64"),
             seed_size=150,
+            maps=b"",
             noise="none",
         ),
         FROM_CONSUMER,
         at=(1, 0),
     ),
+    "target-sealed": _case(
+        Target(
+            embedding=values(0.25, 0.5, 1.0, -1.5, dtype="float64"),
+            size=380,
+            seed_total=values(0, 0, 1, 2, dtype="int64"),
+            seed_size=150,
+            maps=bytes(number % 256 for number in range(2 * limits.MAP_BOX_BYTES)),
+            noise="secure",
+        ),
+        FROM_CONSUMER,
+        at=(1, 0),
+    ),
+    "secret-map": _case(SecretMap(box=bytes(range(limits.MAP_BOX_BYTES))), TO_OWNER, at=(1, 0)),
+    "ready": _case(Ready(), FROM_OWNER, at=(1, 1)),
     "broadcast": _case(
         Broadcast(round=1000, weights=values(-(2**30), 0, 1, 2**30, dtype="int32"), noise="simulated"),
         TO_OWNER,
@@ -127,6 +158,11 @@ CASES: dict[str, Case] = {
         Bid(round=2, exhausted=False, score=fixed(-(2**52)), handle=fixed(2), candidate=candidate("float64")),
         FROM_OWNER,
         at=(2, 2),
+    ),
+    "bid-sealed": _case(
+        Bid(round=2, exhausted=False, score=fixed(-(2**52)), handle=fixed(2), candidate=sealed(368)),
+        FROM_OWNER,
+        at=(3, 2),
     ),
     "bid-without-point": _case(
         Bid(round=3, exhausted=False, score=fixed(2**52), handle=fixed(1), candidate=None),
@@ -145,18 +181,44 @@ CASES: dict[str, Case] = {
             part=1,
             parts=2,
             purchases=tuple(
-                Purchase(owner=f"owner-{place}", round=place + 1, candidate=candidate(dtype, b""))
+                Purchase(
+                    owner=f"owner-{place}",
+                    round=place + 1,
+                    bid_round=1,
+                    handle=fixed(place + 1),
+                    candidate=candidate(dtype, b""),
+                )
                 for place, dtype in enumerate(("uint8", "int16", "int32", "int64", "float32", "float64"))
             ),
         ),
         TO_CONSUMER,
         at=(1, 1),
     ),
+    "delivery-sealed": _case(
+        Delivery(
+            part=1,
+            parts=1,
+            purchases=(
+                Purchase(owner="owner-0", round=3, bid_round=2, handle=fixed(2), candidate=sealed(368)),
+            ),
+        ),
+        TO_CONSUMER,
+        at=(1, 1),
+    ),
     "delivery-empty": _case(Delivery(part=1, parts=1, purchases=()), TO_CONSUMER, at=(1, 1)),
-    "receipt": _case(Receipt(part=2), FROM_CONSUMER, at=(2, 2)),
-    "close": _case(Close(outcome="complete"), TO_OWNER, TO_CONSUMER, at=(1001, 1000)),
-    "close-abandoned": _case(Close(outcome="abandoned"), TO_OWNER, TO_CONSUMER, at=(5, 4)),
-    "farewell": _case(Farewell(), FROM_OWNER, FROM_CONSUMER, at=(1001, 1001)),
+    "receipt": _case(Receipt(part=2, disputed=b"\x40"), FROM_CONSUMER, at=(2, 2)),
+    "close": _case(
+        Close(outcome="complete", head=DIGEST, signature=bytes(range(64))),
+        TO_OWNER,
+        TO_CONSUMER,
+        at=(1001, 1000),
+    ),
+    "close-abandoned": _case(
+        Close(outcome="abandoned", head=DIGEST, signature=b""), TO_OWNER, TO_CONSUMER, at=(5, 4)
+    ),
+    "farewell": _case(
+        Farewell(head=DIGEST, signature=bytes(range(64))), FROM_OWNER, FROM_CONSUMER, at=(1001, 1001)
+    ),
 }
 """Every kind of message, and every shape that one may take."""
 

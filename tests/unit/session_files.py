@@ -18,6 +18,7 @@ SESSION: dict[str, Any] = {
     "target": {"mechanism": "exact"},
     "summary": {"mechanism": "exact"},
     "acquisition": {"rule": "ask-all"},
+    "noise": {"source": "simulated", "seed": 0},
     "network": {"address": "tcp://127.0.0.1:5790", "insecure": True},
     "roster": {"owners": {"alpha": "", "beta": "", "gamma": ""}},
 }

@@ -1,7 +1,7 @@
-"""Composition, against values from independent sources.
+"""Theorem 7, zCDP and the paper's totals, against values from independent sources.
 
 Golden ε of zCDP were computed with the bisection of the discrete Gaussian's published reference code
-(`cdp_eps`), those of single mechanisms from their closed forms.
+(`cdp_eps`).
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ import pytest
 from scipy.stats import norm
 
 from protocol.accounting import (
-    bounded_range,
+    BoundedRangeCost,
+    LaplaceCost,
     compose,
     compose_as_claimed,
-    epsilon_of_composition,
+    delta_of_rho,
+    epsilon_of,
     epsilon_of_rho,
     gaussian_rho,
-    pure_laplace,
 )
+from protocol.accounting.zcdp import epsilons_of_rho, rho_of_epsilon
 from protocol.errors import ConfigError
 
 T, EPSILON, DELTA = 1656, 0.01, 0.01  # the release of D_v in §4 of the paper
@@ -109,8 +111,8 @@ def test_the_claims_relax_theorem_7_but_stay_above_it() -> None:
 
 def steps(epsilon: float, count: int, delta: float) -> float:
     """Sound ε of `count` published MWEM steps: a selection of range 4ε and a 2ε measurement each."""
-    return epsilon_of_composition(
-        [(bounded_range(4 * epsilon), count), (pure_laplace(2 * epsilon), count)], delta
+    return epsilon_of(
+        [BoundedRangeCost(eta=4 * epsilon, count=count), LaplaceCost(epsilon=2 * epsilon, count=count)], delta
     )
 
 
@@ -154,64 +156,25 @@ def test_the_conversion_lies_between_the_gaussian_s_own_epsilon_and_the_simple_o
     assert converted < rho + 2 * math.sqrt(rho * math.log(1 / delta))
 
 
+@pytest.mark.parametrize("rho", [1e-8, 1e-3, 0.3, 10.0])
+@pytest.mark.parametrize("delta", [1e-12, 1e-5, 0.1])
+def test_epsilon_delta_and_rho_are_converted_back_and_forth(rho: float, delta: float) -> None:
+    epsilon = epsilon_of_rho(rho, delta)
+    if epsilon == 0.0:  # a δ to spare
+        assert delta_of_rho(rho, epsilon) <= delta
+        return
+    assert delta_of_rho(rho, epsilon) == pytest.approx(delta, rel=1e-3)
+    assert rho_of_epsilon(epsilon, delta) == pytest.approx(rho, rel=1e-6)
+
+
+def test_many_rhos_are_converted_as_each_alone_and_an_infinite_one_to_infinity() -> None:
+    rhos = np.array([0.0, 1e-6, 0.05, 2.0, math.inf])
+    assert epsilons_of_rho(rhos, 1e-5) == pytest.approx(
+        [*(epsilon_of_rho(rho, 1e-5) for rho in rhos[:4]), math.inf]
+    )
+    assert delta_of_rho(math.inf, 5.0) == 1.0
+
+
 def test_no_rho_is_no_epsilon() -> None:
     assert epsilon_of_rho(0.0, 1e-5) == 0.0
     assert gaussian_rho(2.0, 4.0) == 0.125
-
-
-# -- Privacy-loss distributions ---------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("epsilon", [1e-4, 0.1, 3.0])
-@pytest.mark.parametrize("share", [1e-6, 0.1, 0.5])
-def test_a_single_laplace_release_has_its_closed_form(epsilon: float, share: float) -> None:
-    """δ(t) = 1 - e^((t-ε)/2), at a δ that is a share of δ(0); pessimistic by a grid step at most."""
-    delta = -share * math.expm1(-epsilon / 2)
-    exact = epsilon + 2 * math.log1p(-delta)
-    assert exact <= epsilon_of_composition([(pure_laplace(epsilon), 1)], delta) <= exact + epsilon / 32
-
-
-@pytest.mark.parametrize("count", [2, 7])
-def test_composed_laplace_releases_match_an_enumeration(count: int) -> None:
-    """Monte Carlo of 10⁶ losses, fixed seed; its standard error in δ is below 3·10⁻⁴."""
-    generator = np.random.default_rng(11)
-    noise = generator.laplace(0.0, 1 / 0.4, (count, 1_000_000))
-    losses = 0.4 * (np.abs(noise - 1.0) - np.abs(noise)).sum(axis=0)
-    epsilon = epsilon_of_composition([(pure_laplace(0.4), count)], 0.02)
-    sampled = float(np.maximum(-np.expm1(epsilon - losses), 0.0).mean())
-    assert sampled == pytest.approx(0.02, abs=1.2e-3)
-
-
-@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-10])
-def test_the_distribution_is_never_above_zcdp_nor_the_sum(delta: float) -> None:
-    parts = [(bounded_range(0.05), 200), (pure_laplace(0.02), 300)]
-    rho = 200 * 0.05**2 / 8 + 300 * 0.02**2 / 2
-    composed = epsilon_of_composition(parts, delta)
-    assert 0.0 < composed <= min(epsilon_of_rho(rho, delta), 200 * 0.05 + 300 * 0.02)
-    # At a large δ the distribution is the tighter of the two, far out the range's own ρ is.
-    assert (composed < epsilon_of_rho(rho, delta)) == (delta == 1e-3)
-
-
-def test_kinds_of_very_different_size_are_composed_on_a_bounded_grid() -> None:
-    """A coarser grid than the small kind's own loss is pessimistic, and zCDP caps it."""
-    parts = [(pure_laplace(0.1), 2000), (pure_laplace(1e-6), 10**6)]
-    large = epsilon_of_composition(parts[:1], 1e-5)
-    assert large * 0.9999 <= epsilon_of_composition(parts, 1e-5) <= large * 1.05
-
-
-@pytest.mark.parametrize("parts", [[], [(pure_laplace(0.1), 0)], [(pure_laplace(0.0), 1)]])
-def test_an_empty_composition_is_refused(parts: list[tuple[object, int]]) -> None:
-    with pytest.raises(ConfigError):
-        epsilon_of_composition(parts, 1e-5)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("eta", [0.01, 1.0, 6.0])
-def test_the_bounded_range_profile_is_the_worst_of_all_mechanisms_of_that_range(eta: float) -> None:
-    """The extreme ones have two outcomes, of losses a and a - η; some a attains the profile at each t."""
-    t = np.linspace(-eta, eta, 41)[1:-1]
-    a = np.linspace(0.0, eta, 20_001)[1:-1, None]
-    under_q = np.expm1(a - eta) / (np.exp(a) * np.expm1(-eta))  # of the first outcome
-    under_p = np.exp(a) * under_q
-    curves = np.maximum(under_p - np.exp(t) * under_q, 0.0)
-    curves += np.maximum((1.0 - under_p) - np.exp(t) * (1.0 - under_q), 0.0)
-    assert bounded_range(eta).profile(t) == pytest.approx(curves.max(axis=0), rel=1e-5, abs=1e-12)

@@ -20,7 +20,8 @@ DIGITS = str(ROOT / "configs" / "digits" / "cluster.toml")
 SHORT = ("--set", "session.points=5")
 VERBS = [
     "run", "simulate", "curator", "owner", "consumer", "keys new", "keys show", "transcript show",
-    "transcript verify",
+    "transcript verify", "transcript export", "transcript diff", "audit", "plan", "report", "bench rounds",
+    "bench rules", "experiment selection", "sweep crashes",
 ]  # fmt: skip
 
 
@@ -37,6 +38,11 @@ class Ended:
         found = json.loads(self.out)
         assert isinstance(found, dict)
         return found
+
+    @property
+    def json_lines(self) -> list[dict[str, Any]]:
+        """The objects on stdout, one a line."""
+        return [json.loads(line) for line in self.out.splitlines()]
 
 
 @pytest.fixture
@@ -72,7 +78,7 @@ def test_the_help_lists_the_verbs_and_the_exit_codes(hushbid: Any) -> None:
     text = " ".join(hushbid("--help").out.split())
     for verb in VERBS:
         assert verb.split()[0] in text
-    assert "130 interrupted" in text
+    assert "130 a run or simulation was interrupted" in text
 
 
 def test_the_version_is_the_package_s(hushbid: Any) -> None:
@@ -214,7 +220,7 @@ def recorded(hushbid: Any, tmp_path: Path) -> Path:
 
 
 def test_transcript_verify_checks_every_file(hushbid: Any, recorded: Path) -> None:
-    files = sorted(map(str, recorded.iterdir()))
+    files = sorted(map(str, recorded.glob("*.transcript")))
     assert len(files) == 7
     ended = hushbid("transcript", "verify", *files, "--json")
     assert ended.code == 0
@@ -239,12 +245,14 @@ def test_what_is_no_transcript_ends_with_4(hushbid: Any, recorded: Path) -> None
     assert not ended.json["ok"]
 
 
-def test_transcript_show_gives_the_records_as_one_object(hushbid: Any, recorded: Path) -> None:
+def test_transcript_show_gives_the_records_as_json_lines(hushbid: Any, recorded: Path) -> None:
     path = str(recorded / "curator.transcript")
     ended = hushbid("transcript", "show", path, "--limit", "3", "--json")
     assert ended.code == 0
-    assert ended.json["header"]["role"] == "curator"
-    assert [record["record"] for record in ended.json["records"]] == [0, 1, 2]
+    header, *records, end = ended.json_lines
+    assert (header["type"], header["role"]) == ("header", "curator")
+    assert [record["record"] for record in records] == [0, 1, 2]
+    assert (end["type"], end["records"]) == ("end", 3)
     assert "started" in hushbid("transcript", "show", path, "--limit", "1").out
 
 
@@ -253,7 +261,7 @@ def test_transcript_show_of_a_kind_that_is_not_there_lists_those_that_are(
 ) -> None:
     ended = hushbid("transcript", "show", str(recorded / "curator.transcript"), "--kind", "wieghts", "--json")
     assert ended.code == 0
-    assert ended.json["records"] == []
+    assert [line["type"] for line in ended.json_lines] == ["header", "end"]
     assert "'wieghts'" in ended.err
     assert "weights-computed" in ended.err
 
@@ -263,12 +271,99 @@ def test_transcript_show_hides_private_values_unless_asked(hushbid: Any, recorde
 
     def private(*flags: str) -> str:
         ended = hushbid("transcript", "show", path, "--kind", "scored", "--limit", "1", "--json", *flags)
-        outcomes = [item for record in ended.json["records"] for item in record["effects"]]
+        outcomes = [item for record in ended.json_lines[1:-1] for item in record["effects"]]
         return json.dumps([item["private"] for item in outcomes if item["kind"] == "scored"])
 
     assert "score" in private("--private")
     assert "commitment" in private()
     assert "commitment" not in private("--private")
+
+
+def test_transcript_show_chooses_rounds_and_refuses_what_is_none(hushbid: Any, recorded: Path) -> None:
+    path = str(recorded / "digits-34.transcript")
+
+    def rounds(text: str) -> set[int]:
+        ended = hushbid("transcript", "show", path, "--round", text, "--kind", "scored", "--json")
+        assert ended.code == 0
+        records = ended.json_lines[1:-1]
+        return {item["public"]["round"] for record in records for item in record["effects"]}
+
+    assert rounds("2") == {2}
+    assert rounds("2:4") == {2, 3, 4}
+    for text in ("", ":", "2:", ":2", "4:2", "-1", "two", "1:2:3"):
+        ended = hushbid("transcript", "show", path, f"--round={text}", "--json")
+        assert (ended.code, ended.json["error"]["kind"]) == (4, "ConfigError"), text
+
+
+def test_transcript_show_by_peer_needs_private(hushbid: Any, recorded: Path) -> None:
+    arguments = ("transcript", "show", str(recorded / "curator.transcript"), "--peer", "digits-34", "--json")
+    assert hushbid(*arguments).code == 4
+    ended = hushbid(*arguments, "--private")
+    assert ended.code == 0
+    assert ended.json_lines[-1]["records"] > 0
+
+
+def test_transcript_show_of_a_damaged_file_ends_in_the_error(hushbid: Any, recorded: Path) -> None:
+    path = recorded / "curator.transcript"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    ended = hushbid("transcript", "show", str(path), "--json")
+    assert ended.code == 1
+    *lines, error = ended.json_lines
+    assert error["error"]["kind"] == "TranscriptDamaged"
+    assert [line["type"] for line in lines] == ["header", *["record"] * (len(lines) - 1)]
+    assert lines[-1]["record"] == len(lines) - 2, "all that holds is shown"
+
+
+def test_transcript_export_makes_a_redacted_copy_with_the_same_head(hushbid: Any, recorded: Path) -> None:
+    original, copy = str(recorded / "curator.transcript"), str(recorded / "public.transcript")
+    ended = hushbid("transcript", "export", original, "--output", copy, "--redact", "--json")
+    assert ended.code == 0
+    checked = hushbid("transcript", "verify", original, copy, "--json").json["transcripts"]
+    assert {each["head"] for each in checked} == {ended.json["head"]}
+    assert checked[1]["redacted_fields"] == checked[1]["private_fields"] > 0
+    assert hushbid("transcript", "export", original, "--output", copy, "--redact").code == 4
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_transcript_export_tells_what_is_in_the_file(hushbid: Any, recorded: Path, form: str) -> None:
+    arguments = ("transcript", "export", str(recorded / "consumer.transcript"), "--format", form)
+    ended = hushbid(*arguments, "--output", str(recorded / "whole"))
+    assert ended.code == 0
+    assert "keep it as private as the data" in ended.err
+    ended = hushbid(*arguments, "--output", str(recorded / "redacted"), "--redact")
+    assert ended.code == 0
+    assert "differentially private" in ended.err
+
+
+def test_transcript_export_refuses_formats_that_it_has_not_and_plain_copies(
+    hushbid: Any, recorded: Path
+) -> None:
+    path, output = str(recorded / "curator.transcript"), recorded / "output"
+    arguments = ("transcript", "export", path, "--output", str(output))
+    ended = hushbid(*arguments, "--format", "csv", "--json")
+    assert (ended.code, "jsonl" in ended.json["error"]["advice"]) == (4, True)
+    assert hushbid(*arguments).code == 4
+    assert not output.exists()
+
+
+def test_transcript_diff_ends_with_1_where_sessions_part(
+    hushbid: Any, recorded: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    changed = ("--set", "session.points=6")
+    assert hushbid("simulate", DIGITS, *changed, "--record", str(other)).code == 0
+    first, second = (str(place / "curator.transcript") for place in (recorded, other))
+    ended = hushbid("transcript", "diff", first, first, "--json")
+    assert (ended.code, ended.json["same"]) == (0, True)
+    ended = hushbid("transcript", "diff", first, second, "--json")
+    assert (ended.code, ended.json["same"]) == (1, False)
+    ended = hushbid("transcript", "diff", first, second)
+    assert ended.code == 1
+    assert "They part at record" in ended.out
+    assert hushbid("transcript", "diff", first, str(recorded / "consumer.transcript")).code == 4
+    assert hushbid("transcript", "diff", first, str(recorded / "nobody")).code == 4
 
 
 # -- the program -----------------------------------------------------------------------------------------

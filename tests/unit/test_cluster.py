@@ -216,11 +216,22 @@ def test_private_files_name_nothing_of_other_parties(digits: Cluster, tmp_path: 
         assert str(tmp_path) not in text
 
 
-def test_a_run_has_the_identifier_of_its_simulation(digits: Cluster, tmp_path: Path) -> None:
+def test_a_run_has_the_identifier_of_its_simulation_where_noise_is_simulated(tmp_path: Path) -> None:
     # All that is computed follows from it: address and keys do not count.
-    first, second = prepare(digits, tmp_path).session, prepare(digits, tmp_path).session
+    simulated = open_cluster(
+        DIGITS,
+        settings=["noise.source=simulated", "noise.seed=1", "session.allow_nonprivate=true"],
+    )
+    first, second = prepare(simulated, tmp_path).session, prepare(simulated, tmp_path).session
     assert first.network.address != "tcp://127.0.0.1:*"
     assert first.digest() == second.digest()
+
+
+def test_a_run_with_secure_noise_is_a_session_of_its_own(digits: Cluster, tmp_path: Path) -> None:
+    # Points are sealed to its keys, which are fresh.
+    first, second = prepare(digits, tmp_path).session, prepare(digits, tmp_path).session
+    assert first.noise.source == "secure"
+    assert first.digest() != second.digest()
 
 
 def test_an_earlier_run_is_never_touched(digits: Cluster, tmp_path: Path) -> None:

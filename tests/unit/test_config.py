@@ -20,7 +20,7 @@ from protocol.errors import ConfigError, ExitCode
 from tests.unit.session_files import SESSION, load, text
 
 KEYS = [chr(ord("a") + place) * 40 for place in range(8)]
-"""Text of the form of public CURVE keys."""
+"""Text of the form of public keys."""
 SECURE: dict[str, Any] = {
     "network.insecure": False,
     "roster.curator": KEYS[0],
@@ -86,7 +86,14 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a bound of NaN": ({"features.lower": [0.0, float("nan"), 0.0]}, "features.lower"),
     "a bound of text": ({"features.upper": "1"}, "features.upper"),
+    "delta of 0": ({"session.delta": 0.0}, "session.delta"),
+    "negative delta": ({"session.delta": -1e-5}, "session.delta"),
     "unknown noise": ({"noise.source": "dice"}, "noise.source"),
+    "simulated noise without a seed": ({"noise.seed": None}, "noise: simulated noise needs a seed"),
+    "secure noise with a seed": ({"noise.source": "secure"}, "noise: secure noise has no seed"),
+    "negative seed of noise": ({"noise.seed": -1}, "noise.seed"),
+    "seed of noise over 63 bits": ({"noise.seed": 2**63}, "noise.seed"),
+    "text for a seed of noise": ({"noise.seed": "1"}, "noise.seed"),
     "no time": ({"timeouts.round": 0.0}, "timeouts.round"),
     "endless time": ({"timeouts.round": float("inf")}, "timeouts.round"),
     "not an address": ({"network.address": "localhost"}, "network.address: not an address: tcp://HOST:PORT"),
@@ -119,7 +126,7 @@ def test_all_faults_are_named_at_once() -> None:
     assert all(key in found for key in ("session.points", "features.gamma", "noise.colour"))
 
 
-@pytest.mark.parametrize("line", ["hushbid-curve-public 1 {}", "{}\n", " {}", "{} {}"])
+@pytest.mark.parametrize("line", ["hushbid-public 1 {}", "{}\n", " {}", "{} {}"])
 def test_more_than_the_key_is_no_key(line: str) -> None:
     found = refusal({**SECURE, "roster.curator": line.format(KEYS[0], KEYS[0])})
     assert "roster.curator: not a public key: 40 characters, as `hushbid keys show` prints" in found
@@ -210,6 +217,11 @@ def test_private_files_name_paths() -> None:
             {**OWNER, "columns": {"feature": ["a"]}},
             "columns.feature: unknown key, did you mean 'features'?",
         ),
+        (OwnerFile, {**OWNER, "budget": {"epsilon": 0.0}}, "budget.epsilon: "),
+        (OwnerFile, {**OWNER, "budget": {"epsilon": 1.0, "delta": 1.0}}, "budget.delta: "),
+        (ConsumerFile, {**CONSUMER, "budget": {"epsilon": -1.0}}, "budget.epsilon: "),
+        (ConsumerFile, {**CONSUMER, "budget": {"epsilon": 1.0, "delta": 0.0}}, "budget.delta: "),
+        (ConsumerFile, {**CONSUMER, "budget": {"delta": 1e-5}}, "budget.epsilon: is missing"),
         (ConsumerFile, {**CONSUMER, "seed": -1}, "seed: "),
         (ConsumerFile, {**CONSUMER, "seed_set": None}, "seed_set: "),
         (CuratorFile, {"state": "s", "durability": "none"}, "durability: "),
@@ -324,8 +336,8 @@ OTHERS: dict[str, Any] = {
 """Another valid value for everything that the digest covers."""
 
 OUTSIDE = ("network.", "timeouts.", "roster.curator", "roster.consumer")
-ONE_VALUE = {"noise.source"}
-"""Fields that allow a single value."""
+SECURE_NOISE = {"noise.source": "secure", "noise.seed": None}
+"""The source goes with its seed: neither can be changed alone."""
 
 
 def leaves(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
@@ -340,7 +352,7 @@ def leaves(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
 
 def test_every_field_is_known_to_be_inside_or_outside_of_the_digest() -> None:
     covered = {path for path in leaves(SessionFile) if not path.startswith(OUTSIDE)}
-    assert covered == set(OTHERS) | ONE_VALUE | {"roster.owners"}
+    assert covered == set(OTHERS) | set(SECURE_NOISE) | {"roster.owners"}
 
 
 @pytest.mark.parametrize("path", OTHERS)
@@ -382,19 +394,46 @@ def test_the_digest_does_not_depend_on_the_order_of_owners(names: list[str]) -> 
     assert file.digest() == load({"roster.owners": dict.fromkeys(sorted(names), "")}).digest()
 
 
-def test_the_digest_does_not_depend_on_addresses_keys_and_timeouts() -> None:
+def outside_of_meaning() -> dict[str, Any]:
+    """Another value for everything that is about how parties reach each other, and for all keys."""
     outside = {path for path in leaves(SessionFile) if path.startswith(OUTSIDE)}
     changes = dict(SECURE) | {"network.address": "tcp://example.org:1"}
     changes |= {path: 7.5 for path in outside if path.startswith("timeouts.")}
     assert outside <= set(changes)
-    assert load(changes).digest() == load({}).digest()
+    return changes
+
+
+def test_the_digest_does_not_depend_on_addresses_and_timeouts_nor_on_keys_where_noise_is_simulated() -> None:
+    """Then nothing is sealed to a key: a simulation, which has none, gives the same bytes."""
+    assert load(outside_of_meaning()).digest() == load({}).digest()
+
+
+def test_where_noise_is_secure_the_digest_has_every_key_and_still_no_address() -> None:
+    """Points and maps are sealed to the roster's keys: who swaps one makes another session."""
+    base = dict(SECURE) | SECURE_NOISE
+    assert load(base | outside_of_meaning()).digest() == load(base).digest()
+    digests = {load(base).digest()}
+    for place, path in enumerate(("roster.curator", "roster.consumer", "roster.owners.beta")):
+        other = KEYS[5 + place]
+        digests.add(load(base | {path: other}).digest())
+    assert len(digests) == 4
+
+
+def test_the_digest_tells_secure_noise_from_simulated() -> None:
+    assert load(SECURE_NOISE).digest() != load({}).digest()
 
 
 def test_a_default_that_is_written_out_changes_nothing() -> None:
-    written = {"features.map": "paired", "features.lower": 0, "session.delta": 1e-5, "noise.seed": 0}
+    written = {"features.map": "paired", "features.lower": 0, "session.delta": 1e-5}
     assert load(written).digest() == load({}).digest()
+    assert load({"noise": None}).digest() == load(SECURE_NOISE).digest(), "noise is secure by default"
+    assert load({"features.seed": None}).digest() != load({}).digest()
 
 
 def test_the_digest_of_one_file_is_the_same_everywhere() -> None:
     """Parties compare digests at Hello: where it changes, releases no longer speak with each other."""
     assert load({}).digest().hex() == "b8eb0738706083156350bdf065d97b1027d7c4708b99a4d1e9adeaa40152ae50"
+    assert (
+        load(SECURE_NOISE).digest().hex()
+        == "3dd4b9be59bfe498a495fd66438f5d59e73dab5aa5164177f7ec0096b1f8214d"
+    )

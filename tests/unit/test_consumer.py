@@ -5,16 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
-from consumer.events import CheckPurchases, PurchasesHashed, ReleaseTarget, StorePurchases, TargetReleased
+from consumer.events import (
+    CheckPurchases,
+    Delivered,
+    PurchasesChecked,
+    ReleaseTarget,
+    StorePurchases,
+    TargetReleased,
+)
 from consumer.machine import ConsumerMachine
+from consumer.numerics import ConsumerNumerics
 from consumer.party import consumer_party
+from protocol.accounting import Budget, PrivacyFilter, epsilon_of
 from protocol.data import Dataset, check_dataset
-from protocol.errors import DataError, Offence, RemoteProtocolError
-from protocol.features import feature_map
+from protocol.errors import DataError, ExitCode, Offence, RemoteProtocolError
+from protocol.features import feature_space
 from protocol.grid import features_to_float
-from protocol.machine import Effect, Received, Send, Started
+from protocol.machine import Charge, Effect, Finish, Received, Send, Started
 from protocol.messages import (
     PROTOCOL_VERSION,
     Candidate,
@@ -24,35 +34,58 @@ from protocol.messages import (
     Receipt,
     Target,
     Welcome,
+    fixed,
 )
-from protocol.participant import CURATOR
-from protocol.session import open_session
+from protocol.mmd import mmd2
+from protocol.names import CONSUMER, CURATOR
+from protocol.noise import SimulatedNoise
+from protocol.session import Session, open_session
 from protocol.verification import NO_FEATURES, hash_points, mapped, matching, within_bounds
 from protocol.wire import Direction, decode_message
-from tests.simulation.harness import DIMENSION, MAP, candidate_of, corners, names, session_file
+from tests.simulation.harness import (
+    DIMENSION,
+    MAP,
+    candidate_of,
+    corners,
+    names,
+    sealed_candidate_of,
+    session_file,
+)
 
 CORNERS = corners()
+Points = npt.NDArray[np.floating[Any]]
 
 
 def purchase(row: int, *, candidate: Candidate | None = None, number: int = 1) -> Purchase:
     return Purchase.model_construct(
-        owner="owner-0", round=number, candidate=candidate or candidate_of(CORNERS[row])
+        owner="owner-0",
+        round=number,
+        bid_round=1,
+        handle=fixed(1),
+        candidate=candidate or candidate_of(CORNERS[row]),
     )
 
 
+def delivered(made: Purchase, dispute: str = "") -> Delivered:
+    assert isinstance(made.candidate, Candidate)
+    return Delivered(made.owner, made.round, made.candidate, dispute)
+
+
 class Bench:
-    def __init__(self, points: int = 4) -> None:
-        session = session_file(owners=names(2), points=points)
-        self.machine = ConsumerMachine(session, name="consumer", feature_map=MAP.digest)
+    def __init__(self, points: int = 4, **options: Any) -> None:
+        session = open_session(session_file(owners=names(2), points=points, **options))
+        self.machine = ConsumerMachine(session)
         self.sequence = 0
         self.machine.step(Started(), 0.0)
-        welcome = Welcome(version=PROTOCOL_VERSION, feature_map=MAP.digest, sent=0, received=0)
-        effects = self.machine.step(Received(CURATOR, 0, 0, b"", welcome), 0.0)
-        assert effects == (ReleaseTarget(),)
+        digest = None if session.public_map is None else MAP.digest
+        welcome = Welcome(version=PROTOCOL_VERSION, feature_map=digest, sent=0, received=0)
+        self.welcomed = self.machine.step(Received(CURATOR, 0, 0, b"", welcome), 0.0)
 
-    def release(self) -> tuple[Effect, ...]:
+    def release(self, maps: bytes = b"") -> tuple[Effect, ...]:
         zeros = np.zeros(DIMENSION)
-        return self.machine.step(TargetReleased(zeros, 3, zeros.astype(np.int64), 2, "none", ()), 0.0)
+        return self.machine.step(
+            TargetReleased(zeros, 3, zeros.astype(np.int64), 2, b"", maps, "none", ()), 0.0
+        )
 
     def say(self, message: Message) -> tuple[Effect, ...]:
         event = Received(CURATOR, self.sequence + 1, self.machine.links[CURATOR].sent, b"", message)
@@ -63,9 +96,8 @@ class Bench:
     def deliver(self, part: int, parts: int, *purchases: Purchase) -> tuple[Effect, ...]:
         return self.say(Delivery.model_construct(part=part, parts=parts, purchases=purchases))
 
-    def hashed(self, *rows: np.ndarray[Any, np.dtype[np.int16]]) -> tuple[Effect, ...]:
-        features = np.array(rows, dtype=np.int16).reshape(-1, DIMENSION)
-        return self.machine.step(PurchasesHashed(features), 0.0)
+    def checked(self, *outcome: Delivered, mmd2: npt.NDArray[np.float64] | None = None) -> tuple[Effect, ...]:
+        return self.machine.step(PurchasesChecked(outcome, mmd2), 0.0)
 
 
 def sent(effects: tuple[Effect, ...]) -> Message:
@@ -77,38 +109,89 @@ def test_the_target_is_released_once_and_sent() -> None:
     bench = Bench()
     target = sent(bench.release())
     assert isinstance(target, Target)
-    assert (target.size, target.seed_size, target.noise) == (3, 2, "none")
+    assert (target.size, target.seed_size, target.maps, target.noise) == (3, 2, b"", "none")
 
 
 def test_every_part_is_checked_and_acknowledged_and_the_whole_is_stored() -> None:
     bench = Bench()
     bench.release()
     first, second = purchase(0), purchase(1, number=2)
-    assert bench.deliver(1, 2, first) == (CheckPurchases((first,)),)
-    receipt = sent(bench.hashed(CORNERS[0]))
+    assert bench.deliver(1, 2, first) == (CheckPurchases((first,), last=False),)
+    receipt = sent(bench.checked(delivered(first)))
     assert isinstance(receipt, Receipt)
-    assert receipt.part == 1
-    bench.deliver(2, 2, second)
-    effects = bench.hashed(CORNERS[1])
-    assert StorePurchases((first, second), ()) in effects
-
-
-def test_points_that_are_not_their_features_are_disputed() -> None:
-    bench = Bench()
-    bench.release()
-    bench.deliver(1, 2, purchase(0), purchase(1))
-    bench.hashed(CORNERS[0], CORNERS[1] + np.int16(1))
-    bench.deliver(2, 2, purchase(2), purchase(3))
-    effects = bench.hashed(CORNERS[2] - np.int16(2), CORNERS[3])
-    (store,) = [effect for effect in effects if isinstance(effect, StorePurchases)]
-    assert store.disputed == (2,)
+    assert (receipt.part, receipt.disputed) == (1, b"\x00")
+    assert bench.deliver(2, 2, second) == (CheckPurchases((second,), last=True),)
+    assert bench.machine.mmd2 is None
+    distances = np.array([0.5])
+    effects = bench.checked(delivered(second, "the box does not open"), mmd2=distances)
+    assert bench.machine.mmd2 is distances
+    receipt = sent(effects)
+    assert isinstance(receipt, Receipt)
+    assert (receipt.part, receipt.disputed) == (2, b"\x80")
+    whole = (delivered(first), delivered(second, "the box does not open"))
+    assert StorePurchases(whole) in effects
+    assert tuple(bench.machine.delivered) == whole
 
 
 def test_nothing_bought_is_a_whole_delivery() -> None:
     bench = Bench()
     bench.release()
     bench.deliver(1, 1)
-    assert StorePurchases((), ()) in bench.hashed()
+    effects = bench.checked()
+    assert StorePurchases(()) in effects
+    receipt = sent(effects)
+    assert isinstance(receipt, Receipt)
+    assert receipt.disputed == b""
+
+
+def test_more_points_than_were_to_be_bought_are_refused_over_all_parts() -> None:
+    bench = Bench(points=2)
+    bench.release()
+    bench.deliver(1, 2, purchase(0), purchase(1))
+    bench.checked(delivered(purchase(0)), delivered(purchase(1)))
+    with pytest.raises(RemoteProtocolError, match="More than the 2 points") as caught:
+        bench.deliver(2, 2, purchase(2))
+    assert caught.value.offence is Offence.MALFORMED
+
+
+@pytest.mark.parametrize("rule", ["ask-all", "sealed"])
+def test_a_point_that_comes_the_other_way_than_the_rule_has_it_is_refused(rule: str) -> None:
+    bench = Bench(rule=rule)
+    bench.release()
+    session = open_session(session_file(owners=names(2), points=1, rule="sealed"))
+    sealed = purchase(0).model_copy(update={"candidate": sealed_candidate_of(CORNERS[0], session)})
+    good, bad = (sealed, purchase(0)) if rule == "sealed" else (purchase(0), sealed)
+    with pytest.raises(RemoteProtocolError, match="open where they are sealed, or sealed where") as caught:
+        bench.deliver(1, 1, good, bad)
+    assert caught.value.offence is Offence.MALFORMED
+    bench.deliver(1, 1, good)
+
+
+# -- what the release costs ---------------------------------------------------------------------------
+
+GAUSSIAN = {"mechanism": "gaussian", "neighbours": "substitute-one", "epsilon": 1.0}
+
+
+def test_the_release_is_charged_before_it_is_made() -> None:
+    bench = Bench(target=GAUSSIAN)
+    charge, release = bench.welcomed
+    assert isinstance(charge, Charge)
+    assert (charge.neighbours, charge.first, charge.last) == ("substitute-one", 1, 1)
+    assert epsilon_of(charge.costs, 1e-5) == pytest.approx(1.0, rel=1e-3)
+    assert release == ReleaseTarget()
+
+
+def test_a_release_over_its_budget_is_not_made_and_ends_the_party_with_the_reason() -> None:
+    session = open_session(session_file(owners=names(2), points=4, target=GAUSSIAN))
+    machine = ConsumerMachine(session)
+    machine._filter = PrivacyFilter(Budget(0.5, 1e-5), neighbours="substitute-one")
+    machine.step(Started(), 0.0)
+    welcome = Welcome(version=PROTOCOL_VERSION, feature_map=MAP.digest, sent=0, received=0)
+    (finish,) = machine.step(Received(CURATOR, 0, 0, b"", welcome), 0.0)
+    assert isinstance(finish, Finish)
+    assert finish.code is ExitCode.FAILED
+    assert "over the budget of 0.5" in finish.reason
+    assert "Nothing was spent" in finish.advice
 
 
 @pytest.mark.parametrize(
@@ -128,7 +211,7 @@ def test_a_delivery_that_cannot_be_is_refused(
     with pytest.raises(RemoteProtocolError) as caught:
         bench.deliver(part, parts, *([made] * count))
     assert caught.value.offence is offence
-    assert bench.machine.purchases == []
+    assert bench.machine.delivered == []
 
 
 def test_a_point_of_nobody_on_the_roster_is_refused_with_its_whole_part() -> None:
@@ -138,14 +221,14 @@ def test_a_point_of_nobody_on_the_roster_is_refused_with_its_whole_part() -> Non
     with pytest.raises(RemoteProtocolError, match="roster") as caught:
         bench.deliver(1, 1, purchase(0), stranger)
     assert caught.value.offence is Offence.MALFORMED
-    assert bench.machine.purchases == []
+    assert bench.machine.delivered == []
 
 
 def test_the_number_of_parts_does_not_change_on_the_way() -> None:
     bench = Bench()
     bench.release()
     bench.deliver(1, 3, purchase(0))
-    bench.hashed(CORNERS[0])
+    bench.checked(delivered(purchase(0)))
     with pytest.raises(RemoteProtocolError):
         bench.deliver(2, 2, purchase(1))
 
@@ -160,19 +243,80 @@ def test_numerics_release_the_mean_embedding_and_the_seed_sets_total() -> None:
     stored: list[StorePurchases] = []
     _, numerics = consumer_party(
         session,
+        identity=None,
+        noise=SimulatedNoise(1, CONSUMER),
         validation=Dataset.from_arrays("v", validation),
         seed_set=Dataset.from_arrays("s", seed_set),
         store=stored.append,
     )
     released = numerics.perform(ReleaseTarget())
     assert isinstance(released, TargetReleased)
-    hash_ = session.feature_map.hash
+    assert session.public_map is not None
+    hash_ = session.public_map.hash
     assert np.allclose(released.embedding, features_to_float(hash_(validation)).mean(axis=0), atol=1e-12)
     assert np.array_equal(released.seed_total, hash_(seed_set).sum(axis=0, dtype=np.int64))
     assert (released.size, released.seed_size, released.noise) == (7, 5, ())
-    store = StorePurchases((), ())
+    assert (released.map_seed, released.maps) == (b"", b""), "the map is public"
+    store = StorePurchases(())
     assert numerics.perform(store) is None
     assert stored == [store]
+
+
+def numerics_of(session: Session, validation: Points) -> ConsumerNumerics:
+    _, numerics = consumer_party(
+        session,
+        identity=None,
+        noise=SimulatedNoise(1, CONSUMER),
+        validation=Dataset.from_arrays("v", validation),
+        seed_set=Dataset.from_arrays("s", np.ones((2, 3))),
+        store=lambda purchases: None,
+    )
+    return numerics
+
+
+def checked_by(numerics: ConsumerNumerics, *points: Points, last: bool) -> PurchasesChecked:
+    features = numerics._require_map().hash(np.stack(points)) if points else ()
+    bought = [
+        purchase(0, candidate=candidate_of(row).model_copy(update={"point": point}))
+        for row, point in zip(features, points, strict=True)
+    ]
+    checked = numerics.perform(CheckPurchases(tuple(bought), last=last))
+    assert isinstance(checked, PurchasesChecked)
+    assert len(checked.delivered) == len(points)
+    return checked
+
+
+def test_the_last_part_is_checked_with_the_distance_of_all_that_was_delivered() -> None:
+    """MMD² against D_v by the exact kernel, of the first 1, 2, … points, as an evaluation has it."""
+    session = open_session(session_file(owners=names(2), points=3, columns=3, dimension=8))
+    rng = np.random.default_rng(0)
+    validation, points = rng.random((7, 3)), rng.random((3, 3))
+    numerics = numerics_of(session, validation)
+    assert checked_by(numerics, points[0], last=False).mmd2 is None
+    found = checked_by(numerics, points[1], points[2].astype(np.float32), last=True).mmd2
+    assert found is not None
+    assert found.shape == (3,)
+    assert not found.flags.writeable
+    space = session.space
+    target = space.scale(validation)
+    exact = [mmd2(space.scale(points[:count]), target, space.gamma) for count in (1, 2, 3)]
+    assert found == pytest.approx(exact, abs=1e-6)
+
+
+def test_nothing_delivered_has_no_distance() -> None:
+    session = open_session(session_file(owners=names(2), points=3, columns=3, dimension=8))
+    assert checked_by(numerics_of(session, np.zeros((2, 3))), last=True).mmd2 is None
+
+
+def test_points_too_far_out_to_be_compared_end_nobody() -> None:
+    session = open_session(session_file(owners=names(2), points=3, columns=3, dimension=8))
+    numerics = numerics_of(session, np.zeros((2, 3)))
+    far = candidate_of(np.zeros(8, dtype=np.int16)).model_copy(update={"point": np.full(3, 1e308)})
+    bought = tuple(purchase(0, candidate=far, number=number) for number in (1, 2))
+    checked = numerics.perform(CheckPurchases(bought, last=True))
+    assert isinstance(checked, PurchasesChecked)
+    assert checked.mmd2 is None
+    assert all(entry.dispute for entry in checked.delivered)
 
 
 def test_points_of_other_number_types_and_without_features_are_hashed_all_the_same() -> None:
@@ -210,7 +354,7 @@ def test_what_an_owners_own_check_lets_through_lies_within_the_bounds(
 ) -> None:
     bounds = np.array([[lower], [upper]])
     points = bounds.astype(dtype) if "float" in dtype else np.array([[4], [250]], dtype=dtype)
-    phi = feature_map("paired", seed=1, dimension=4, gamma=1.0, lower=lower, upper=upper, columns=1)
+    space = feature_space("paired", dimension=4, gamma=1.0, lower=lower, upper=upper, columns=1)
     inside = []
     for row in range(2):
         try:
@@ -219,13 +363,13 @@ def test_what_an_owners_own_check_lets_through_lies_within_the_bounds(
             inside.append(True)
         except DataError:
             inside.append(False)
-    assert within_bounds(phi, points).tolist() == inside
-    assert within_bounds(phi, points[:0]).shape == (0,)
+    assert within_bounds(space, points).tolist() == inside
+    assert within_bounds(space, points[:0]).shape == (0,)
 
 
 def test_float32_widens_the_bounds_by_its_rounding_and_no_more() -> None:
-    phi = feature_map("paired", seed=1, dimension=4, gamma=1.0, lower=0.0, upper=0.1, columns=1)
+    space = feature_space("paired", dimension=4, gamma=1.0, lower=0.0, upper=0.1, columns=1)
     saved = np.array([[0.1], [0.1000001]], dtype=np.float32)
     assert float(saved[0, 0]) > 0.1
-    assert within_bounds(phi, saved).tolist() == [True, False]
-    assert within_bounds(phi, saved.astype(np.float64)).tolist() == [False, False]
+    assert within_bounds(space, saved).tolist() == [True, False]
+    assert within_bounds(space, saved.astype(np.float64)).tolist() == [False, False]

@@ -89,7 +89,7 @@ def test_an_absent_owners_pool_is_withheld_and_comes_back_with_it() -> None:
     bid(bench, A, SECOND)
     bid(bench, B, BEST)
     bench.verify()
-    bench.lost(A)
+    bench.gone(A)
     bench.broadcast(W)
     bid(bench, B, THIRD, 2)
     bench.verify()
@@ -102,11 +102,73 @@ def test_an_absent_owners_pool_is_withheld_and_comes_back_with_it() -> None:
     assert absences(bench) == [(2, A)]
 
 
-def test_an_owner_that_is_lost_is_not_waited_for() -> None:
+def test_an_owner_that_is_lost_is_waited_for_a_short_while() -> None:
+    """It may have crashed, and go on where it was: a round that went on without it would be another one."""
     bench = bidding(owners=2)
     bid(bench, A, BEST)
-    assert bench.machine.phase == "bidding"
+    before = bench.now
     bench.lost(B)
+    assert bench.machine.phase == "bidding"
+    comeback = bench.timers["comeback"].due - before
+    assert comeback == pytest.approx(bench.session.timeouts.comeback, abs=0.01)
+    bench.fire("comeback")
+    assert bench.machine.phase == "verifying"
+    bench.verify()
+    assert absences(bench) == [(1, B)]
+
+
+@pytest.mark.parametrize("how", ["returns", "reconnects"])
+def test_an_owner_that_is_back_in_time_takes_part_in_its_round(how: str) -> None:
+    bench = bidding(owners=2)
+    bid(bench, A, SECOND)
+    bench.lost(B)
+    if how == "returns":
+        bench.returned(B)
+    else:
+        bench.say(B, bench.hello(B))
+    bench.fire("comeback")
+    assert bench.machine.phase == "bidding", "it is there, and has the time of the round"
+    bid(bench, B, BEST)
+    bench.verify()
+    assert (winners(bench), absences(bench)) == ([B], [])
+
+
+def test_an_owner_whose_bid_is_in_is_not_waited_for() -> None:
+    bench = bidding(owners=2)
+    bid(bench, B, BEST)
+    bench.lost(B)
+    bid(bench, A, SECOND)
+    assert bench.machine.phase == "verifying"
+
+
+def test_the_time_of_a_round_ends_the_wait_for_a_lost_owner_too() -> None:
+    bench = bidding(owners=2)
+    bid(bench, A, BEST)
+    bench.lost(B)
+    bench.fire("round")
+    assert bench.machine.phase == "verifying"
+
+
+def test_an_owner_that_was_refused_is_not_waited_for() -> None:
+    """What it did does not change with a new connection."""
+    bench = bidding(owners=2)
+    bid(bench, A, BEST)
+    bench.offend(B, bench.no_bid(3))
+    assert bench.machine.phase == "verifying"
+    bench.verify()
+    bench.broadcast(W)
+    bench.lost(B)
+    bid(bench, A, SECOND, 2)
+    assert bench.machine.phase == "verifying"
+
+
+def test_an_owner_that_never_came_is_not_waited_for() -> None:
+    bench = bench_of(owners=2)
+    bench.enrol([A])
+    bench.fire("enrolment")
+    bench.broadcast(W)
+    bench.lost(B)
+    bid(bench, A, BEST)
     assert bench.machine.phase == "verifying"
 
 
@@ -138,7 +200,7 @@ def test_an_owner_that_returns_while_nothing_is_asked_waits_for_the_next_broadca
 def test_fewer_owners_than_needed_pause_the_session_until_one_comes_back() -> None:
     bench = bidding(owners=2, min_owners=2)
     bid(bench, A, SECOND)
-    bench.lost(B)
+    bench.gone(B)
     assert bench.machine.phase == "bidding"
     assert "pause" in bench.timers
     bench.fire("round")
@@ -156,7 +218,7 @@ def test_fewer_owners_than_needed_pause_the_session_until_one_comes_back() -> No
 def test_a_pause_that_lasts_too_long_ends_the_session() -> None:
     bench = bidding(owners=2, min_owners=2)
     bid(bench, A, SECOND)
-    bench.lost(B)
+    bench.gone(B)
     bench.fire("pause")
     bench.see_out()
     assert bench.finish is not None
@@ -263,7 +325,7 @@ def test_when_the_best_bidder_fails_the_next_one_is_asked(rule: str, trouble: st
         bench.say(A, Offer(round=1, handle=fixed(1), candidate=candidate_of(CORNERS[THIRD])))
         bench.verify()
     elif trouble == "lost":
-        bench.lost(A)
+        bench.gone(A)
     else:
         bench.fire("round")
     assert isinstance(bench.last(B), Ask)

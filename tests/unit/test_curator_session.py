@@ -15,13 +15,12 @@ from protocol.messages import (
     Bid,
     Close,
     Delivery,
-    Farewell,
     Receipt,
     Refused,
     Welcome,
     fixed,
 )
-from tests.simulation.harness import CuratorBench, candidate_of, names
+from tests.simulation.harness import FAREWELL, CuratorBench, candidate_of, names
 from tests.unit.curator_rounds import (
     BEST,
     CORNERS,
@@ -211,7 +210,7 @@ def test_a_consumer_that_offends_ends_the_session(phase: str) -> None:
         bid(bench, A, BEST)
         bench.verify()
     assert bench.machine.phase == phase
-    bench.offend(CONSUMER, Receipt(part=9))
+    bench.offend(CONSUMER, Receipt(part=9, disputed=b""))
     bench.see_out()
     assert bench.finish is not None
     assert bench.finish.code is ExitCode.FAILED
@@ -242,7 +241,7 @@ def test_the_delivery_waits_for_a_consumer_that_is_gone() -> None:
     bench.frames[CONSUMER].clear()
     bench.say(CONSUMER, bench.hello(CONSUMER, received=0))
     assert [kind for _, kind, _ in bench.frames[CONSUMER]] == ["welcome", "delivery"]
-    bench.say(CONSUMER, Receipt(part=1))
+    bench.say(CONSUMER, bench.receipt(1))
     assert bench.machine.phase == "closing"
 
 
@@ -269,7 +268,7 @@ def test_the_parts_of_a_delivery_go_one_after_the_other(monkeypatch: pytest.Monk
         last = bench.last(CONSUMER)
         assert isinstance(last, Delivery)
         parts.append((last.part, last.parts, [purchase.round for purchase in last.purchases]))
-        bench.say(CONSUMER, Receipt(part=last.part))
+        bench.say(CONSUMER, bench.receipt(last.part))
     assert parts == [(1, 2, [1]), (2, 2, [2])]
     assert bench.machine.phase == "closing"
 
@@ -284,18 +283,18 @@ def test_nothing_bought_is_delivered_too() -> None:
 
 def test_the_session_ends_when_all_have_said_farewell() -> None:
     bench = delivered()
-    bench.say(CONSUMER, Receipt(part=1))
+    bench.say(CONSUMER, bench.receipt(1))
     for peer in (A, CONSUMER):
-        bench.say(peer, Farewell())
+        bench.say(peer, FAREWELL)
         assert bench.finish is None
-    bench.say(B, Farewell())
+    bench.say(B, FAREWELL)
     assert bench.finish is not None
     assert bench.finish.code is ExitCode.DONE
 
 
 def test_the_session_ends_without_a_farewell_that_does_not_come() -> None:
     bench = delivered()
-    bench.say(CONSUMER, Receipt(part=1))
+    bench.say(CONSUMER, bench.receipt(1))
     bench.fire("closing")
     assert bench.finish is not None
     assert bench.finish.code is ExitCode.DONE
@@ -305,7 +304,7 @@ def test_the_session_ends_without_a_farewell_that_does_not_come() -> None:
 def test_a_peer_that_comes_back_during_closing_is_told_that_it_is_over(how: str) -> None:
     bench = delivered()
     bench.lost(A)
-    bench.say(CONSUMER, Receipt(part=1))
+    bench.say(CONSUMER, bench.receipt(1))
     assert told(bench, A)[-1] == "broadcast"
     if how == "returns":
         bench.returned(A)
@@ -368,5 +367,5 @@ def test_a_lost_consumer_pauses_nothing() -> None:
 
 
 def test_an_event_is_a_frame_of_a_peer() -> None:
-    event = bidding().received(A, Farewell())
+    event = bidding().received(A, FAREWELL)
     assert isinstance(event, Received)

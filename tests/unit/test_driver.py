@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
-from curator.machine import CONSUMER, CuratorMachine
-from curator.party import curator_party, direction
-from protocol.errors import LocalProtocolError, Offence
+from curator.machine import CuratorMachine
+from curator.party import curator_party
+from protocol import limits
+from protocol.errors import LocalProtocolError, Offence, TranscriptUnwritable
 from protocol.machine import Effect, Event, Finish, Lost, Received, Started
-from protocol.messages import PROTOCOL_VERSION, Bid, Farewell, Hello, Message, Refused, Target, fixed
+from protocol.messages import (
+    PROTOCOL_VERSION,
+    Bid,
+    Hello,
+    Message,
+    Ready,
+    Refused,
+    SealedCandidate,
+    Target,
+    fixed,
+)
+from protocol.names import CONSUMER, CURATOR
+from protocol.noise import SimulatedNoise
 from protocol.runtime.driver import Driver
 from protocol.session import Session, open_session
-from protocol.transcript.item import Item
+from protocol.transcript.item import Item, pack_value
 from protocol.transcript.journal import NullJournal
-from protocol.wire import Direction, Frame, decode_frame, decode_message, encode_frame, encode_message
-from tests.simulation.harness import candidate_of, names, session_file
+from protocol.wire import (
+    Direction,
+    Frame,
+    decode_frame,
+    decode_message,
+    encode_frame,
+    encode_message,
+    said_to,
+)
+from tests.simulation.harness import FAREWELL, candidate_of, names, sealed_candidate_of, session_file
 
 OWNER = names(1)[0]
 
@@ -45,9 +67,11 @@ class Journal(NullJournal):
 class Bench:
     """A curator's driver for one owner and the consumer."""
 
-    def __init__(self) -> None:
-        self.session: Session = open_session(session_file(owners=[OWNER], points=2, dimension=4, columns=4))
-        machine, numerics = curator_party(self.session)
+    def __init__(self, rule: str = "ask-all", **options: Any) -> None:
+        self.session: Session = open_session(
+            session_file(owners=[OWNER], points=2, rule=rule, dimension=4, columns=4, **options)
+        )
+        machine, numerics = curator_party(self.session, noise=SimulatedNoise(1, CURATOR))
         self.machine: CuratorMachine = machine
         self.log: list[str] = []
         self.journal = Journal(self.log)
@@ -56,7 +80,7 @@ class Bench:
             numerics,
             self.journal,
             session=self.session.identifier,
-            direction=direction,
+            direction=said_to(CURATOR),
         )
         self.sent: dict[str, int] = {}
         self.driver.feed(Started(), 0.0)
@@ -87,7 +111,14 @@ class Bench:
     def target(self) -> bytes:
         zeros = np.zeros(4)
         return self.frame(
-            Target(embedding=zeros, size=1, seed_total=zeros.astype(np.int64), seed_size=1, noise="none"),
+            Target(
+                embedding=zeros,
+                size=1,
+                seed_total=zeros.astype(np.int64),
+                seed_size=1,
+                maps=bytes(limits.MAP_BOX_BYTES) if self.session.rule.sealed else b"",
+                noise="none",
+            ),
             sequence=1,
         )
 
@@ -163,7 +194,7 @@ def test_a_frame_that_cannot_be_read_is_an_offence_on_record(offence: Offence) -
 def test_a_numbered_frame_of_another_session_is_an_offence() -> None:
     bench = Bench()
     bench.begin()
-    bench.driver.receive(OWNER, bench.frame(Farewell(), sequence=1, session=bytes(16)), 0.0)
+    bench.driver.receive(OWNER, bench.frame(FAREWELL, sequence=1, session=bytes(16)), 0.0)
     assert bench.journal.records[-1][0].private["offence"] == "session"
 
 
@@ -243,6 +274,9 @@ def test_computations_are_the_numerics_business_alone() -> None:
             seen.append(effect)
             return None
 
+        def restore(self, effect: Effect, outcome: Event | None) -> None:
+            raise AssertionError("nothing starts again")
+
     bench = Bench()
     bench.driver._numerics = Watching()
     bench.begin()
@@ -250,8 +284,8 @@ def test_computations_are_the_numerics_business_alone() -> None:
 
 
 def test_what_a_driver_receives_is_decoded_by_the_peers_direction() -> None:
-    assert direction(CONSUMER) is Direction.CONSUMER_TO_CURATOR
-    assert direction(OWNER) is Direction.OWNER_TO_CURATOR
+    assert said_to(CURATOR)(CONSUMER) is Direction.CONSUMER_TO_CURATOR
+    assert said_to(CURATOR)(OWNER) is Direction.OWNER_TO_CURATOR
     bench = Bench()
     bench.driver.receive(OWNER, bench.hello(OWNER), 0.0)
     event, _ = bench.journal.records[-1]
@@ -267,15 +301,125 @@ def test_a_frame_that_was_had_before_leaves_no_record() -> None:
     assert len(bench.journal.records) == records
 
 
-def test_a_step_whose_computation_fails_is_on_record() -> None:
-    class Failing:
-        def perform(self, effect: Effect) -> Event | None:
-            raise OSError("disk full")
+class Failing:
+    """Numerics that cannot do what they are asked for."""
 
+    def perform(self, effect: Effect) -> Event | None:
+        raise TranscriptUnwritable("No space left.", advice="Make room.")
+
+    def restore(self, effect: Effect, outcome: Event | None) -> None:
+        raise AssertionError("nothing starts again")
+
+
+def test_a_step_whose_outcome_cannot_be_computed_is_not_on_record() -> None:
+    """Started again, the party is as it was before, and the peer says again what was not acknowledged."""
     bench = Bench()
     bench.driver._numerics = Failing()
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(TranscriptUnwritable, match="No space left"):
         bench.begin()
+    assert bench.events() == ["started", "received", "received"]
+    assert [(frame.peer, frame.kind) for frame in bench.driver.release()] == [(CONSUMER, "welcome")]
+
+
+def test_a_step_that_is_computed_but_cannot_be_kept_is_on_record_before_the_failure_is_told() -> None:
+    """What was to be kept follows from the record, and is kept at the next start."""
+    bench = Bench("sealed")
+    bench.driver._numerics = Failing()
+    with pytest.raises(TranscriptUnwritable, match="No space left"):
+        bench.driver.fire_due(60.0)
     event, steps = bench.journal.records[-1]
+    assert (event.kind, event.public["name"]) == ("timer", "enrolment")
+    assert [item.kind for item in steps] == ["head-signed", "finish"]
+    assert bench.log[-1] == "commit"
+    assert isinstance(bench.driver.finished, Finish)
+
+
+# -- sealed boxes ------------------------------------------------------------------------------------
+
+
+class Boxes:
+    """A keeper of boxes in memory, which notes when it commits."""
+
+    def __init__(self, log: list[str]) -> None:
+        self.log = log
+        self.kept: list[bytes] = []
+
+    def add(self, box: bytes) -> None:
+        self.kept.append(box)
+
+    def commit(self) -> None:
+        self.log.append("commit boxes")
+
+    def sweep(self) -> None:
+        self.log.append("sweep boxes")
+
+
+def sealed_bench() -> tuple[Bench, Boxes, Bid]:
+    """A sealed session whose owner's first bid is due."""
+    bench = Bench("sealed")
+    boxes = Boxes(bench.log)
+    bench.driver._boxes = boxes
+    bench.begin()
+    bench.driver.receive(OWNER, bench.frame(Ready(), sequence=1), 0.0)
+    candidate = sealed_candidate_of(np.zeros(4, dtype=np.int16), bench.session)
+    candidate = candidate.model_copy(update={"box": b"\7" * len(candidate.box)})
+    bid = Bid(round=1, exhausted=False, score=fixed(0), handle=fixed(1), candidate=candidate)
+    return bench, boxes, bid
+
+
+def test_a_sealed_bid_is_on_record_with_the_digest_of_its_box_and_the_box_is_kept_apart() -> None:
+    bench, boxes, bid = sealed_bench()
+    bench.driver.receive(OWNER, bench.frame(bid, sequence=2), 0.0)
+    assert isinstance(bid.candidate, SealedCandidate)
+    assert boxes.kept == [bid.candidate.box]
+    event, _ = bench.journal.records[-1]
     assert event.kind == "received"
-    assert [item.kind for item in steps] == ["send"], "the welcome; what was to be computed never came"
+    frame = event.private["frame"]
+    assert isinstance(frame, dict)
+    body = frame["body"]
+    assert isinstance(body, bytes)
+    assert bid.candidate.box not in body
+    kept = decode_message(Direction.OWNER_TO_CURATOR, body)
+    assert isinstance(kept, Bid)
+    assert isinstance(kept.candidate, SealedCandidate)
+    assert kept.candidate.box == hashlib.sha256(bid.candidate.box).digest()
+    assert kept.candidate.signature == bid.candidate.signature
+    assert frame["digest"] == hashlib.sha256(encode_message(bid)).digest(), "of what came, whole"
+
+
+def test_no_record_of_a_session_holds_a_box() -> None:
+    bench, _, bid = sealed_bench()
+    bench.driver.receive(OWNER, bench.frame(bid, sequence=2), 0.0)
+    assert isinstance(bid.candidate, SealedCandidate)
+    for event, effects in bench.journal.records:
+        for item in (event, *effects):
+            assert bid.candidate.box not in pack_value([item.public, item.private])
+
+
+def test_boxes_are_durable_before_the_record_that_has_their_digests() -> None:
+    bench, _, bid = sealed_bench()
+    bench.driver.receive(OWNER, bench.frame(bid, sequence=2), 0.0)
+    bench.driver.settle()
+    assert bench.log[-3:] == ["commit boxes", "commit", "sweep boxes"]
+
+
+def test_a_sealed_bid_that_is_refused_is_not_kept() -> None:
+    bench, boxes, bid = sealed_bench()
+    bench.driver.receive(OWNER, bench.frame(bid.model_copy(update={"round": 2}), sequence=2), 0.0)
+    assert bench.events()[-1] == "offended"
+    assert boxes.kept == []
+
+
+# -- charges -----------------------------------------------------------------------------------------
+
+
+def test_a_charge_is_on_record_before_what_it_is_for_leaves() -> None:
+    gaussian = {"mechanism": "gaussian", "neighbours": "add-remove-one", "epsilon": 1.0}
+    bench = Bench(summary=gaussian)
+    bench.begin()
+    _, steps = bench.journal.records[-1]
+    kinds = [item.kind for item in steps]
+    assert kinds.index("weights-computed") < kinds.index("charge") < kinds.index("send", 1)
+    charge = steps[kinds.index("charge")]
+    assert charge.public["neighbours"] == "add-remove-one"
+    assert charge.private == {}

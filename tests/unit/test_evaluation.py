@@ -16,6 +16,7 @@ from protocol.data import Dataset
 from protocol.errors import ConfigError
 from protocol.features import FeatureMap, feature_map
 from protocol.grid import FEATURE_UNIT, Features
+from protocol.mmd import mmd2
 
 
 def map_of(partition: Partition) -> FeatureMap:
@@ -118,6 +119,24 @@ class TestEvaluate:
         assert found.accuracy_uniform is not None
         assert found.accuracy_greedy > found.accuracy_uniform
 
+    def test_the_curves_lead_to_the_figures(self) -> None:
+        found = baselines(build("digits", seed=0), p=100)
+        for curve, whole in (
+            (found.greedy_by_round, found.mmd2_greedy),
+            (found.uniform_by_round, found.mmd2_uniform),
+        ):
+            assert len(curve) == 100
+            assert curve[-1] == pytest.approx(whole, abs=1e-12)
+
+    def test_the_first_points_of_the_uniform_choice_are_of_all_owners(self) -> None:
+        """Taken owner by owner they would be of one group of digits, and twice as far from D_v."""
+        partition = build("digits", seed=0)
+        firsts = [baselines(partition, p=100, seed=seed).uniform_by_round[19] for seed in range(8)]
+        space, table = map_of(partition).space, partition.owners["digits-01"]
+        target = space.scale(partition.validation.features)
+        of_one = mmd2(space.scale(table.features[:20]), target, space.gamma)
+        assert np.mean(firsts) < 0.75 * of_one
+
     def test_the_same_seed_gives_the_same(self) -> None:
         partition = build("digits", seed=0)
         assert baselines(partition, p=40) == baselines(partition, p=40)
@@ -141,6 +160,7 @@ class TestEvaluate:
         )
         assert math.isnan(found.mmd2_greedy)
         assert math.isnan(found.mmd2_uniform)
+        assert found.greedy_by_round == found.uniform_by_round == ()
 
     def test_the_reference_figures_of_mnist(self, shared_data: Callable[[str], Path]) -> None:
         found = baselines(build("mnist", path=shared_data("mnist.npz"), seed=0), p=1000)

@@ -2,19 +2,17 @@ from __future__ import annotations
 
 import os
 import stat
-import tomllib
 from pathlib import Path
 
 import pytest
-from zmq.utils import z85
 
-from protocol.errors import ConfigError, KeyFileError
+from protocol.errors import KeyFileError
+from protocol.identity import Identity
 from protocol.runtime.keys import (
-    KeyPair,
     PublicKey,
+    curve_fingerprints,
     fingerprint,
     new_keypair,
-    parse_public,
     read_public,
     read_secret,
     write_public,
@@ -40,8 +38,8 @@ def test_a_pair_comes_back_as_it_was_written(tmp_path: Path) -> None:
 def test_the_files_are_one_documented_line(tmp_path: Path) -> None:
     write_secret(tmp_path / "secret", PAIR)
     write_public(tmp_path / "public", PAIR.public)
-    assert (tmp_path / "secret").read_text() == f"hushbid-curve-secret 1 {PAIR.secret} {PAIR.public.text}\n"
-    assert (tmp_path / "public").read_text() == f"hushbid-curve-public 1 {PAIR.public.text}\n"
+    assert (tmp_path / "secret").read_text() == f"hushbid-secret 1 {PAIR.secret} {PAIR.public.text}\n"
+    assert (tmp_path / "public").read_text() == f"hushbid-public 1 {PAIR.public.text}\n"
 
 
 def test_a_secret_is_its_owners_alone_from_the_first_moment(
@@ -119,18 +117,18 @@ OTHER = new_keypair()
 MALFORMED_SECRETS = {
     "empty": "",
     "comment only": "# nothing\n",
-    "truncated": f"hushbid-curve-secret 1 {PAIR.secret[:-1]} {PAIR.public.text}\n",
-    "no public key": f"hushbid-curve-secret 1 {PAIR.secret}\n",
-    "version 2": f"hushbid-curve-secret 2 {PAIR.secret} {PAIR.public.text}\n",
-    "no version": "hushbid-curve-secret\n",
-    "two keys": f"hushbid-curve-secret 1 {PAIR.secret} {PAIR.public.text}\n" * 2,
-    "trailing word": f"hushbid-curve-secret 1 {PAIR.secret} {PAIR.public.text} x\n",
-    "halves of two pairs": f"hushbid-curve-secret 1 {PAIR.secret} {OTHER.public.text}\n",
-    "halves exchanged": f"hushbid-curve-secret 1 {PAIR.public.text} {PAIR.secret}\n",
-    "not Z85": f"hushbid-curve-secret 1 {'~' * 40} {PAIR.public.text}\n",
-    "over 32 bits": f"hushbid-curve-secret 1 {'#' * 40} {PAIR.public.text}\n",
-    "not ASCII": f"hushbid-curve-secret 1 {'é' * 40} {PAIR.public.text}\n",
-    "endless": f"hushbid-curve-secret 1 {PAIR.secret} {PAIR.public.text}" + " " * 5000,
+    "truncated": f"hushbid-secret 1 {PAIR.secret[:-1]} {PAIR.public.text}\n",
+    "no public key": f"hushbid-secret 1 {PAIR.secret}\n",
+    "version 2": f"hushbid-secret 2 {PAIR.secret} {PAIR.public.text}\n",
+    "no version": "hushbid-secret\n",
+    "two keys": f"hushbid-secret 1 {PAIR.secret} {PAIR.public.text}\n" * 2,
+    "trailing word": f"hushbid-secret 1 {PAIR.secret} {PAIR.public.text} x\n",
+    "halves of two pairs": f"hushbid-secret 1 {PAIR.secret} {OTHER.public.text}\n",
+    "halves exchanged": f"hushbid-secret 1 {PAIR.public.text} {PAIR.secret}\n",
+    "not Z85": f"hushbid-secret 1 {'~' * 40} {PAIR.public.text}\n",
+    "over 32 bits": f"hushbid-secret 1 {'#' * 40} {PAIR.public.text}\n",
+    "not ASCII": f"hushbid-secret 1 {'é' * 40} {PAIR.public.text}\n",
+    "endless": f"hushbid-secret 1 {PAIR.secret} {PAIR.public.text}" + " " * 5000,
 }
 
 
@@ -158,38 +156,46 @@ def test_a_public_file_for_a_secret_one_is_said_to_be_that_whatever_its_mode(
 
 
 def test_comments_and_empty_lines_are_skipped(tmp_path: Path) -> None:
-    line = f"hushbid-curve-secret 1 {PAIR.secret} {PAIR.public.text}"
+    line = f"hushbid-secret 1 {PAIR.secret} {PAIR.public.text}"
     assert read_secret(private_file(tmp_path / "s", f"# curator, 2031\n\n{line}\n")) == PAIR
 
 
-def test_no_text_of_a_pair_shows_the_secret() -> None:
-    for text in (repr(PAIR), str(PAIR), f"{PAIR}", repr([PAIR])):
-        assert PAIR.secret not in text
-        assert PAIR.public.text in text
+@pytest.mark.parametrize("mode", [0o600, 0o644])
+@pytest.mark.parametrize("kind", ["secret", "public"])
+def test_a_file_of_keys_that_could_not_sign_is_said_to_be_that(tmp_path: Path, kind: str, mode: int) -> None:
+    keys = f"{PAIR.secret} {PAIR.public}" if kind == "secret" else PAIR.public.text
+    path = private_file(tmp_path / "old", f"hushbid-curve-{kind} 1 {keys}\n")
+    path.chmod(mode)
+    for read in (read_secret, read_public):
+        with pytest.raises(KeyFileError, match="of an earlier version of hushbid") as caught:
+            read(path)
+        assert str(path) in caught.value.what
+        assert "hushbid keys new" in caught.value.advice
+        assert PAIR.secret not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["", "short", "~" * 40, "#" * 40, "é" * 40, PAIR.public.text + "0" * 5])
-def test_what_is_no_public_key_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="40 characters of Z85") as caught:
-        parse_public(text)
-    assert not text or text not in str(caught.value)
-
-
-def test_a_pair_must_belong_together() -> None:
-    with pytest.raises(ConfigError, match="do not belong together"):
-        KeyPair(OTHER.public, PAIR.secret)
-
-
-def test_every_character_of_a_key_stands_in_a_toml_string() -> None:
-    text = z85.Z85CHARS.decode("ascii")
-    assert len(set(text)) == 85
-    assert tomllib.loads(f'key = "{text}"') == {"key": text}
-    assert parse_public(f"  {PAIR.public.text}\n") == PAIR.public
+def test_pairs_are_the_operating_systems_randomness(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert new_keypair() != new_keypair()
+    monkeypatch.setattr(os, "urandom", lambda count: b"\7" * count)
+    assert new_keypair() == Identity(b"\7" * 32)
 
 
 def test_fingerprints_are_short_stable_and_differ() -> None:
-    key = PublicKey("rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7")
+    key = PublicKey(Identity(bytes(32)).public.text)
+    assert fingerprint(key) == "COPD-SQHG-JNKJ-C4RA"
     assert fingerprint(key) == fingerprint(PublicKey(key.text))
     groups = fingerprint(key).split("-")
     assert [len(group) for group in groups] == [4, 4, 4, 4]
     assert fingerprint(PAIR.public) != fingerprint(OTHER.public)
+
+
+def test_a_strangers_transport_key_has_the_fingerprint_of_its_identity_among_two() -> None:
+    for pair in (PAIR, OTHER, *(new_keypair() for _ in range(8))):
+        found = curve_fingerprints(bytes(pair.public.sealing))
+        assert len(set(found)) == 2
+        assert found.count(fingerprint(pair.public)) == 1
+
+
+@pytest.mark.parametrize("curve", [b"\0" * 32, b"\xff" * 32, (2**255 - 20).to_bytes(32, "little")])
+def test_a_transport_key_of_nobody_has_fingerprints_all_the_same(curve: bytes) -> None:
+    assert all(len(text) == 19 for text in curve_fingerprints(curve))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from consumer.machine import ConsumerMachine
 from owner.machine import OwnerMachine
 from protocol import limits
-from protocol.acquisition import acquisition_rule
 from protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
 from protocol.link import Link
 from protocol.machine import (
@@ -21,16 +20,19 @@ from protocol.machine import (
     Lost,
     Offended,
     Received,
+    Restarted,
     Returned,
     Send,
     SetTimer,
+    SignHead,
     Started,
     TimerFired,
 )
 from protocol.messages import PROTOCOL_VERSION, Broadcast, Close, Hello, Message, Refused, Welcome
-from protocol.participant import CURATOR
+from protocol.names import CURATOR
+from protocol.session import open_session
 from protocol.wire import Direction, decode_message
-from tests.simulation.harness import MAP, names, session_file, weights_of
+from tests.simulation.harness import FAREWELL, HEAD_SIGNED, MAP, names, session_file, weights_of
 
 # -- links -------------------------------------------------------------------------------------------
 
@@ -104,8 +106,13 @@ def test_every_frame_arrives_once_and_in_order_whatever_is_lost(moves: list[str]
 
 # -- owners and the consumer -------------------------------------------------------------------------
 
-SESSION = session_file(owners=names(2), points=3)
+OPENED = open_session(session_file(owners=names(2), points=3))
+SESSION = OPENED.file
 Participants = OwnerMachine | ConsumerMachine
+
+
+def close(outcome: Literal["complete", "abandoned"] = "complete") -> Close:
+    return Close(outcome=outcome, head=bytes(32), signature=b"")
 
 
 class Bench:
@@ -114,12 +121,9 @@ class Bench:
     def __init__(self, role: str) -> None:
         self.role = role
         if role == "owner":
-            rule = acquisition_rule("ask-all", {}, owners=2)
-            self.machine: Participants = OwnerMachine(
-                SESSION, name="owner-0", feature_map=MAP.digest, rule=rule
-            )
+            self.machine: Participants = OwnerMachine(OPENED, name="owner-0")
         else:
-            self.machine = ConsumerMachine(SESSION, name="consumer", feature_map=MAP.digest)
+            self.machine = ConsumerMachine(OPENED)
         self.sequence = 0
         self.now = 0.0
 
@@ -205,11 +209,29 @@ def test_a_curator_that_goes_and_comes_back_is_not_given_up(bench: Bench) -> Non
     assert (finish.code, "gone too long" in finish.reason) == (ExitCode.TIMEOUT, True)
 
 
+@pytest.mark.parametrize(("welcomed", "timeout"), [(False, "enrolment"), (True, "abandon")])
+def test_a_party_that_starts_again_gives_the_curator_its_time_anew(
+    bench: Bench, welcomed: bool, timeout: str
+) -> None:
+    bench.started()
+    if welcomed:
+        bench.welcome()
+    bench.now = 1000.0
+    timer = timer_of(bench.step(Restarted()))
+    assert timer.due == 1000.0 + getattr(SESSION.timeouts, timeout)
+    (hello,) = bench.step(Connected())
+    assert isinstance(hello, Send)
+    assert hello.kind == "hello"
+    bench.welcome()
+    assert bench.step(TimerFired("abandon", timer.attempt)) == ()
+
+
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
         ({"version": PROTOCOL_VERSION + 1}, ExitCode.CONNECTION),
         ({"feature_map": bytes(32)}, ExitCode.USAGE),
+        ({"feature_map": None}, ExitCode.USAGE),
         ({"received": 5}, ExitCode.FAILED),
     ],
 )
@@ -242,9 +264,10 @@ def test_a_refusal_ends_the_party_with_the_curators_words(bench: Bench, refusal:
 @pytest.mark.parametrize(("outcome", "code"), [("complete", ExitCode.DONE), ("abandoned", ExitCode.FAILED)])
 def test_a_close_is_answered_and_ends_the_party(bench: Bench, outcome: Any, code: ExitCode) -> None:
     bench.started().welcome()
-    send, finish = bench.say(Close(outcome=outcome))
+    assert bench.say(close(outcome)) == (SignHead(),)
+    send, finish = bench.step(HEAD_SIGNED)
     assert isinstance(send, Send)
-    assert send.kind == "farewell"
+    assert decode_message(Direction.OWNER_TO_CURATOR, send.body) == FAREWELL
     assert isinstance(finish, Finish)
     assert finish.code is code
 
@@ -267,7 +290,7 @@ def test_a_curator_without_the_sessions_state_is_told() -> None:
 @pytest.mark.parametrize("sequence", [0, 1])
 def test_a_number_stands_where_it_has_to_and_nowhere_else(bench: Bench, sequence: int) -> None:
     bench.started()
-    message: Message = Close(outcome="complete") if sequence == 0 else Refused(code="x", detail="", advice="")
+    message: Message = close() if sequence == 0 else Refused(code="x", detail="", advice="")
     with pytest.raises(RemoteProtocolError) as caught:
         bench.say(message, sequence)
     assert caught.value.offence is Offence.SEQUENCE

@@ -1,7 +1,8 @@
-"""What messages may say, who may say it, and what a redacted transcript hides of it."""
+"""What messages may say, and who may say it."""
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any, get_args
 
 import numpy as np
@@ -20,13 +21,16 @@ from protocol.messages import (
     Hello,
     Message,
     Purchase,
-    Secrecy,
+    SealedCandidate,
+    SecretMap,
     Target,
+    candidate_of,
     fixed,
     unfixed,
+    without_box,
 )
-from protocol.wire import HEADER_BYTES, Direction, encode_message
-from tests.unit.message_cases import CASES, plain, values
+from protocol.wire import HEADER_BYTES, Direction, decode_message, encode_message
+from tests.unit.message_cases import CASES, TO_CONSUMER, plain, sealed, values
 
 
 def every_message() -> dict[str, type[Message]]:
@@ -73,17 +77,6 @@ def test_the_kind_comes_first_and_no_other_field_has_a_default(model: type[Messa
     assert [name for name, field in fields.items() if not field.is_required()] == ["kind"]
 
 
-def test_what_a_redacted_transcript_hides() -> None:
-    hidden = {kind: cls.SECRECY for kind, cls in every_message().items() if cls.SECRECY is not Secrecy.PUBLIC}
-    assert hidden == {
-        "target": Secrecy.BODY,
-        "bid": Secrecy.BODY,
-        "delivery": Secrecy.BODY,
-        "ask": Secrecy.EXISTENCE,
-        "offer": Secrecy.EXISTENCE,
-    }
-
-
 @given(st.integers(-(2**63), 2**63 - 1))
 def test_a_fixed_integer_comes_back(value: int) -> None:
     assert unfixed(fixed(value)) == value
@@ -128,11 +121,19 @@ def refused(name: str, /, **fields: Any) -> str:
         ("broadcast", "weights", [1, 2], "array_type"),
         ("target", "embedding", values(1, dtype="float32"), "array_dtype"),
         ("target", "size", 0, "greater_than_equal"),
+        ("target", "maps", bytes(limits.MAP_BOX_BYTES * limits.MAX_OWNERS + 1), "bytes_too_long"),
+        ("secret-map", "box", bytes(limits.MAP_BOX_BYTES - 1), "bytes_too_short"),
+        ("secret-map", "box", bytes(limits.MAP_BOX_BYTES + 1), "bytes_too_long"),
+        ("welcome", "feature_map", bytes(31), "bytes_too_short"),
         ("bid", "score", values(1, 2, dtype="int64"), "array_shape"),
         ("bid", "score", 1, "array_type"),
         ("bid", "exhausted", 0, "bool_type"),
         ("receipt", "part", 0, "greater_than_equal"),
         ("close", "outcome", "won", "literal_error"),
+        ("close", "head", bytes(31), "bytes_too_short"),
+        ("close", "signature", bytes(65), "bytes_too_long"),
+        ("farewell", "head", bytes(33), "bytes_too_long"),
+        ("farewell", "signature", bytes(65), "bytes_too_long"),
     ],
 )
 def test_a_field_outside_of_its_range_is_refused(name: str, field: str, value: Any, error: str) -> None:
@@ -164,6 +165,22 @@ def test_a_candidate_outside_of_its_range_is_refused(field: str, value: Any, err
     assert caught.value.errors()[0]["type"] == error
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "error"),
+    [
+        ("box", b"", "bytes_too_short"),
+        ("box", bytes(limits.MAX_BOX_BYTES + 1), "bytes_too_long"),
+        ("signature", bytes(63), "bytes_too_short"),
+        ("signature", bytes(65), "bytes_too_long"),
+        ("features", np.zeros(4, np.int32), "array_dtype"),
+    ],
+)
+def test_a_sealed_candidate_outside_of_its_range_is_refused(field: str, value: Any, error: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        SealedCandidate(**dict(sealed(80)) | {field: value})
+    assert caught.value.errors()[0]["type"] == error
+
+
 def largest_candidate() -> Candidate:
     return Candidate(
         point=np.ones(limits.MAX_COLUMNS),
@@ -172,22 +189,26 @@ def largest_candidate() -> Candidate:
     )
 
 
+def largest_sealed() -> SealedCandidate:
+    return SealedCandidate(
+        features=np.ones(limits.MAX_DIMENSION, np.int16),
+        box=bytes(limits.MAX_BOX_BYTES),
+        signature=bytes(64),
+    )
+
+
 def test_the_largest_messages_fit_their_limits() -> None:
     wide = limits.MAX_DIMENSION
     largest: list[Message] = [
-        Bid(
-            round=limits.MAX_POINTS,
-            exhausted=False,
-            score=fixed(1),
-            handle=fixed(1),
-            candidate=largest_candidate(),
-        ),
-        Target(
-            embedding=np.ones(wide),
-            size=2**53,
-            seed_total=np.ones(wide, np.int64),
-            seed_size=2**53,
-            noise="n" * 64,
+        *(
+            Bid(
+                round=limits.MAX_POINTS,
+                exhausted=False,
+                score=fixed(1),
+                handle=fixed(1),
+                candidate=candidate,
+            )
+            for candidate in (largest_candidate(), largest_sealed())
         ),
         Broadcast(round=limits.MAX_POINTS, weights=np.ones(wide, np.int32), noise="n" * 64),
         Hello(
@@ -204,19 +225,79 @@ def test_the_largest_messages_fit_their_limits() -> None:
         assert len(encode_message(message)) <= limits.MAX_MESSAGE_BYTES
 
 
-def test_a_part_of_a_delivery_that_is_as_long_as_allowed_fits_a_frame() -> None:
-    purchase = Purchase(owner="o" * 64, round=limits.MAX_POINTS, candidate=largest_candidate())
-    count = limits.DELIVERY_CHUNK_BYTES // purchase.candidate.point.nbytes + 1
-    delivery = Delivery(part=2**31, parts=2**31, purchases=(purchase,) * count)
+def test_the_largest_target_fits_its_own_limit() -> None:
+    """It brings a sealed map for each of the most owners."""
+    wide = limits.MAX_DIMENSION
+    target = Target(
+        embedding=np.ones(wide),
+        size=2**53,
+        seed_total=np.ones(wide, np.int64),
+        seed_size=2**53,
+        maps=bytes(limits.MAP_BOX_BYTES * limits.MAX_OWNERS),
+        noise="n" * 64,
+    )
+    body = encode_message(target)
+    assert limits.MAX_MESSAGE_BYTES < len(body) <= limits.MAX_TARGET_BYTES
+    assert isinstance(decode_message(Direction.CONSUMER_TO_CURATOR, body), Target)
+
+
+@pytest.mark.parametrize("candidate", [largest_candidate(), largest_sealed()], ids=["open", "sealed"])
+def test_a_part_of_a_delivery_that_is_as_long_as_allowed_fits_a_frame(
+    candidate: Candidate | SealedCandidate,
+) -> None:
+    purchase = Purchase(
+        owner="o" * 64,
+        round=limits.MAX_POINTS,
+        bid_round=limits.MAX_POINTS,
+        handle=fixed(limits.MAX_POINTS),
+        candidate=candidate,
+    )
+    size = len(candidate.box) if isinstance(candidate, SealedCandidate) else candidate.point.nbytes
+    delivery = Delivery(
+        part=2**31, parts=2**31, purchases=(purchase,) * (limits.DELIVERY_CHUNK_BYTES // size + 1)
+    )
     assert HEADER_BYTES + len(encode_message(delivery)) <= limits.MAX_FRAME_BYTES
 
 
 def test_a_part_of_a_delivery_has_a_most_of_points() -> None:
     candidate = Candidate(point=np.ones(1), features=np.ones(4, np.int16), attributes=b"")
-    purchase = Purchase(owner="o", round=1, candidate=candidate)
+    purchase = Purchase(owner="o", round=1, bid_round=1, handle=fixed(1), candidate=candidate)
     Delivery(part=1, parts=1, purchases=(purchase,) * limits.MAX_PURCHASES)
     with pytest.raises(ValidationError, match="at most"):
         Delivery(part=1, parts=1, purchases=(purchase,) * (limits.MAX_PURCHASES + 1))
+
+
+def test_a_sealed_bid_is_kept_with_the_digest_of_its_box_and_all_else_as_it_was() -> None:
+    bid = CASES["bid-sealed"].message
+    assert isinstance(bid, Bid)
+    assert isinstance(bid.candidate, SealedCandidate)
+    kept = without_box(bid)
+    assert isinstance(kept, Bid)
+    assert isinstance(kept.candidate, SealedCandidate)
+    assert kept.candidate.box == hashlib.sha256(bid.candidate.box).digest()
+    assert kept.candidate.signature == bid.candidate.signature
+    assert plain(kept) | {"candidate": None} == plain(bid) | {"candidate": None}
+    assert len(bid.candidate.box) > 32, "the bid itself still has it"
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name != "bid-sealed"])
+def test_messages_without_a_box_that_may_lose_are_kept_as_they_are(name: str) -> None:
+    """A delivery's boxes were bought, and those of the map are everybody's own."""
+    assert without_box(CASES[name].message) is None
+
+
+@pytest.mark.parametrize("made", [CASES["offer"].message, CASES["bid-sealed"].message])
+def test_a_point_comes_back_from_its_fields(made: Message) -> None:
+    point = made.__dict__["candidate"]
+    back = candidate_of(dict(point))
+    assert type(back) is type(point)
+    assert plain(back) == plain(point)
+
+
+def test_a_secret_map_goes_to_owners_and_nobody_else() -> None:
+    assert CASES["secret-map"].allowed == {Direction.CURATOR_TO_OWNER}
+    assert isinstance(CASES["secret-map"].message, SecretMap)
+    assert TO_CONSUMER not in CASES["ready"].allowed
 
 
 def test_a_message_cannot_be_changed() -> None:
@@ -225,6 +306,6 @@ def test_a_message_cannot_be_changed() -> None:
 
 
 def test_a_close_and_a_farewell_have_no_room_for_who_won() -> None:
-    """DESIGN §3, "No feedback": after the last broadcast an owner's frames are constant."""
-    assert plain(CASES["close"].message) == {"kind": "close", "outcome": "complete"}
-    assert plain(CASES["farewell"].message) == {"kind": "farewell"}
+    """DESIGN §3, "No feedback": a head is a digest of commitments with secret salts, and says nothing."""
+    assert plain(CASES["close"].message).keys() == {"kind", "outcome", "head", "signature"}
+    assert plain(CASES["farewell"].message).keys() == {"kind", "head", "signature"}

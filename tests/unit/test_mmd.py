@@ -56,6 +56,24 @@ def test_distances_far_from_the_origin_do_not_cancel(sets: Sets) -> None:
     assert mmd.mmd2(x + 1e6, y + 1e6, GAMMA) == pytest.approx(mmd.mmd2(x, y, GAMMA), abs=1e-8)
 
 
+@pytest.mark.parametrize("chunk", [1, 13, 2**21])
+def test_a_curve_is_mmd2_of_every_prefix(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    generator = np.random.default_rng(11)
+    x, y = generator.random((150, 4)), generator.random((40, 4)) ** 2
+    x[70:] = x[3]  # the same point again and again
+    expected = [mmd.mmd2(x[:size], y, GAMMA) for size in range(1, len(x) + 1)]
+    monkeypatch.setattr(mmd, "CHUNK_VALUES", chunk)
+    curve = mmd.mmd2_curve(x, y, GAMMA)
+    assert curve.dtype == np.float64
+    np.testing.assert_allclose(curve, expected, rtol=0, atol=1e-12)
+
+
+def test_a_curve_comes_down_to_zero_and_never_below(sets: Sets) -> None:
+    curve = mmd.mmd2_curve(sets[0], sets[0], GAMMA)
+    assert curve.min() >= 0.0
+    assert curve[-1] < 1e-15
+
+
 def test_objective_and_mmd2_add_up_to_the_target_s_own_mean_kernel(sets: Sets) -> None:
     summary, target, _ = sets
     total = mmd.objective(target, summary, GAMMA) + mmd.mmd2(target, summary, GAMMA)
@@ -108,14 +126,16 @@ def test_a_distance_that_cannot_be_computed_is_refused_and_not_called_zero(sets:
     x, y, _ = sets
     x[3] = far
     for first, second in ((x, y), (y, x), (x, x)):
-        with pytest.raises(DataError, match="too far"):
-            mmd.mmd2(first, second, GAMMA)
+        for distance in (mmd.mmd2, mmd.mmd2_curve):
+            with pytest.raises(DataError, match="too far"):
+                distance(first, second, GAMMA)
 
 
 @pytest.mark.parametrize(("x", "y"), [((0, 4), (2, 4)), ((2, 4), (0, 4)), ((2, 4), (2, 3)), ((4,), (4,))])
 def test_sets_that_cannot_be_compared_are_refused(x: tuple[int, ...], y: tuple[int, ...]) -> None:
-    with pytest.raises(DataError):
-        mmd.mmd2(np.zeros(x), np.zeros(y), GAMMA)
+    for distance in (mmd.mmd2, mmd.mmd2_curve):
+        with pytest.raises(DataError):
+            distance(np.zeros(x), np.zeros(y), GAMMA)
 
 
 def _map(name: str, dimension: int = 64) -> FeatureMap:

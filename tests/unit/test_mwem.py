@@ -4,24 +4,39 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from protocol.errors import ConfigError
 from protocol.grid import FEATURE_UNIT
 from protocol.noise import SimulatedNoise
-from protocol.releases import Neighbours, ReleaseMechanism, release_mechanism
+from protocol.releases import Neighbours, ReleaseMechanism, Setting, release_mechanism
 from protocol.releases.base import largest_coordinate
 from protocol.releases.mwem import tilted_mean
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
 
-def mwem(dimension: int, releases: int = 1, **parameters: Any) -> ReleaseMechanism[Any]:
-    table = {"calibration": "published", "epsilon": 0.2, "steps": 40, "eta": 0.5} | parameters
-    return release_mechanism("mwem", table, dimension=dimension, releases=releases)
+def mwem(
+    dimension: int, releases: int = 1, *, starts_public: bool = False, **parameters: Any
+) -> ReleaseMechanism[Any]:
+    table: dict[str, Any] = {
+        "neighbours": "substitute-one",
+        "calibration": "published",
+        "step_epsilon": 0.2,
+        "steps": 40,
+        "eta": 0.5,
+    }
+    if "epsilon" in parameters:
+        del table["step_epsilon"]
+    setting = Setting(
+        dimension=dimension, releases=releases, norm_bound=1.0, delta=1e-5, starts_public=starts_public
+    )
+    return release_mechanism("mwem", table | parameters, setting)
 
 
 class WrittenOut:
@@ -100,7 +115,7 @@ def test_the_state_is_one_number_a_coordinate_whatever_eta() -> None:
 
 def test_without_noise_the_release_converges_to_the_mean_embedding() -> None:
     """A control: the same steps with the sums' sign turned end far away."""
-    mechanism = mwem(8, epsilon=50.0, steps=20_000, eta=0.01)
+    mechanism = mwem(8, step_epsilon=50.0, steps=20_000, eta=0.01)
     # Uniforms select by weight, so that the worst coordinate is measured; no Laplace noise.
     noise = (SimulatedNoise(2, "curator").draw(mechanism.draws(0)[0]), np.zeros(20_000))
     unit = largest_coordinate(8)
@@ -114,7 +129,7 @@ def test_without_noise_the_release_converges_to_the_mean_embedding() -> None:
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 1.0, 1e6])
 def test_weights_neither_overflow_nor_vanish(epsilon: float) -> None:
     """exp(ε·ψ) of sums up to q = 10⁶ would overflow; a noise of 10⁹ drives tilts to their ends."""
-    mechanism = mwem(6, epsilon=epsilon, steps=300)
+    mechanism = mwem(6, step_epsilon=epsilon, steps=300)
     source = SimulatedNoise(3, "curator")
     uniform, laplace = (source.draw(draw) for draw in mechanism.draws(0))
     total = np.array([1, -1, 0, 1, -1, 0]) * largest_coordinate(6) * 1_000_000
@@ -128,8 +143,8 @@ def test_the_warm_start_stays_near_what_the_first_release_fitted() -> None:
     """Five steps after a fitted release are close to the mean; five steps from nothing are not."""
     unit = largest_coordinate(20)
     total = np.linspace(-60, 60, 20).astype(np.int64) * unit
-    warm = mwem(20, 2, epsilon=5.0, steps=5, first_steps=4000)
-    cold = mwem(20, 2, epsilon=5.0, steps=5)
+    warm = mwem(20, 2, step_epsilon=5.0, steps=5, first_steps=4000)
+    cold = mwem(20, 2, step_epsilon=5.0, steps=5)
     source = SimulatedNoise(4, "curator")
     warm.release(0, total, 100, tuple(source.draw(draw) for draw in warm.draws(0)))
     noise = tuple(source.draw(draw) for draw in warm.draws(1))
@@ -145,9 +160,11 @@ def test_the_first_release_has_its_own_steps() -> None:
 
 
 def test_a_first_release_of_the_seed_set_costs_the_owners_nothing_and_others_everything() -> None:
-    """Under ADD_REMOVE_ONE release 0 shows D_init alone; no such exception holds for a set of D_v's kind."""
-    with_first = mwem(4, 101, epsilon=1e-3, steps=5, first_epsilon=0.05, first_steps=1656)
-    without = mwem(4, 100, epsilon=1e-3, steps=5)
+    """A summary's release 0 shows D_init alone; no such exception holds for a set of D_v's kind."""
+    with_first = mwem(
+        4, 101, starts_public=True, step_epsilon=1e-3, steps=5, first_epsilon=0.05, first_steps=1656
+    )
+    without = mwem(4, 100, step_epsilon=1e-3, steps=5)
     spent = {
         (name, neighbours): mechanism.guarantee(neighbours=neighbours, delta=1e-4).epsilon
         for name, mechanism in (("first", with_first), ("none", without))
@@ -160,10 +177,69 @@ def test_a_first_release_of_the_seed_set_costs_the_owners_nothing_and_others_eve
     assert first > 10 * none
 
 
+def test_without_a_public_start_the_first_release_costs_owners_too() -> None:
+    first = mwem(4, 2, step_epsilon=1e-3, steps=5, first_epsilon=0.05, first_steps=1656)
+    assert len(first.cost(0, neighbours=Neighbours.ADD_REMOVE_ONE)) == 2
+    public = mwem(4, 2, starts_public=True, step_epsilon=1e-3, steps=5, first_epsilon=0.05, first_steps=1656)
+    assert public.cost(0, neighbours=Neighbours.ADD_REMOVE_ONE) == ()
+    assert public.cost(1, neighbours=Neighbours.ADD_REMOVE_ONE) == first.cost(
+        1, neighbours=Neighbours.ADD_REMOVE_ONE
+    )
+
+
+@pytest.mark.parametrize("starts_public", [True, False])
+def test_an_epsilon_of_all_releases_is_shared_by_the_steps_that_show_private_points(
+    starts_public: bool,
+) -> None:
+    """More steps in a first release that costs nothing leave the others what they had."""
+    neighbours = Neighbours.ADD_REMOVE_ONE
+    costs = [
+        mwem(4, 5, starts_public=starts_public, calibration="sound", epsilon=1.0, steps=3, **first).cost(
+            1, neighbours=neighbours
+        )
+        for first in ({}, {"first_steps": 500})
+    ]
+    assert (costs[0] == costs[1]) is starts_public
+
+
+@pytest.mark.parametrize(
+    ("parameters", "reason"),
+    [
+        ({"calibration": "published", "epsilon": 1.0}, "the published one has `step_epsilon`"),
+        (
+            {"calibration": "sound", "epsilon": 1.0, "step_epsilon": 0.1},
+            "one of `step_epsilon` and `epsilon`",
+        ),
+        ({"calibration": "sound", "epsilon": 1.0, "first_epsilon": 0.1}, "leave `first_epsilon` out"),
+        ({"first_epsilon": 0.1}, "'first_epsilon' or 'first_steps': there is one release only"),
+        ({"eta": 0.3}, "2/eta must be a whole number"),
+    ],
+)
+def test_keys_that_do_not_go_together_are_refused(parameters: dict[str, Any], reason: str) -> None:
+    releases = 1 if parameters == {"first_epsilon": 0.1} else 5
+    with pytest.raises(ConfigError) as caught:
+        mwem(4, releases, **parameters)
+    assert reason in caught.value.what
+    assert caught.value.advice
+
+
+def test_public_points_enter_the_sums_that_are_fitted_as_private_ones_do() -> None:
+    total, offset = np.array([5, -3, 1, 0]) * 20_000, np.array([-2, 4, 0, 7]) * 10_000
+    plain = mwem(4, steps=20)
+    table = plain.parameters.model_dump(exclude_none=True)
+    setting = replace(plain.setting, offset=offset)
+    with_offset = release_mechanism("mwem", table, setting)
+    source = SimulatedNoise(6, "curator")
+    noise = tuple(source.draw(draw) for draw in plain.draws(0))
+    released = with_offset.release(0, total, 30, noise)
+    assert np.array_equal(released, plain.release(0, total + offset, 30, noise))
+    assert not np.array_equal(released, mwem(4, steps=20).release(0, total, 30, noise))
+
+
 def test_a_sound_step_costs_its_epsilon_and_a_published_one_six() -> None:
     """One step at δ → 0: the sum of the pure guarantees of its two halves."""
     for calibration, factor in (("sound", 1.0), ("published", 6.0)):
-        mechanism = mwem(4, calibration=calibration, epsilon=0.3, steps=1)
+        mechanism = mwem(4, calibration=calibration, step_epsilon=0.3, steps=1)
         epsilon = mechanism.guarantee(neighbours=Neighbours.SUBSTITUTE_ONE, delta=1e-13).epsilon
         assert epsilon == pytest.approx(0.3 * factor, rel=1e-3)
 
@@ -171,7 +247,7 @@ def test_a_sound_step_costs_its_epsilon_and_a_published_one_six() -> None:
 @pytest.mark.parametrize("calibration", ["published", "sound"])
 def test_selection_and_measurement_keep_the_stated_ratio_on_substituted_points(calibration: str) -> None:
     """Exact probabilities of the first step on the worst pair of neighbours: one point from -1 to 1."""
-    mechanism = mwem(4, calibration=calibration, epsilon=0.3, steps=1)
+    mechanism = mwem(4, calibration=calibration, step_epsilon=0.3, steps=1)
     q, unit = 10, largest_coordinate(4)
     grid = np.linspace(0.0, 1.0, 20_001)[:-1]
     shares = []

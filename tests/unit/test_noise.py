@@ -1,88 +1,45 @@
-"""Simulated noise: the distributions it says it has, and streams that repeat and do not meet.
-
-Statistical tests are at a false-positive rate of 10⁻³ each, on fixed seeds; each has a control at a scale
-that is 5 % off, which must fail.
-"""
+"""Sources of noise: what each hands out, what it refuses, what repeats. Distributions: tests/statistics."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from scipy import stats
 
-from protocol.errors import ConfigError, LocalProtocolError
-from protocol.noise import NOISE_SOURCES, Draw, SimulatedNoise
+from protocol.errors import ConfigError, LocalProtocolError, ReplayDivergence
+from protocol.noise import (
+    MAX_DISCRETE_SCALE,
+    NOISE_SOURCES,
+    Draw,
+    NoiseSource,
+    RecordedNoise,
+    SecureNoise,
+    SimulatedNoise,
+)
 
-N = 50_000
+UNIFORM = Draw("uniform", 1.0, 5)
+LAPLACE = Draw("laplace", 3.0, 5)
+GAUSSIAN = Draw("discrete-gaussian", 1e6, 5)
+
+SOURCES: dict[str, Callable[[], NoiseSource]] = {
+    "secure": SecureNoise,
+    "simulated": lambda: SimulatedNoise(1, "curator"),
+}
 
 
-def sample(request: Draw, seed: int = 1, party: str = "curator") -> npt.NDArray[Any]:
+@pytest.fixture(params=SOURCES)
+def source(request: pytest.FixtureRequest) -> NoiseSource:
+    return SOURCES[request.param]()
+
+
+def simulated(request: Draw, seed: int = 1, party: str = "curator") -> npt.NDArray[Any]:
     return SimulatedNoise(seed, party).draw(request)
 
 
-@pytest.mark.parametrize("distribution", ["uniform", "laplace", "discrete-gaussian"])
-def test_a_draw_has_the_dtype_and_shape_of_its_distribution(distribution: Any) -> None:
-    noise = sample(Draw(distribution, 1.0, 17))
-    assert noise.shape == (17,)
-    assert noise.dtype == (np.int64 if distribution == "discrete-gaussian" else np.float64)
-
-
-def test_uniform_and_laplace_are_what_they_say() -> None:
-    assert stats.kstest(sample(Draw("uniform", 1.0, N)), "uniform").pvalue > 1e-3
-    laplace = sample(Draw("laplace", 3.0, N))
-    assert stats.kstest(laplace, stats.laplace(scale=3.0).cdf).pvalue > 1e-3
-    assert stats.kstest(laplace, stats.laplace(scale=3.15).cdf).pvalue < 1e-3
-
-
-def discrete_gaussian_pvalue(noise: npt.NDArray[np.int64], sigma: float) -> float:
-    """χ² of the counts against P(x) ∝ exp(-x²/(2σ²)), tails pooled where fewer than 20 are expected."""
-    wide = int(10 * sigma) + 5
-    support = np.arange(-wide, wide + 1)
-    mass = np.exp(-(support**2) / (2 * sigma**2))
-    expected = mass / mass.sum() * len(noise)
-    observed = np.bincount(noise + wide, minlength=len(support)).astype(float)
-    keep = expected >= 20
-    pooled = [np.append(v[keep], v[~keep].sum()) for v in (observed, expected)]
-    return float(stats.chisquare(*pooled).pvalue)
-
-
-@pytest.mark.parametrize("sigma", [0.4, 1.0, 7.3])
-def test_the_discrete_gaussian_is_sampled_and_not_a_rounded_normal(sigma: float) -> None:
-    noise = sample(Draw("discrete-gaussian", sigma, N))
-    assert discrete_gaussian_pvalue(noise, sigma) > 1e-3
-    assert discrete_gaussian_pvalue(noise, sigma * 1.05) < 1e-3
-    if sigma < 2:
-        normal = np.rint(sigma * np.random.default_rng(1).standard_normal(N)).astype(np.int64)
-        assert discrete_gaussian_pvalue(normal, sigma) < 1e-3
-
-
-def test_the_discrete_gaussian_of_a_release_s_size_is_gaussian() -> None:
-    """σ in grid units is in the millions: against the continuous distribution."""
-    noise = sample(Draw("discrete-gaussian", 2e6, N))
-    assert stats.kstest(noise, stats.norm(scale=2e6).cdf).pvalue > 1e-3
-    assert stats.kstest(noise, stats.norm(scale=2.1e6).cdf).pvalue < 1e-3
-
-
-def test_a_seed_and_a_party_make_a_stream() -> None:
-    request = Draw("laplace", 1.0, 5)
-    assert np.array_equal(sample(request), sample(request))
-    streams = [sample(request, seed, party) for seed in (1, 2, 2**200) for party in ("", "a", "b", "ab")]
-    bare = np.random.Generator(np.random.PCG64(1)).laplace(0.0, 1.0, 5)
-    assert len({stream.tobytes() for stream in [*streams, bare]}) == len(streams) + 1
-
-
-def test_a_stream_goes_on() -> None:
-    source = SimulatedNoise(1, "curator")
-    first, second = (source.draw(Draw("uniform", 1.0, 5)) for _ in range(2))
-    assert not np.array_equal(first, second)
-
-
-def test_simulated_noise_says_that_it_protects_nobody() -> None:
-    assert NOISE_SOURCES["simulated"] is SimulatedNoise
-    assert (SimulatedNoise.name, SimulatedNoise.protects) == ("simulated", False)
+# Requests
 
 
 @pytest.mark.parametrize(
@@ -101,6 +58,223 @@ def test_a_senseless_draw_is_refused(distribution: Any, scale: float, size: int)
         Draw(distribution, scale, size)
 
 
+def test_a_gaussian_that_could_leave_64_bits_is_refused_and_says_what_to_do() -> None:
+    Draw("discrete-gaussian", MAX_DISCRETE_SCALE, 1)
+    with pytest.raises(ConfigError, match=r"64 bits.*Lower sigma"):
+        Draw("discrete-gaussian", np.nextafter(MAX_DISCRETE_SCALE, np.inf), 1)
+
+
+# Every source that draws
+
+
+@pytest.mark.parametrize("request_", [UNIFORM, GAUSSIAN], ids=lambda draw: draw.distribution)
+def test_a_draw_has_the_dtype_and_shape_of_its_distribution(source: NoiseSource, request_: Draw) -> None:
+    source.check(request_)
+    noise = source.draw(request_)
+    assert noise.shape == (5,)
+    assert noise.dtype == (np.int64 if request_ is GAUSSIAN else np.float64)
+
+
+def test_no_two_draws_of_a_source_are_the_same(source: NoiseSource) -> None:
+    wide = Draw("discrete-gaussian", 2.0**50, 5)
+    drawn = np.concatenate([source.draw(request) for request in (wide, wide, UNIFORM, UNIFORM)])
+    assert len(np.unique(drawn)) == len(drawn)
+    assert source.random_bytes(32) != source.random_bytes(32)
+
+
+def test_the_largest_gaussian_stays_far_from_the_ends_of_int64(source: NoiseSource) -> None:
+    noise = source.draw(Draw("discrete-gaussian", MAX_DISCRETE_SCALE, 1000))
+    assert 2.0**57 < np.abs(noise).max() < 2.0**60
+
+
+def test_a_gaussian_may_be_much_narrower_than_the_grid(source: NoiseSource) -> None:
+    assert not source.draw(Draw("discrete-gaussian", 1e-3, 100)).any()
+
+
+@pytest.mark.parametrize("count", [1, 32, 1000])
+def test_bytes_for_keys_are_as_many_as_asked_for(source: NoiseSource, count: int) -> None:
+    assert len(source.random_bytes(count)) == count
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_no_bytes_at_all_are_refused(source: NoiseSource, count: int) -> None:
+    for each in (source, RecordedNoise([], keys=[b""], protects=False)):
+        with pytest.raises(LocalProtocolError, match="random bytes"):
+            each.random_bytes(count)
+
+
+# Simulated noise
+
+
+def test_a_seed_and_a_party_make_a_stream() -> None:
+    assert np.array_equal(simulated(LAPLACE), simulated(LAPLACE))
+    streams = [simulated(UNIFORM, seed, party) for seed in (1, 2, 2**200) for party in ("", "a", "b", "ab")]
+    bare = np.random.Generator(np.random.PCG64(1)).random(5)
+    assert len({stream.tobytes() for stream in [*streams, bare]}) == len(streams) + 1
+
+
+def test_a_seed_and_a_party_make_a_stream_of_keys_which_moves_no_noise() -> None:
+    with_keys, without = SimulatedNoise(1, "consumer"), SimulatedNoise(1, "consumer")
+    keys = [with_keys.random_bytes(32)]
+    assert np.array_equal(with_keys.draw(GAUSSIAN), without.draw(GAUSSIAN))
+    keys.append(with_keys.random_bytes(32))
+    assert np.array_equal(with_keys.draw(LAPLACE), without.draw(LAPLACE))
+    assert keys == [without.random_bytes(32) for _ in range(2)]
+
+
+def test_keys_of_no_two_parties_or_seeds_are_the_same_nor_are_they_noise() -> None:
+    # A name that ends as the stream of keys is told apart is another stream all the same.
+    parties = [(seed, party) for seed in (1, 2) for party in ("", "\x01", "a", "a\x01")]
+    keys = {SimulatedNoise(seed, party).random_bytes(40) for seed, party in parties}
+    noise = {(simulated(UNIFORM, seed, party) * 2**53).astype(np.int64).tobytes() for seed, party in parties}
+    assert len(keys | noise) == 2 * len(parties)
+
+
+def test_the_noise_of_a_seed_stays_what_it_is() -> None:
+    """Transcripts and golden files rest on it."""
+    assert simulated(GAUSSIAN).tolist() == [-268665, -1251077, 151206, 403063, -301182]
+    assert SimulatedNoise(1, "curator").random_bytes(8).hex() == "3d52e81f3898bbbc"
+
+
 def test_a_negative_seed_is_refused() -> None:
     with pytest.raises(ConfigError, match="seed"):
         SimulatedNoise(-1, "curator")
+
+
+# Secure noise
+
+
+def test_secure_noise_does_not_repeat() -> None:
+    first, second = SecureNoise(), SecureNoise()
+    for request in (UNIFORM, GAUSSIAN):
+        assert not np.array_equal(first.draw(request), second.draw(request))
+    assert first.random_bytes(16) != second.random_bytes(16)
+
+
+def test_secure_uniform_noise_is_of_multiples_of_the_smallest_step_below_one() -> None:
+    noise = SecureNoise().draw(Draw("uniform", 1.0, 10_000)) * 2.0**53
+    assert np.array_equal(noise, np.floor(noise))
+    assert 0 <= noise.min() < noise.max() < 2.0**53
+    assert (noise % 2 == 1).any()
+
+
+@pytest.mark.parametrize("method", ["check", "draw"])
+def test_there_is_no_secure_laplace_noise_and_the_error_says_what_to_use(method: str) -> None:
+    with pytest.raises(ConfigError, match=r"low bits.*Gaussian noise.*simulated"):
+        getattr(SecureNoise(), method)(LAPLACE)
+
+
+# Recorded noise
+
+
+def recording(*requests: Draw) -> list[tuple[Draw, npt.NDArray[Any]]]:
+    source = SimulatedNoise(1, "curator")
+    return [(request, source.draw(request)) for request in requests]
+
+
+@pytest.mark.parametrize("with_requests", [True, False])
+def test_recorded_noise_comes_back_in_its_order_and_cannot_be_changed(with_requests: bool) -> None:
+    recorded = recording(GAUSSIAN, UNIFORM, GAUSSIAN)
+    source = RecordedNoise(recorded if with_requests else [noise for _, noise in recorded], protects=True)
+    for request, noise in recorded:
+        source.check(request)
+        drawn = source.draw(request)
+        assert np.array_equal(drawn, noise)
+        assert drawn.dtype == noise.dtype
+        assert not drawn.flags.writeable
+    source.ensure_used()
+    with pytest.raises(ReplayDivergence, match=r"place 3.*no more noise was recorded.*Replay with"):
+        source.draw(GAUSSIAN)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Draw("laplace", 1.0, 5),
+        Draw("discrete-gaussian", 1.0, 5),
+        Draw("uniform", 1.0, 6),
+    ],
+    ids=str,
+)
+def test_a_replay_that_asks_for_other_noise_has_diverged_and_gets_none(other: Draw) -> None:
+    source = RecordedNoise(recording(UNIFORM), protects=False)
+    with pytest.raises(ReplayDivergence, match=f"place 0 for {other}, but recorded was {UNIFORM}"):
+        source.draw(other)
+    assert len(source.draw(UNIFORM)) == 5  # what was recorded is still there
+
+
+def test_a_replay_that_asks_at_another_scale_has_diverged() -> None:
+    source = RecordedNoise(recording(LAPLACE), protects=False)
+    with pytest.raises(ReplayDivergence, match="scale 4, but recorded was 5 laplace values of scale 3"):
+        source.draw(Draw("laplace", 4.0, 5))
+
+
+@pytest.mark.parametrize("other", [GAUSSIAN, Draw("uniform", 1.0, 6)], ids=str)
+def test_of_an_array_alone_type_and_size_have_to_fit(other: Draw) -> None:
+    source = RecordedNoise([noise for _, noise in recording(UNIFORM)], protects=False)
+    with pytest.raises(ReplayDivergence, match=r"recorded was float64 noise of shape \(5,\)"):
+        source.draw(other)
+
+
+def test_an_array_that_does_not_fit_its_request_is_refused() -> None:
+    source = RecordedNoise([(UNIFORM, np.zeros(4))], protects=False)
+    with pytest.raises(ReplayDivergence):
+        source.draw(UNIFORM)
+
+
+def test_a_divergence_shows_none_of_the_noise() -> None:
+    secret = 123456789
+    source = RecordedNoise([np.full(5, secret)], keys=[b"secret"], protects=True)
+    with pytest.raises(ReplayDivergence) as of_noise:
+        source.draw(UNIFORM)
+    with pytest.raises(ReplayDivergence) as of_keys:
+        source.random_bytes(5)
+    assert str(secret) not in str(of_noise.value)
+    assert "secret" not in str(of_keys.value)
+
+
+def test_recorded_bytes_come_back_in_their_order() -> None:
+    source = RecordedNoise([], keys=[b"abcd", b"efghij"], protects=True)
+    assert source.random_bytes(4) == b"abcd"
+    with pytest.raises(ReplayDivergence, match="4 random bytes at place 1, but recorded were 6"):
+        source.random_bytes(4)
+    assert source.random_bytes(6) == b"efghij"
+    with pytest.raises(ReplayDivergence, match="no more were recorded"):
+        source.random_bytes(6)
+
+
+def test_a_replay_that_leaves_noise_or_keys_has_diverged() -> None:
+    source = RecordedNoise(recording(UNIFORM), keys=[b"abcd"], protects=True)
+    with pytest.raises(ReplayDivergence, match="without the noise that was recorded at place 0"):
+        source.ensure_used()
+    source.draw(UNIFORM)
+    with pytest.raises(ReplayDivergence, match="without the random bytes"):
+        source.ensure_used()
+    source.random_bytes(4)
+    source.ensure_used()
+
+
+def test_a_recording_is_read_only_as_far_as_it_is_needed() -> None:
+    def endless() -> Any:
+        while True:
+            yield np.zeros(5)
+
+    assert len(RecordedNoise(endless(), protects=False).draw(UNIFORM)) == 5
+
+
+# What a source says of itself
+
+
+def test_every_source_is_listed_by_its_name() -> None:
+    assert {
+        "secure": SecureNoise,
+        "simulated": SimulatedNoise,
+        "recorded": RecordedNoise,
+    } == NOISE_SOURCES
+
+
+def test_only_secure_noise_and_recordings_of_it_protect() -> None:
+    assert SecureNoise().protects
+    assert not SimulatedNoise(1, "curator").protects
+    for protects in (True, False):
+        assert RecordedNoise([], protects=protects).protects is protects

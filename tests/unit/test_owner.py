@@ -11,28 +11,38 @@ from owner.events import Scored, ScorePoints, Withdraw
 from owner.machine import OwnerMachine
 from owner.numerics import OwnerNumerics
 from owner.party import owner_party
-from protocol.acquisition import acquisition_rule
+from protocol.accounting import epsilon_of
 from protocol.data import Dataset
 from protocol.errors import DataError, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine import Effect, Received, Send, Started
-from protocol.messages import PROTOCOL_VERSION, Ask, Bid, Broadcast, Message, Offer, Welcome, fixed
-from protocol.participant import CURATOR
-from protocol.session import open_session
+from protocol.identity import Identity
+from protocol.machine import Charge, Effect, Received, Send, Started
+from protocol.messages import PROTOCOL_VERSION, Ask, Bid, Broadcast, Candidate, Message, Offer, Welcome, fixed
+from protocol.names import CURATOR
+from protocol.noise import SimulatedNoise
+from protocol.session import Session, open_session
 from protocol.wire import Direction, decode_message
-from tests.simulation.harness import MAP, candidate_of, corners, names, session_file, weights_of
+from tests.simulation.harness import (
+    MAP,
+    candidate_of,
+    corners,
+    names,
+    sealed_candidate_of,
+    session_file,
+    weights_of,
+)
 
 CORNERS = corners()
 W = weights_of(9, 4, 2, 1)
 
 
 class Bench:
-    def __init__(self, rule: str) -> None:
-        session = session_file(owners=names(2), points=3, rule=rule)
-        made = acquisition_rule(rule, {}, owners=2)
-        self.machine = OwnerMachine(session, name="owner-0", feature_map=MAP.digest, rule=made)
+    def __init__(self, rule: str, session: Session | None = None) -> None:
+        self.session = session or open_session(session_file(owners=names(2), points=3, rule=rule))
+        self.machine = OwnerMachine(self.session, name="owner-0")
         self.sequence = 0
         self.machine.step(Started(), 0.0)
-        welcome = Welcome(version=PROTOCOL_VERSION, feature_map=MAP.digest, sent=0, received=0)
+        digest = None if self.session.public_map is None else MAP.digest
+        welcome = Welcome(version=PROTOCOL_VERSION, feature_map=digest, sent=0, received=0)
         self.machine.step(Received(CURATOR, 0, 0, b"", welcome), 0.0)
 
     def say(self, message: Message) -> tuple[Effect, ...]:
@@ -45,7 +55,10 @@ class Bench:
         return self.say(Broadcast(round=number, weights=W, noise="none"))
 
     def scored(self, number: int, row: int, score: int = 5) -> tuple[Effect, ...]:
-        return self.machine.step(Scored(number, row, score, candidate_of(CORNERS[max(row, 0)])), 0.0)
+        features = CORNERS[max(row, 0)]
+        sealed = self.session.rule.sealed
+        candidate = sealed_candidate_of(features, self.session) if sealed else candidate_of(features)
+        return self.machine.step(Scored(number, row, score, candidate, b""), 0.0)
 
 
 def sent(effects: tuple[Effect, ...]) -> Message:
@@ -55,7 +68,7 @@ def sent(effects: tuple[Effect, ...]) -> Message:
 
 def test_with_ask_all_a_bid_carries_its_point_which_is_withdrawn() -> None:
     bench = Bench("ask-all")
-    assert bench.broadcast(1) == (ScorePoints(1, W),)
+    assert bench.broadcast(1)[-1] == ScorePoints(1, W, 1)
     effects = bench.scored(1, 7)
     bid = sent(effects)
     assert isinstance(bid, Bid)
@@ -63,6 +76,20 @@ def test_with_ask_all_a_bid_carries_its_point_which_is_withdrawn() -> None:
     assert np.array_equal(bid.candidate.features, CORNERS[7])
     assert Withdraw(7) in effects
     assert bench.machine.handed_over == 1
+
+
+def test_what_a_session_costs_the_owners_data_is_charged_once_before_its_points_enter_any_release() -> None:
+    gaussian = {"mechanism": "gaussian", "epsilon": 1.0, "neighbours": "add-remove-one"}
+    session = open_session(session_file(owners=names(2), points=3, summary=gaussian))
+    bench = Bench("ask-all", session)
+    first = bench.broadcast(1)
+    assert [effect.KIND for effect in first] == ["charge", "score-points"]
+    charge = first[0]
+    assert isinstance(charge, Charge)
+    assert (charge.neighbours, charge.first, charge.last) == ("add-remove-one", 1, 3)
+    assert epsilon_of(charge.costs, session.file.session.delta) == pytest.approx(1.0, rel=1e-3)
+    bench.scored(1, 7)
+    assert [effect.KIND for effect in bench.broadcast(2)] == ["score-points"]
 
 
 def test_with_winner_only_a_point_is_handed_over_when_it_is_asked_for() -> None:
@@ -167,14 +194,17 @@ def test_scores_of_another_round_are_a_bug() -> None:
 def test_numerics_find_the_best_point_until_none_is_left() -> None:
     points = np.arange(12, dtype=np.uint8).reshape(3, 4)
     dataset = Dataset.from_arrays("d", points, np.array(["a", "bb", "c"]))
-    numerics = OwnerNumerics(dataset, CORNERS[:3], norm_bound=MAP.norm_bound)
+    session = open_session(session_file(owners=names(2), points=3))
+    numerics = OwnerNumerics(session, dataset, lambda _map: CORNERS[:3], sealer=None)
     order = sorted(range(3), key=lambda row: -int(CORNERS[row].astype(int) @ W))
     sizes = set()
     for row in [*order, -1]:
-        scored = numerics.perform(ScorePoints(1, W))
+        scored = numerics.perform(ScorePoints(1, W, 1))
         assert isinstance(scored, Scored)
         assert scored.row == row
         candidate = scored.candidate
+        assert isinstance(candidate, Candidate)
+        assert scored.ephemeral == b""
         if row >= 0:
             assert np.array_equal(candidate.point, points[row])
             assert scored.score == int(CORNERS[row].astype(int) @ W)
@@ -183,13 +213,27 @@ def test_numerics_find_the_best_point_until_none_is_left() -> None:
     assert len(sizes) == 1, "a blank is of the same type and size"
 
 
+def party_of(
+    session: Session, data: Dataset, identity: Identity | None = None
+) -> tuple[OwnerMachine, OwnerNumerics]:
+    return owner_party(
+        session,
+        "owner-0",
+        data,
+        identity=identity,
+        noise=SimulatedNoise(1, "owner-0"),
+        scratch=None,
+        memory_limit=2**40,
+    )
+
+
 def test_a_party_is_made_of_data_within_the_public_bounds() -> None:
     session = open_session(session_file(owners=names(2), points=3, columns=3))
     good = Dataset.from_arrays("good.npy", np.full((5, 3), 0.5))
-    machine, _ = owner_party(session, "owner-0", good, scratch=None, memory_limit=2**40)
+    machine, _ = party_of(session, good)
     assert machine.name == "owner-0"
     bad: list[Any] = [np.full((5, 3), 2.0), np.full((5, 2), 0.5), np.full((5, 3), np.nan), np.zeros((0, 3))]
     for rows in bad:
         data = Dataset.from_arrays("bad.npy", rows)
         with pytest.raises(DataError, match=r"bad\.npy"):
-            owner_party(session, "owner-0", data, scratch=None, memory_limit=2**40)
+            party_of(session, data)

@@ -13,10 +13,10 @@ import pytest
 
 from consumer.appraisal import Appraisal, appraise
 from consumer.columns import column
-from consumer.events import StorePurchases
+from consumer.events import Delivered, StorePurchases
 from consumer.store import PurchaseFile
 from protocol.data import DataColumns, Dataset, load_dataset
-from protocol.messages import Candidate, Purchase
+from protocol.messages import Candidate
 from protocol.session import open_session
 from tests.simulation.harness import names, session_file
 
@@ -29,15 +29,18 @@ def packed(label: Any, identifier: Any = None) -> bytes:
     return data
 
 
-def bought(attributes: Sequence[bytes], points: Any = None) -> tuple[Purchase, ...]:
+def bought(
+    attributes: Sequence[bytes], points: Any = None, disputed: tuple[int, ...] = ()
+) -> tuple[Delivered, ...]:
     """One purchase per entry; by default the first point is all 0, the second all 1, and so on."""
     raw = np.repeat(np.arange(len(attributes), dtype=np.float64), 3).reshape(-1, 3)
     raw = raw if points is None else points
     return tuple(
-        Purchase(
+        Delivered(
             owner=f"owner-{row % 2}",
             round=row + 1,
             candidate=Candidate(point=raw[row], features=np.zeros(8, dtype=np.int16), attributes=data),
+            dispute="the features are not those of the point" if row in disputed else "",
         )
         for row, data in enumerate(attributes)
     )
@@ -48,7 +51,7 @@ def stored(
 ) -> Mapping[str, np.ndarray[Any, Any]]:
     """The arrays of the file that the purchases were stored to."""
     path = directory / "delivered.npz"
-    PurchaseFile(path).store(StorePurchases(bought(attributes), disputed))
+    PurchaseFile(path).store(StorePurchases(bought(attributes, disputed=disputed)))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     with np.load(path) as archive:
         return {name: archive[name] for name in archive.files}
@@ -161,6 +164,22 @@ def test_disputed_points_are_not_kept(tmp_path: Path) -> None:
     assert found["identifiers"].tolist() == ["a", "c"]
     assert found["owners"].tolist() == ["owner-0", "owner-0"]
     assert found["rounds"].tolist() == [1, 3]
+
+
+def test_a_point_that_cannot_be_read_is_neither_kept_nor_judged(tmp_path: Path) -> None:
+    """Its box did not open: there is nothing to keep, and the others are kept and judged as ever."""
+    lost = Delivered("owner-1", 9, None, "the box does not open")
+    held = bought([packed(7, "a"), packed(8, "b")])
+    path = tmp_path / "delivered.npz"
+    PurchaseFile(path).store(StorePurchases((held[0], lost, held[1])))
+    with np.load(path) as archive:
+        assert archive["labels"].tolist() == [7, 8]
+        assert archive["owners"].tolist() == ["owner-0", "owner-1"]
+    session = open_session(session_file(owners=names(2), points=20, columns=3, dimension=8))
+    validation = Dataset.from_arrays("validation", np.random.default_rng(0).random((10, 3)))
+    options: dict[str, Any] = {"validation": validation, "test": None, "model": "logistic", "seed": 0}
+    assert appraise(session, [lost], **options) == Appraisal(None, None)
+    assert appraise(session, [lost, *held], **options) == appraise(session, held, **options)
 
 
 @pytest.mark.parametrize("garbled", GARBLED)

@@ -12,7 +12,8 @@ import pytest
 from rich.console import Console
 
 from hushbid.results import RunResult, render
-from protocol.session import PrivacyStatement
+from protocol.odometer import Odometer
+from protocol.session import TRUSTED, PrivacyStatement
 
 GUARANTEE = PrivacyStatement(
     protects="the records of every owner",
@@ -23,6 +24,13 @@ GUARANTEE = PrivacyStatement(
     claimed_epsilon=0.5,
     noise="secure",
     why="",
+)
+ODOMETER = Odometer(
+    protects=GUARANTEE.protects,
+    neighbours=GUARANTEE.neighbours,
+    delta=1e-5,
+    rounds=(0, 50, 100),
+    epsilon=(0.0, 0.75, 1.25),
 )
 RESULT = RunResult(
     session="demo",
@@ -41,6 +49,7 @@ RESULT = RunResult(
     disputed=0,
     m=50,
     privacy=(GUARANTEE,),
+    odometers=(ODOMETER,),
     settlement={"north": 0.125, "south": -0.25},
     absences={},
     faults=(),
@@ -53,7 +62,7 @@ RESULT = RunResult(
 REQUIRED = {
     "session", "p", "owners", "rounds", "wall_seconds", "rounds_per_second", "mmd2", "mmd2_greedy",
     "mmd2_uniform", "accuracy", "points_accessed_curator", "points_delivered", "parsimony", "privacy",
-    "settlement", "transcripts", "report", "processes", "refusals", "failed_parties",
+    "odometer", "settlement", "transcripts", "report", "processes", "refusals", "failed_parties",
 }  # fmt: skip
 
 
@@ -66,6 +75,30 @@ def shown(result: RunResult) -> str:
 def as_json(result: RunResult) -> dict[str, Any]:
     parsed: dict[str, Any] = json.loads(json.dumps(result.as_json(), allow_nan=False))
     return parsed
+
+
+def test_the_odometer_is_in_the_json_round_by_round() -> None:
+    (found,) = as_json(RESULT)["odometer"]
+    assert found == {
+        "protects": "the records of every owner",
+        "neighbours": "add-remove-one",
+        "delta": 1e-5,
+        "rounds": [0, 50, 100],
+        "epsilon": [0.0, 0.75, 1.25],
+    }
+
+
+def test_what_owners_trust_others_with_is_said_and_is_no_missing_privacy() -> None:
+    trust = replace(
+        GUARANTEE,
+        against=TRUSTED,
+        epsilon=None,
+        claimed_epsilon=None,
+        why="with sealed nobody is handed points",
+    )
+    text = shown(replace(RESULT, privacy=(GUARANTEE, trust)))
+    assert "Owners trust the curator and the consumer: with sealed nobody is handed points." in text
+    assert "NO PRIVACY" not in text
 
 
 def test_the_json_has_every_field_that_programs_rely_on() -> None:

@@ -9,18 +9,25 @@ import pytest
 
 from protocol.acquisition import RULES
 from protocol.errors import ConfigError, ExitCode
-from protocol.features import FEATURE_MAPS
-from protocol.noise import Draw, SimulatedNoise
+from protocol.features import FEATURE_SPACES
 from protocol.releases import RELEASES
 from protocol.session import PrivacyStatement, Session, open_session
 from tests.unit.session_files import load
 
 GAUSSIAN = {"mechanism": "gaussian", "sigma": 50.0}
-MWEM = {"mechanism": "mwem", "calibration": "sound", "epsilon": 0.05, "steps": 2, "eta": 0.25}
+MWEM = {"mechanism": "mwem", "calibration": "sound", "step_epsilon": 0.05, "steps": 2, "eta": 0.25}
+FILTERED = {"mechanism": "filtered-gaussian", "epsilon": 1.0}
 PUBLISHED_MWEM = MWEM | {"calibration": "published"}
 EXACT = {"mechanism": "exact"}
 SIMULATED = "the noise is simulated"
 NO_NOISE = "the release exact has no noise"
+
+
+def stated(table: dict[str, Any], neighbours: str) -> dict[str, Any]:
+    """A mechanism's table with its neighbours, if it is private and names none itself."""
+    mechanism = RELEASES.get(table["mechanism"])
+    private = mechanism is not None and mechanism.private
+    return ({"neighbours": neighbours} if private else {}) | table
 
 
 def opened(
@@ -32,18 +39,20 @@ def opened(
     **changes: Any,
 ) -> Session:
     given = {
-        "summary": dict(summary),
-        "target": dict(target),
+        "summary": stated(summary, "add-remove-one"),
+        "target": stated(target, "substitute-one"),
         "acquisition.rule": rule,
         "session.allow_nonprivate": allow,
     }
+    if RULES.get(rule) is not None and RULES[rule].sealed:
+        given["features.seed"] = None
     return open_session(load(given | {name.replace("__", "."): value for name, value in changes.items()}))
 
 
 @pytest.fixture
 def noise_that_protects(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise as a secure source would have it: only then do the other reasons stand alone."""
-    monkeypatch.setattr(SimulatedNoise, "protects", True)
+    monkeypatch.setattr(Session, "noise_protects", True)
 
 
 def refusal(**given: Any) -> str:
@@ -58,7 +67,9 @@ def refusal(**given: Any) -> str:
 
 
 @pytest.mark.usefixtures("noise_that_protects")
-@pytest.mark.parametrize("mechanism", [GAUSSIAN, MWEM, PUBLISHED_MWEM], ids=["gaussian", "mwem", "published"])
+@pytest.mark.parametrize(
+    "mechanism", [GAUSSIAN, MWEM, PUBLISHED_MWEM, FILTERED], ids=["gaussian", "mwem", "published", "filtered"]
+)
 def test_a_session_that_protects_everybody_needs_no_permission(mechanism: dict[str, Any]) -> None:
     session = opened(mechanism, mechanism, allow=False)
     assert [statement.why for statement in session.privacy()[:2]] == ["", ""]
@@ -88,7 +99,17 @@ def test_simulated_noise_needs_permission() -> None:
     assert {statement.why[: len(SIMULATED)] for statement in opened(allow=True).privacy()[:2]} == {SIMULATED}
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("table", ["target", "summary"])
+def test_a_private_mechanism_without_its_neighbours_is_refused_with_what_to_say(table: str) -> None:
+    changes = {table: dict(GAUSSIAN), "session.allow_nonprivate": True}
+    with pytest.raises(ConfigError) as caught:
+        open_session(load(changes))
+    assert caught.value.what.startswith(f"[{table}]: ")
+    assert "'neighbours'" in caught.value.what
+    assert 'neighbours = "substitute-one" in [target], "add-remove-one" in [summary]' in caught.value.advice
+
+
+@pytest.mark.parametrize("rule", sorted(RULES.keys() - {"logistic"}))
 def test_every_rule_that_tells_owners_of_others_is_gated(rule: str, noise_that_protects: None) -> None:
     if RULES[rule].private:
         opened(rule=rule, allow=False)
@@ -164,13 +185,21 @@ def test_published_noise_states_the_claimed_and_the_sound_epsilon() -> None:
 # -- parts ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", FEATURE_MAPS)
+@pytest.mark.parametrize("name", FEATURE_SPACES)
 def test_the_map_is_the_one_of_the_file(name: str) -> None:
-    phi = opened(features__map=name, features__lower=[0.0, -1.0, 0.0]).feature_map
-    assert (phi.name, phi.dimension, phi.columns, phi.gamma) == (name, 8, 3, 0.5)
-    assert phi.digest == opened(features__map=name).feature_map.digest
-    assert phi.digest != opened(features__map=name, features__seed=8).feature_map.digest
-    assert phi.scale(np.zeros((1, 3))).tolist() == [[0.0, 0.5, 0.0]]
+    session = opened(features__map=name, features__lower=[0.0, -1.0, 0.0])
+    space = session.space
+    assert (space.name, space.dimension, space.columns, space.gamma) == (name, 8, 3, 0.5)
+    assert space.scale(np.zeros((1, 3))).tolist() == [[0.0, 0.5, 0.0]]
+    maps = [session, opened(features__map=name), opened(features__map=name, features__seed=8)]
+    digests = [made.public_map.digest for made in maps if made.public_map is not None]
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_where_points_are_sealed_the_space_is_public_and_the_map_is_not() -> None:
+    session = opened(rule="sealed")
+    assert session.public_map is None
+    assert session.space.dimension == 8
 
 
 def test_mechanisms_are_made_anew_for_the_releases_that_they_make() -> None:
@@ -178,16 +207,6 @@ def test_mechanisms_are_made_anew_for_the_releases_that_they_make() -> None:
     assert (session.summary().name, session.summary().releases) == ("gaussian", 100)
     assert (session.target().name, session.target().releases) == ("mwem", 1)
     assert session.summary() is not session.summary()
-
-
-def test_parties_draw_noise_of_their_own() -> None:
-    session = opened(noise__seed=3)
-    request = Draw("uniform", 1.0, 4)
-    curator, consumer, again = (
-        session.noise(party).draw(request).tolist() for party in ("curator", "consumer", "curator")
-    )
-    assert curator == again != consumer
-    assert curator != opened(noise__seed=4).noise("curator").draw(request).tolist()
 
 
 def test_frames_name_the_session_by_its_digest() -> None:
@@ -204,15 +223,41 @@ def test_frames_name_the_session_by_its_digest() -> None:
         ({"features__lower": 1.0}, ["upper is not above lower"]),
         ({"target": {"mechanism": "noise"}}, ["[target]", "'noise'", "gaussian"]),
         ({"summary": {"mechanism": "noise"}}, ["[summary]", "'noise'", "gaussian"]),
-        ({"summary": {"mechanism": "gaussian"}}, ["[summary]", "'sigma'", "required"]),
+        ({"summary": {"mechanism": "gaussian"}}, ["[summary]", "`epsilon`", "`sigma`", "has to be given"]),
+        ({"summary": GAUSSIAN | {"epsilon": 0.0}}, ["[summary]", "'epsilon'", "greater than 0"]),
+        ({"target": GAUSSIAN | {"epsilon": -1.0}}, ["[target]", "'epsilon'", "greater than 0"]),
+        (
+            {"target": GAUSSIAN | {"neighbours": "add-remove-one"}},
+            [
+                "[target]",
+                "'add-remove-one'",
+                'Set neighbours = "substitute-one"',
+                "size of the validation set",
+            ],
+        ),
+        (
+            {"summary": GAUSSIAN | {"neighbours": "substitute-one"}},
+            ["[summary]", "'substitute-one'", 'Set neighbours = "add-remove-one"', "one record more or less"],
+        ),
+        ({"summary": GAUSSIAN | {"neighbours": "all"}}, ["[summary]", "'neighbours'", '"substitute-one" in']),
+        (
+            {"summary": GAUSSIAN | {"epsilon": 1e-3}},
+            ["[summary]", "sigma = 50", "over the budget of 0.001", "Leave sigma out"],
+        ),
+        ({"features__seed": None}, ["features.seed is missing", "ask-all", "Set any whole number"]),
+        (
+            {"rule": "sealed", "features__seed": 7},
+            ["features.seed", "keeps the feature map from the curator", "Leave the seed out"],
+        ),
+        ({"rule": "sealed", "acquisition__box_bytes": 63}, ["acquisition.box_bytes", "greater"]),
         ({"target": GAUSSIAN | {"sigma": "1"}}, ["[target]", "'sigma'", "number"]),
         ({"target": GAUSSIAN | {"sigma": True}}, ["[target]", "'sigma'", "number"]),
-        ({"target": GAUSSIAN | {"sigma": float("inf")}}, ["[target]", "'sigma'", "finite"]),
+        ({"target": GAUSSIAN | {"sigma": float("inf")}}, ["sigma is not a finite number"]),
         ({"target": EXACT | {"sigma": 1.0}}, ["[target]", "'sigma'", "not permitted"]),
         ({"rule": "auction"}, ["acquisition.rule", "'auction'", "ask-all"]),
         ({"acquisition__tau": 3}, ["acquisition.tau", "not permitted", "ask-all"]),
         ({"rule": "published", "acquisition__tau": 0}, ["acquisition.tau", "greater"]),
-        ({"rule": "published", "acquisition__epsilon": float("nan")}, ["acquisition.epsilon"]),
+        ({"rule": "published", "acquisition__epsilon": float("nan")}, ["epsilon is not a finite number"]),
     ],
 )
 def test_what_the_parts_do_not_take_is_refused_by_key(changes: dict[str, Any], expected: list[str]) -> None:
@@ -227,4 +272,4 @@ def test_no_unknown_key_of_an_open_table_slips_through(table: str, key: str) -> 
 
 
 def test_every_mechanism_is_tried_here() -> None:
-    assert {given["mechanism"] for given in (EXACT, GAUSSIAN, MWEM)} == set(RELEASES)
+    assert {given["mechanism"] for given in (EXACT, GAUSSIAN, MWEM, FILTERED)} == set(RELEASES)

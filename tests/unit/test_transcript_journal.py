@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import resource
 import stat
@@ -63,6 +64,40 @@ def test_an_existing_file_is_refused_and_left_as_it_was(path: Path) -> None:
         create(path)
     assert caught.value.exit_code == ExitCode.USAGE
     assert path.read_bytes() == b"precious"
+
+
+def test_an_empty_file_that_a_crash_left_is_begun_with(path: Path) -> None:
+    path.touch(mode=0o644)
+    create(path).close()
+    assert path.read_bytes() == transcript()[: header_end(transcript())]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_an_empty_file_that_another_process_begins_is_left_to_it(path: Path) -> None:
+    path.touch()
+    with path.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(ConfigError, match="another process records to this transcript"):
+            create(path)
+    assert path.read_bytes() == b""
+
+
+def test_an_error_ends_it_without_what_was_not_committed(path: Path) -> None:
+    """What those records rely on may not be durable, and no effect of theirs has left."""
+    journal = create(path)
+    append_all(journal)
+    journal.commit()
+    append_all(journal)
+    with pytest.raises(KeyError), journal:
+        raise KeyError
+    assert len(read_transcript(path).records) == len(STEPS)
+    Journal.reopen(path, durability="flush").close()  # nobody holds it any more
+
+
+def test_the_end_of_its_block_commits(path: Path) -> None:
+    with create(path) as journal:
+        append_all(journal)
+    assert path.read_bytes() == transcript()
 
 
 def test_a_symbolic_link_is_not_followed(path: Path) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from protocol import limits
 from protocol.arrays import pack_array
 from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
-from protocol.messages import Beat, Bid, Message, fixed
+from protocol.messages import Beat, Bid, Candidate, Message, SealedCandidate, fixed
 from protocol.wire import (
     FRAME_VERSION,
     HEADER_BYTES,
@@ -27,7 +27,19 @@ from protocol.wire import (
     encode_frame,
     encode_message,
 )
-from tests.unit.message_cases import CASES, FROM_OWNER, GREETING, TO_CONSUMER, candidate, pack, plain, same
+from tests.unit.message_cases import (
+    CASES,
+    FROM_CONSUMER,
+    FROM_OWNER,
+    GREETING,
+    TO_CONSUMER,
+    TO_OWNER,
+    candidate,
+    pack,
+    plain,
+    same,
+    sealed,
+)
 
 MARK = "qzqz-7919-private"
 """What a test puts where a private value could stand; no error may show it."""
@@ -168,6 +180,7 @@ def test_a_missing_or_unknown_field_is_refused(name: str) -> None:
     assert offence_of(direction, pack(fields | {"more": MARK})) is Offence.MALFORMED
 
 
+OPTIONAL = {"candidate", "feature_map"}
 WRONG = [None, True, -1, 2**64 - 1, 1.5, MARK, MARK.encode(), [MARK], {"a": MARK}, ext([1.0]), ext([[1]])]
 
 
@@ -178,7 +191,7 @@ def test_a_value_of_another_type_is_refused_and_never_shown(name: str) -> None:
     for field, value in plain(message).items():
         for wrong in WRONG:
             body = pack(plain(message) | {field: wrong})
-            optional = wrong is None and field == "candidate"
+            optional = wrong is None and field in OPTIONAL
             if optional or (type(wrong) is type(value) and accepted(direction, body) is not None):
                 continue
             assert offence_of(direction, body) in {Offence.MALFORMED, Offence.OVERSIZED}
@@ -190,6 +203,10 @@ def _bid(**fields: Any) -> bytes:
 
 def _candidate(**fields: Any) -> bytes:
     return changed("bid", lambda bid: bid["candidate"].update(fields))
+
+
+def _sealed(**fields: Any) -> bytes:
+    return changed("bid-sealed", lambda bid: bid["candidate"].update(fields))
 
 
 def _not_finite(number: float, dtype: str) -> msgpack.ExtType:
@@ -332,6 +349,28 @@ BAD_BODIES: dict[str, tuple[Direction, bytes, Offence]] = {
     "huge bytes claimed": (FROM_OWNER, b"\xc6\xff\xff\xff\xff", Offence.MALFORMED),
     "huge text claimed": (FROM_OWNER, b"\xdb\xff\xff\xff\xff", Offence.MALFORMED),
     "huge extension claimed": (FROM_OWNER, b"\xc9\xff\xff\xff\xff\x01", Offence.MALFORMED),
+    "a sealed point where it was asked for": (
+        FROM_OWNER,
+        changed("offer", lambda o: o.update(candidate=plain(sealed(80)))),
+        Offence.MALFORMED,
+    ),
+    "a box and an open point": (FROM_OWNER, _sealed(point=ext(np.zeros(3))), Offence.MALFORMED),
+    "no box": (FROM_OWNER, _sealed(box=b""), Offence.MALFORMED),
+    "box of text": (FROM_OWNER, _sealed(box=MARK), Offence.MALFORMED),
+    "box too long": (FROM_OWNER, _sealed(box=bytes(limits.MAX_BOX_BYTES + 1)), Offence.OVERSIZED),
+    "signature too short": (FROM_OWNER, _sealed(signature=bytes(63)), Offence.MALFORMED),
+    "signature too long": (FROM_OWNER, _sealed(signature=bytes(65)), Offence.OVERSIZED),
+    "map of another length": (
+        TO_OWNER,
+        changed("secret-map", lambda m: m.update(box=bytes(limits.MAP_BOX_BYTES - 1))),
+        Offence.MALFORMED,
+    ),
+    "too many maps": (
+        FROM_CONSUMER,
+        changed("target", lambda t: t.update(maps=bytes(limits.MAP_BOX_BYTES * limits.MAX_OWNERS + 1))),
+        Offence.OVERSIZED,
+    ),
+    "target too long": (FROM_CONSUMER, bytes(limits.MAX_TARGET_BYTES + 1), Offence.OVERSIZED),
     "a score where the owner's name stands": (
         TO_CONSUMER,
         changed("delivery", lambda d: d["purchases"][3].update(owner=MARK + "\n")),
@@ -349,6 +388,8 @@ def test_a_bad_body_is_refused(name: str) -> None:
 def test_a_refusal_names_the_field() -> None:
     with pytest.raises(RemoteProtocolError, match=r"owner-to-curator allows: bid\.candidate.*\.features"):
         decode_message(FROM_OWNER, _candidate(features=MARK))
+    with pytest.raises(RemoteProtocolError, match=r"bid\.candidate\.sealed\.signature"):
+        decode_message(FROM_OWNER, _sealed(signature=MARK))
 
 
 @pytest.mark.parametrize(
@@ -378,11 +419,12 @@ def test_a_frame_of_many_faults_costs_its_reader_little(direction: Direction, bo
     score=st.integers(-(2**63), 2**63 - 1),
     handle=st.integers(0, limits.MAX_POINTS),
     exhausted=st.booleans(),
-    with_point=st.booleans(),
+    point=st.sampled_from([None, candidate("float64"), sealed(368)]),
 )
-def test_the_size_of_a_bid_tells_nothing(score: int, handle: int, exhausted: bool, with_point: bool) -> None:
+def test_the_size_of_a_bid_tells_nothing(
+    score: int, handle: int, exhausted: bool, point: Candidate | SealedCandidate | None
+) -> None:
     def size(**fields: Any) -> int:
-        point = candidate("float64") if with_point else None
         return len(encode_message(Bid(round=300, candidate=point, **fields)))
 
     usual = size(score=fixed(1), handle=fixed(1), exhausted=False)

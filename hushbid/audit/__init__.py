@@ -1,0 +1,1 @@
+"""Attacks on the real machines: lower bounds on ε from many runs on neighbouring datasets."""

@@ -1,0 +1,156 @@
+"""The suites of `hushbid audit`: what is attacked, and what has to come of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from hushbid.audit import acquisition, asking, releases, sessions
+from hushbid.audit.attack import Attack
+
+__all__ = ["SUITES", "Expected", "Suite"]
+
+Expected = Literal["pass", "reject"]
+
+BROADCASTS: Final = 20_000
+SESSIONS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """One attack.
+
+    Attributes:
+        name: As the command line has it.
+        about: What is attacked, and how, for people.
+        expected: "reject" for a control that is known to be broken.
+        attack: Makes the attack.
+        trials: Runs on each of D and D', unless others are asked for.
+    """
+
+    name: str
+    about: str
+    expected: Expected
+    attack: Callable[[], Attack]
+    trials: int
+
+
+SUITES: Final[dict[str, Suite]] = {
+    suite.name: suite
+    for suite in (
+        Suite(
+            "null",
+            "one broadcast that does not depend on the data, against ε = 0",
+            "pass",
+            releases.null,
+            BROADCASTS,
+        ),
+        Suite(
+            "gaussian",
+            "one broadcast of the consumer's, one record replaced by its opposite",
+            "pass",
+            releases.gaussian,
+            BROADCASTS,
+        ),
+        Suite(
+            "gaussian-halved",
+            "one broadcast of the consumer's with half the noise that its statement needs",
+            "reject",
+            releases.halved_gaussian,
+            BROADCASTS,
+        ),
+        Suite(
+            "filtered-gaussian",
+            "one broadcast of the consumer's, one record replaced by its opposite",
+            "pass",
+            releases.filtered_gaussian,
+            BROADCASTS,
+        ),
+        Suite(
+            "mwem-sound",
+            "one broadcast of MWEM with sound noise, one record replaced by its opposite",
+            "pass",
+            releases.mwem_sound,
+            BROADCASTS,
+        ),
+        Suite(
+            "mwem-printed",
+            "one broadcast of MWEM with the printed noise, against the ε that the paper counts",
+            "reject",
+            releases.mwem_printed,
+            BROADCASTS,
+        ),
+        Suite(
+            "gaussian-session",
+            "all broadcasts of a session, an owner having the best record or not",
+            "pass",
+            sessions.gaussian,
+            SESSIONS,
+        ),
+        Suite(
+            "filtered-gaussian-session",
+            "all broadcasts of a session, an owner having the best record or not",
+            "pass",
+            sessions.filtered_gaussian,
+            SESSIONS,
+        ),
+        Suite(
+            "session-exhausted",
+            "all broadcasts of a session in which the owners run out of points",
+            "pass",
+            sessions.exhausted,
+            SESSIONS,
+        ),
+        Suite(
+            "session-actual-count",
+            "such a session with a curator that divides by the actual number of points",
+            "reject",
+            sessions.actual_count,
+            SESSIONS,
+        ),
+        Suite(
+            "ask-all",
+            "a session with an owner that comes and goes, and targets and points that the attacker chose",
+            "pass",
+            acquisition.ask_all,
+            SESSIONS,
+        ),
+        Suite(
+            "sealed",
+            "such a session by default: sealed points, a map that the consumer draws, filtered releases",
+            "pass",
+            acquisition.sealed,
+            SESSIONS,
+        ),
+        Suite(
+            "session-keeps-absent-pool",
+            "such a session with a curator for which an absent owner's points can still win",
+            "reject",
+            acquisition.keeps_absent_pool,
+            SESSIONS,
+        ),
+        Suite(
+            "logistic",
+            "whether the owner of probes is asked, where one record shifts its rank by one",
+            "pass",
+            asking.logistic,
+            SESSIONS,
+        ),
+        Suite(
+            "session-winner-only",
+            "a session that asks the winner only, as if that told nothing, and a probe of the attacker's",
+            "reject",
+            asking.winner_only,
+            SESSIONS,
+        ),
+        Suite(
+            "published-auction",
+            "whether the owner of a probe is asked by the printed auction, against its claimed ε_auc",
+            "reject",
+            asking.published_auction,
+            SESSIONS,
+        ),
+    )
+}
+"""Every suite, by name."""

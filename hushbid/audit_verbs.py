@@ -1,0 +1,110 @@
+"""`hushbid audit`: attacks on the real machines, and lower bounds on ε from what they find."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from hushbid.progress import job_progress
+from protocol.errors import ExitCode
+from protocol.runtime.command import run_verb
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["command"]
+
+NO_PROOF: Final = (
+    "An audit can show that a guarantee does not hold. It cannot show that one does: it tries the attacks "
+    "that are listed, and no others."
+)
+
+
+def command(
+    suites: Annotated[
+        list[str] | None, typer.Argument(help="What to audit; default: all suites.", metavar="[SUITE]...")
+    ] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option(help="Runs on each of the two neighbouring datasets; default: the suite's own number."),
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="Of each lower bound on ε.")] = 0.95,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one a core.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of all noise: the same seed, the same result.")] = 0,
+    repeat: Annotated[int, typer.Option(min=1, help="Audits of each suite, with other noise.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Attack the real machines on neighbouring datasets: broken controls must be caught, the others pass."""
+    ended_well = True
+
+    def body() -> dict[str, Any]:
+        nonlocal ended_well
+        from hushbid.audit.run import audit, choose
+
+        chosen = choose(suites or ())
+        results = []
+        with job_progress("auditing", "runs") as progress:
+            for result in audit(
+                chosen,
+                trials=trials,
+                confidence=confidence,
+                jobs=jobs or os.cpu_count() or 1,
+                seed=seed,
+                repeats=repeat,
+                progress=progress,
+            ):
+                results.append(result)
+        ended_well = all(result.as_expected for result in results)
+        return {
+            "suites": [result.as_json() for result in results],
+            "as_expected": ended_well,
+            "note": NO_PROOF,
+        }
+
+    try:
+        run_verb(body, as_json=as_json, show=_show)
+    except SystemExit as ended:
+        if ended.code == ExitCode.DONE and not ended_well:
+            sys.exit(ExitCode.FAILED)
+        raise
+
+
+def _show(result: Mapping[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("suite", "stated ε", "at δ", "ε is at least", "runs", "alarms", "result")
+    for suite in result["suites"]:
+        table.add_row(
+            suite["suite"],
+            f"{suite['stated_epsilon']:.3g}",
+            f"{suite['delta']:.2g}",
+            f"{suite['epsilon_lower']:.3g}",
+            f"2 × {suite['trials']}",
+            f"{suite['alarms']} of {suite['repeats']}",
+            _verdict(suite),
+        )
+    console = Console()
+    console.print(table)
+    for suite in result["suites"]:
+        console.print(
+            f"{suite['suite']} ({suite['neighbours']}): {suite['attacked']}.", highlight=False, soft_wrap=True
+        )
+    confidence = result["suites"][0]["confidence"]
+    console.print(
+        f"Each bound holds with {confidence:.4g} confidence: it is too high in at most "
+        f"{1.0 - confidence:.2g} of all audits.",
+        NO_PROOF,
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _verdict(suite: Mapping[str, Any]) -> str:
+    if suite["expected"] == "reject":
+        return "caught" if suite["as_expected"] else "NOT CAUGHT"
+    return "passed" if suite["as_expected"] else "REJECTED"

@@ -1,0 +1,169 @@
+"""How good a private selection is: MMD² of what is bought, for several ε, numbers of points, and seeds.
+
+A seed deals the dataset out and draws the noise; the feature map is the same throughout. Sessions run in one
+process (`hushbid.simulation.simulate`), where noise is simulated: it has the distribution that the stated ε
+needs, but whoever has the seed could subtract it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Final, TypeAlias
+
+import tomli_w
+
+from hushbid.cluster import open_cluster
+from hushbid.results import RunResult
+from hushbid.simulation import simulate
+from protocol.errors import ConfigError
+from protocol.releases import Neighbours
+
+__all__ = ["DELTA", "MECHANISM", "Row", "selection"]
+
+Say: TypeAlias = Callable[[str], None]
+
+MECHANISM: Final = "filtered-gaussian"
+DELTA: Final = 1e-5
+_MAP_SEED: Final = 20190101
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One setting, over all seeds. MMD² is the exact kernel's, of the bought points against D_v.
+
+    Attributes:
+        dataset: Its name.
+        mechanism: Release mechanism of target and summary.
+        points: p.
+        epsilon: What each of the two was calibrated to: D_v's records (substitute one), and one record of
+            one owner (add or remove one).
+        delta: The δ of both.
+        epsilon_owners, epsilon_consumer: What the accountant states for the noise that was drawn.
+        mmd2: Mean over seeds.
+        mmd2_each: For each seed, in the order in which they were given.
+        mmd2_greedy, mmd2_uniform: Means of the baselines.
+        accuracy: Mean of the consumer's downstream model; None without labels.
+        wall_seconds: Of all sessions, without baselines.
+    """
+
+    dataset: str
+    mechanism: str
+    points: int
+    epsilon: float
+    delta: float
+    epsilon_owners: float
+    epsilon_consumer: float
+    mmd2: float
+    mmd2_each: tuple[float, ...]
+    mmd2_greedy: float
+    mmd2_uniform: float
+    accuracy: float | None
+    wall_seconds: float
+
+    def as_json(self) -> dict[str, Any]:
+        """The row under its attributes' names."""
+        return asdict(self)
+
+
+def selection(
+    dataset: str,
+    data: Path | None,
+    *,
+    epsilons: Sequence[float],
+    points: Sequence[int],
+    seeds: Sequence[int],
+    mechanism: str = MECHANISM,
+    delta: float = DELTA,
+    say: Say | None = None,
+) -> list[Row]:
+    """Run a session for each ε, number of points and seed.
+
+    Args:
+        dataset: One of `hushbid.datasets.DATASETS`.
+        data: Where it lies; None if it needs no files.
+        epsilons: ε of each protected side.
+        points: p of each setting.
+        seeds: Of the dealing and of the noise.
+        mechanism: A release mechanism that takes `epsilon` and `neighbours`.
+        delta: The δ of each ε.
+        say: Told what is being run.
+
+    Returns:
+        A row for each p and ε, in that order.
+
+    Raises:
+        ConfigError: Nothing to run, or a setting that cannot hold.
+        DataError: The dataset's files cannot be used.
+    """
+    if not (epsilons and points and seeds):
+        raise ConfigError(
+            "An experiment needs an epsilon, a number of points and a seed at least.",
+            advice="Give one of each.",
+        )
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="hushbid-selection-") as name:
+        for count in points:
+            for epsilon in epsilons:
+                results = []
+                for seed in seeds:
+                    if say is not None:
+                        say(f"{dataset}, p = {count}, ε = {epsilon:g}, seed {seed}")
+                    table = _cluster(dataset, mechanism, count, epsilon, delta, seed)
+                    path = Path(name) / "cluster.toml"
+                    path.write_text(tomli_w.dumps(table), encoding="utf-8")
+                    results.append(simulate(open_cluster(path, data=data)))
+                rows.append(_row(results, dataset, mechanism, epsilon, delta))
+    return rows
+
+
+def _cluster(
+    dataset: str, mechanism: str, points: int, epsilon: float, delta: float, seed: int
+) -> dict[str, Any]:
+    # `ask-all` buys the same points as `sealed` and seals nothing; owners learn the same of each other.
+    return {
+        # Simulated noise protects nobody, and has to be allowed.
+        "session": {"name": "selection", "points": points, "delta": delta, "allow_nonprivate": True},
+        "dataset": {"name": dataset, "seed": seed},
+        "features": {"map": "paired", "seed": _MAP_SEED},
+        "target": _release(mechanism, epsilon, Neighbours.SUBSTITUTE_ONE),
+        "summary": _release(mechanism, epsilon, Neighbours.ADD_REMOVE_ONE),
+        "acquisition": {"rule": "ask-all"},
+        "noise": {"source": "simulated", "seed": seed},
+    }
+
+
+def _release(mechanism: str, epsilon: float, neighbours: Neighbours) -> dict[str, Any]:
+    return {"mechanism": mechanism, "epsilon": float(epsilon), "neighbours": neighbours.value}
+
+
+def _row(results: Sequence[RunResult], dataset: str, mechanism: str, epsilon: float, delta: float) -> Row:
+    stated = {
+        statement.neighbours: statement.epsilon
+        for statement in reversed(results[0].privacy)
+        if statement.epsilon is not None
+    }
+    accuracies = [result.accuracy for result in results if result.accuracy is not None]
+    return Row(
+        dataset=dataset,
+        mechanism=mechanism,
+        points=results[0].p,
+        epsilon=float(epsilon),
+        delta=delta,
+        epsilon_owners=stated[Neighbours.ADD_REMOVE_ONE.value],
+        epsilon_consumer=stated[Neighbours.SUBSTITUTE_ONE.value],
+        mmd2=fmean(_known(result.mmd2) for result in results),
+        mmd2_each=tuple(_known(result.mmd2) for result in results),
+        mmd2_greedy=fmean(_known(result.mmd2_greedy) for result in results),
+        mmd2_uniform=fmean(_known(result.mmd2_uniform) for result in results),
+        accuracy=fmean(accuracies) if accuracies else None,
+        wall_seconds=sum(result.wall_seconds for result in results),
+    )
+
+
+def _known(value: float | None) -> float:
+    """NaN for a figure that nobody could work out: where nothing was bought."""
+    return float("nan") if value is None else value

@@ -1,0 +1,1 @@
+"""`hushbid plan`: what a session would come to, before anybody takes part in it."""

@@ -1,0 +1,261 @@
+"""How far from the truth a release is: its noise, and the error of the mean embedding after its filter."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from hushbid.plan.setting import PlanSetting
+from protocol.accounting import LaplaceCost
+from protocol.errors import LocalProtocolError
+from protocol.grid import FEATURE_UNIT, Totals
+from protocol.noise import Draw, SimulatedNoise
+from protocol.releases import Neighbours, Prior, ReleaseMechanism, Setting, release_mechanism
+from protocol.releases.base import largest_coordinate
+from protocol.releases.mwem import SENSITIVITY, MwemRelease
+
+__all__ = ["ReleaseError", "noise_values", "release_errors"]
+
+UNIT: Final = round(1.0 / FEATURE_UNIT)
+PROBE: Final = 2**40
+"""Size of the noise by which gains are read off a mechanism, in grid units."""
+
+PROBED_ROUNDS: Final = 20_000
+"""Rounds after which a gain is taken for settled."""
+
+SETTLED: Final = 1e-9
+SIMULATED_STEPS: Final = 100_000
+"""Noise values of the releases of which an error is simulated: one second."""
+
+AVERAGED: Final = 10
+"""Last releases whose simulated errors are averaged."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseError:
+    """What a release is like. All figures are of φ's units; errors are root mean squares of L2 norms.
+
+    Attributes:
+        mechanism: Its name.
+        releases: How many there are.
+        count: Points that the last one is the mean of.
+        sigma: Standard deviation of the noise on each coordinate of Σφ, of one release; None: not Gaussian.
+        noise: Norm of the noise on Σφ.
+        relative_noise: Of that, its ratio to the count, which no sum of so many φ is longer than.
+        error_unfiltered: Of the mean embedding in the last release, by that release's noise alone.
+        error: Of the mean embedding in the last release, after the mechanism's filter.
+        is_simulated: Whether the errors were simulated, on an assumed path, and not worked out.
+        calibrations: Of ``mwem``, for each calibration at the same ε of a step: ``laplace_scale``, of the
+            noise on a coordinate sum to which each point adds at most 1, and ``epsilon`` and
+            ``claimed_epsilon`` of all releases together.
+    """
+
+    mechanism: str
+    releases: int
+    count: int
+    sigma: float | None
+    noise: float
+    relative_noise: float
+    error_unfiltered: float
+    error: float
+    is_simulated: bool
+    calibrations: Mapping[str, Mapping[str, float | None]] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The figures under the names of the command line's JSON."""
+        found = {
+            "mechanism": self.mechanism,
+            "releases": self.releases,
+            "count": self.count,
+            "sigma": self.sigma,
+            "noise": self.noise,
+            "relative_noise": self.relative_noise,
+            "error_unfiltered": self.error_unfiltered,
+            "error": self.error,
+            "error_is_simulated": self.is_simulated,
+        }
+        if self.calibrations is not None:
+            found["calibrations"] = {name: dict(row) for name, row in self.calibrations.items()}
+        return found
+
+
+def release_errors(setting: PlanSetting) -> tuple[ReleaseError, ReleaseError]:
+    """The consumer's release of D_v, and the last of the curator's releases of S."""
+    session = setting.session()
+    dimension = session.space.dimension
+    # Both are linear in totals and noise: with the origin as centre and a spread of 1 they give Σy as it is.
+    prior = Prior(setting.seed_points, np.zeros(dimension, dtype=np.int64), UNIT)
+    target = session.target(prior)
+    offset = np.zeros(dimension, dtype=np.int64)
+    summary = session.summary(offset, prior)
+    return (
+        _error(target, setting, setting.m, Neighbours.SUBSTITUTE_ONE),
+        _error(summary, setting, setting.count, Neighbours.ADD_REMOVE_ONE),
+    )
+
+
+def noise_values(setting: PlanSetting) -> dict[str, int]:
+    """Values that all parties draw in a session, by distribution, without the keys of boxes."""
+    session = setting.session()
+    values: dict[str, int] = {}
+    last = setting.p - 1
+    summary = session.summary()
+    batches: list[tuple[tuple[Draw, ...], int]] = [
+        (session.target().draws(0), 1),
+        (summary.draws(0), 1),
+        (summary.draws(last), last),
+        (() if setting.refusal else session.rule.draws(), setting.p),
+    ]
+    for draws, times in batches:
+        for draw in draws:
+            if times:
+                values[draw.distribution] = values.get(draw.distribution, 0) + draw.size * times
+    return values
+
+
+def _error(
+    mechanism: ReleaseMechanism[Any], setting: PlanSetting, count: int, neighbours: Neighbours
+) -> ReleaseError:
+    draws = mechanism.draws(mechanism.releases - 1)
+    if any(draw.distribution == "laplace" for draw in draws):
+        return _simulated(mechanism, setting, count, neighbours)
+    scale = setting.spread if mechanism.statistic().centre is not None else 1.0
+    sigma = scale * math.sqrt(sum(draw.scale**2 for draw in draws)) * FEATURE_UNIT
+    variance, lag = _filtered(mechanism) if draws else (0.0, 0.0)
+    noise = sigma * math.sqrt(mechanism.dimension)
+    # What the filter has not caught up with goes on in the direction of what is wanted.
+    behind = scale * setting.drift * lag
+    return ReleaseError(
+        mechanism=mechanism.name,
+        releases=mechanism.releases,
+        count=count,
+        sigma=sigma,
+        noise=noise,
+        relative_noise=noise / count,
+        error_unfiltered=noise / count,
+        error=math.hypot(noise * math.sqrt(variance), behind) / count,
+        is_simulated=False,
+    )
+
+
+def _filtered(mechanism: ReleaseMechanism[Any]) -> tuple[float, float]:
+    """Of a linear filter, after the last release: its noise's variance over σ², and its lag in rounds.
+
+    x_l = x_{l-1} + k_l·(o_l - x_{l-1}), with gains k_l that are read off the mechanism's own answers, so that
+    a mechanism without filter has gains of 1.
+    """
+    starts_public = mechanism.setting.starts_public
+    zeros = np.zeros(mechanism.dimension, dtype=np.int64)
+    if starts_public:
+        mechanism.release(0, zeros, 1, ())
+    state, gain, variance, lag = 0.0, 1.0, 0.0, 0.0
+    settled = 0
+    for index in range(1 if starts_public else 0, mechanism.releases):
+        if settled < 3 and index < PROBED_ROUNDS:
+            probe = PROBE if index % 2 else -PROBE
+            released = mechanism.release(index, zeros, 1, (np.full_like(zeros, probe),))
+            found = float(released[0]) / (PROBE * FEATURE_UNIT)
+            sign = 1.0 if index % 2 else -1.0
+            new = (found - state) / (sign - state)
+            settled = settled + 1 if abs(new - gain) <= SETTLED * new else 0
+            state, gain = found, new
+        before = variance, lag
+        variance = (1.0 - gain) ** 2 * variance + gain**2
+        lag = (1.0 - gain) * (lag + 1.0)
+        if (
+            settled >= 3
+            and abs(variance - before[0]) <= SETTLED * variance
+            and abs(lag - before[1]) <= SETTLED
+        ):
+            break
+    return variance, lag
+
+
+def _simulated(
+    mechanism: ReleaseMechanism[Any], setting: PlanSetting, count: int, neighbours: Neighbours
+) -> ReleaseError:
+    """Errors of a mechanism that is not linear, where every point adds the same vector to Σφ.
+
+    Its length is that of a mean embedding of points that lie `spread` apart from their mean. Of many releases
+    the last ones are simulated, from the state that a fresh mechanism has.
+    """
+    generator = np.random.default_rng(0)
+    direction = generator.standard_normal(mechanism.dimension)
+    length = math.sqrt(max(0.0, 1.0 - setting.spread**2))
+    mean = direction * (length / np.linalg.norm(direction))
+    source = SimulatedNoise(0, "plan")
+    per_release = max(1, sum(draw.size for draw in mechanism.draws(mechanism.releases - 1)))
+    first = max(0, mechanism.releases - max(AVERAGED, SIMULATED_STEPS // per_release))
+    errors = []
+    for index in range(first, mechanism.releases):
+        size = max(1, count - (mechanism.releases - 1 - index))
+        total: Totals = np.rint(mean * size / FEATURE_UNIT).astype(np.int64)
+        noise = tuple(source.draw(draw) for draw in mechanism.draws(index))
+        released = mechanism.release(index, total, size, noise)
+        errors.append(float(np.sum((released - mean) ** 2)))
+    error = math.sqrt(np.mean(errors[-AVERAGED:]))
+    calibrations = _calibrations(mechanism, neighbours)
+    noise_scale = calibrations[_calibration(mechanism)]["laplace_scale"]
+    if noise_scale is None:
+        raise LocalProtocolError(f"The release {mechanism.name} has no Laplace noise.")
+    # √2 for the Laplace distribution; a point adds at most this to a coordinate sum.
+    largest = largest_coordinate(mechanism.dimension) * FEATURE_UNIT
+    norm = math.sqrt(2.0 * mechanism.dimension) * noise_scale * largest
+    return ReleaseError(
+        mechanism=mechanism.name,
+        releases=mechanism.releases,
+        count=count,
+        sigma=None,
+        noise=norm,
+        relative_noise=norm / count,
+        error_unfiltered=norm / count,
+        error=error,
+        is_simulated=True,
+        calibrations=calibrations,
+    )
+
+
+def _calibrations(
+    mechanism: ReleaseMechanism[Any], neighbours: Neighbours
+) -> dict[str, dict[str, float | None]]:
+    """Both calibrations of MWEM, at the ε of a step that this one has."""
+    if not isinstance(mechanism, MwemRelease):
+        raise LocalProtocolError(f"No calibrations are known of {mechanism.name}.")
+    given = mechanism.parameters.model_dump(exclude={"epsilon", "calibration", "step_epsilon"})
+    # A step's Laplace noise costs 2ε as printed, and ε/2 in the sound calibration.
+    share = 2.0 if _calibration(mechanism) == "published" else 0.5
+    step = _laplace_cost(mechanism, neighbours) / share
+    rows: dict[str, dict[str, float | None]] = {}
+    for name in ("published", "sound"):
+        table = given | {"calibration": name, "step_epsilon": step}
+        other = release_mechanism("mwem", table, _bare(mechanism.setting))
+        stated = other.guarantee(neighbours=neighbours, delta=mechanism.setting.delta)
+        rows[name] = {
+            "laplace_scale": SENSITIVITY / _laplace_cost(other, neighbours),
+            "epsilon": stated.epsilon,
+            "claimed_epsilon": stated.claimed_epsilon,
+        }
+    return rows
+
+
+def _calibration(mechanism: ReleaseMechanism[Any]) -> str:
+    return str(mechanism.parameters.calibration)
+
+
+def _laplace_cost(mechanism: ReleaseMechanism[Any], neighbours: Neighbours) -> float:
+    costs = mechanism.cost(mechanism.releases - 1, neighbours=neighbours)
+    return next((cost.epsilon for cost in costs if isinstance(cost, LaplaceCost)), math.nan)
+
+
+def _bare(setting: Setting) -> Setting:
+    return Setting(
+        dimension=setting.dimension,
+        releases=setting.releases,
+        norm_bound=setting.norm_bound,
+        delta=setting.delta,
+        starts_public=setting.starts_public,
+    )

@@ -1,0 +1,297 @@
+"""What MMD² to expect of a selection by noisy embeddings, whether that is of use, and what would help."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+from hushbid.plan.noise import ReleaseError, release_errors
+from hushbid.plan.setting import PlanSetting
+from hushbid.plan.tables import DEFAULT_RELEASE
+from protocol import limits
+from protocol.acquisition import acquisition_rule
+from protocol.errors import ConfigError
+from protocol.releases import RELEASES, Neighbours
+
+__all__ = ["Prediction", "Verdict", "predict", "verdict"]
+
+SUMMARY_WEIGHT: Final = 0.3
+"""Of the summary's squared error beside the target's: its noise is another in every round."""
+
+FITTED_WEIGHT: Final = 10.0
+"""Of the squared error of a release that is fitted, and not the sum and noise: it is a bias that stays from
+round to round, and the choice runs after it."""
+
+HALFWAY: Final = 0.8 / 140
+"""Squared error a coordinate of φ at which half of what noise can spoil is spoilt."""
+
+STEEPNESS: Final = 0.8
+SPOILT: Final = 1.5
+"""MMD² over that of a random choice when the choice follows noise alone: it is worse than at random."""
+
+FLOOR: Final = 0.03
+"""MMD² over that of a random choice, of a choice without noise from a seed set that does not matter."""
+
+LARGEST_FLOOR: Final = 0.45
+"""The same, of a seed set that outweighs whatever is bought."""
+
+RANGE: Final = 2.0
+"""Factor either way within which nearly all measured sessions lie (docs/plan.md)."""
+
+GOOD: Final = 0.5
+"""MMD² over that of a random choice below which a session is good."""
+
+LARGEST_EPSILON: Final = 20.0
+LARGEST_VALIDATION: Final = 10_000_000
+PRECISION: Final = 1.02
+"""Ratio to which a remedy's figure is worked out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """MMD² of the bought points against D_v, by a rule of thumb that is fitted to measured sessions.
+
+    With E² = E_target² + 0.3·E_summary², where the squared error of ``mwem`` counts ten times, with U the
+    MMD² of a random choice, and h = (E²/(d·0.8/140))^0.8: MMD² ≈ floor + 1.5·U·h/(1 + h). The floor is
+    0.03·U + x/(1 + x/(0.45·U)) for x = (|D_init|/p)²·‖g_v - g_init‖²: what is bought makes up for the seed
+    set that it is chosen with, as far as owners' points can.
+
+    Attributes:
+        expected: The rule's figure.
+        low, high: Half and twice that.
+        floor: What is expected without any noise.
+        uniform: U.
+    """
+
+    expected: float
+    low: float
+    high: float
+    floor: float
+    uniform: float
+
+    def as_json(self) -> dict[str, float]:
+        """The figures by name."""
+        return {
+            "expected": self.expected,
+            "low": self.low,
+            "high": self.high,
+            "without_noise": self.floor,
+            "uniform": self.uniform,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """Whether a session is worth running.
+
+    Attributes:
+        verdict: ``good``: MMD² is expected below half of a random choice's; ``poor``: below all of it;
+            ``hopeless``: not even that, or it cannot be run.
+        reason: One sentence.
+        remedies: What would make it good, each by itself: ``change``, and the values to change to, and
+            ``mmd2`` where there is a figure. Empty for a session that is good.
+    """
+
+    verdict: Literal["good", "poor", "hopeless"]
+    reason: str
+    remedies: tuple[dict[str, Any], ...] = ()
+
+
+def predict(setting: PlanSetting, target: ReleaseError, summary: ReleaseError) -> Prediction:
+    """The expected MMD² of a session with these errors of its releases."""
+    uniform = setting.mmd2_uniform
+    wanted = setting.spread * setting.drift  # ‖g_v - g_init‖
+    seeds = (setting.seed_points / setting.p * wanted) ** 2
+    floor = FLOOR * uniform + seeds / (1.0 + seeds / (LARGEST_FLOOR * uniform))
+    square = _harm(target) + SUMMARY_WEIGHT * _harm(summary)
+    strength = (square / (setting.file.features.dimension * HALFWAY)) ** STEEPNESS
+    expected = floor + SPOILT * uniform * strength / (1.0 + strength)
+    return Prediction(
+        expected=expected, low=expected / RANGE, high=expected * RANGE, floor=floor, uniform=uniform
+    )
+
+
+def _harm(release: ReleaseError) -> float:
+    return (FITTED_WEIGHT if release.is_simulated else 1.0) * release.error**2
+
+
+def verdict(
+    setting: PlanSetting, target: ReleaseError, summary: ReleaseError, prediction: Prediction
+) -> Verdict:
+    """Whether the session is worth running, why, and what would make it so."""
+    if setting.refusal:
+        return Verdict(verdict="hopeless", reason=setting.refusal, remedies=_other_rules(setting))
+    available = sum(setting.owner_points)
+    if available <= setting.p:
+        return Verdict(
+            verdict="hopeless",
+            reason=f"The owners have {available:,} points in all, so that {setting.p:,} rounds would buy "
+            "every one of them and choose nothing.",
+            remedies=({"change": "points", "points": max(1, available // 10)},) if available > 1 else (),
+        )
+    share = prediction.expected / prediction.uniform
+    compared = f"an MMD² of about {prediction.expected:.2g} is expected, {share:.2g} times a random choice's"
+    if share < GOOD:
+        private = all(RELEASES[release.mechanism].private for release in (target, summary))
+        why = "The choice follows the data more than the noise" if private else "A release has no noise"
+        return Verdict(verdict="good", reason=f"{why}: {compared}.")
+    rank: Literal["poor", "hopeless"] = "poor" if share < 1.0 else "hopeless"
+    cause = (
+        f"What is bought, {setting.p:,} points, has to make up for a seed set of {setting.seed_points:,}"
+        if prediction.floor > 0.5 * prediction.expected
+        else _noise_as_cause(setting, target, summary)
+    )
+    return Verdict(verdict=rank, reason=f"{cause}: {compared}.", remedies=_remedies(setting))
+
+
+def _noise_as_cause(setting: PlanSetting, target: ReleaseError, summary: ReleaseError) -> str:
+    by_summary = SUMMARY_WEIGHT * _harm(summary) > _harm(target)
+    worse, what = (summary, "the summary's") if by_summary else (target, "the target's")
+    if worse.calibrations is not None:
+        scale = worse.calibrations[_calibration(setting, by_summary=by_summary)]["laplace_scale"]
+        return (
+            f"The noise drowns {what} releases, with a Laplace scale of {scale:.3g} on coordinate sums that "
+            f"{worse.count:,} points can bring to {worse.count:,} at most"
+        )
+    return (
+        f"The noise on {what} mean embedding has a norm of {worse.error:.2g}, where what is to be seen has "
+        f"{setting.spread * setting.drift:.2g}"
+    )
+
+
+def _calibration(setting: PlanSetting, *, by_summary: bool) -> str:
+    section = setting.file.summary if by_summary else setting.file.target
+    return str(section.parameters["calibration"])
+
+
+# -- remedies --------------------------------------------------------------------------------------------
+
+
+def _remedies(setting: PlanSetting) -> tuple[dict[str, Any], ...]:
+    """What would make the session good: another release first, then more points, D_v or ε with that one."""
+    found: list[dict[str, Any]] = []
+    epsilons = _epsilons(setting)
+    if epsilons is None:  # no ε can help where there is no noise
+        return tuple(_more(setting))
+    others = [table.mechanism for table in (setting.file.target, setting.file.summary)]
+    filtered = setting.with_releases(DEFAULT_RELEASE, *epsilons)
+    named: dict[str, Any] = {}
+    if others != [DEFAULT_RELEASE] * 2:
+        named = {"release": DEFAULT_RELEASE}
+        if _is_good(filtered):
+            return (
+                {
+                    "change": "release",
+                    **named,
+                    "epsilon_owners": epsilons[0],
+                    "epsilon_consumer": epsilons[1],
+                    "mmd2": _expected(filtered),
+                },
+            )
+    found += _more(filtered)
+    if epsilon := _more_epsilon(setting, epsilons):
+        found.append(epsilon)
+    if not found:  # nothing does by itself: as many points as can be, and then ε
+        most = _most_points(filtered)
+        epsilon = _more_epsilon(filtered.with_session(points=most), epsilons) if most > setting.p else None
+        found += [{**epsilon, "change": "points and epsilon", "points": most}] if epsilon else []
+    return tuple({**remedy, **named} for remedy in found)
+
+
+def _more(setting: PlanSetting) -> list[dict[str, Any]]:
+    """The smallest D_v, and the fewest rounds, that make it good."""
+    found = []
+    m = _least(lambda m: replace(setting, m=m), setting.m, LARGEST_VALIDATION)
+    if m is not None:
+        found.append(_sized("validation", m, replace(setting, m=m)))
+    p = _least(lambda p: setting.with_session(points=p), setting.p, _most_points(setting))
+    if p is not None:
+        found.append(_sized("points", p, setting.with_session(points=p)))
+    return found
+
+
+def _most_points(setting: PlanSetting) -> int:
+    """A quarter of what there is: it leaves something to choose from."""
+    return min(sum(setting.owner_points) // 4, limits.MAX_POINTS)
+
+
+def _sized(name: str, value: int, setting: PlanSetting) -> dict[str, Any]:
+    return {"change": name, name: value, "mmd2": _expected(setting)}
+
+
+def _more_epsilon(setting: PlanSetting, epsilons: tuple[float, float]) -> dict[str, Any] | None:
+    """The smallest ε that does where either side has less, with the default release."""
+
+    def raised(level: float) -> tuple[float, float]:
+        owners, consumer = epsilons
+        return max(owners, level), max(consumer, level)
+
+    def changed(level: float) -> PlanSetting:
+        return setting.with_releases(DEFAULT_RELEASE, *raised(level))
+
+    low, high = min(epsilons), LARGEST_EPSILON
+    if high <= low or not _is_good(changed(high)):
+        return None
+    while high > low * PRECISION:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if _is_good(changed(middle)) else (middle, high)
+    owners, consumer = raised(high)
+    return {
+        "change": "epsilon",
+        "epsilon_owners": owners,
+        "epsilon_consumer": consumer,
+        "mmd2": _expected(changed(high)),
+    }
+
+
+def _least(changed: Callable[[int], PlanSetting], low: int, high: int) -> int | None:
+    """The smallest value above `low` that makes a session good, to `PRECISION`; None up to `high`."""
+    if high <= low or not _is_good(changed(high)):
+        return None
+    while high > low + 1 and high > low * PRECISION:
+        middle = round(math.sqrt(low * high))
+        middle = min(max(middle, low + 1), high - 1)
+        low, high = (low, middle) if _is_good(changed(middle)) else (middle, high)
+    return high
+
+
+def _expected(setting: PlanSetting) -> float:
+    return predict(setting, *release_errors(setting)).expected
+
+
+def _is_good(setting: PlanSetting) -> bool:
+    return _expected(setting) < GOOD * setting.mmd2_uniform
+
+
+def _epsilons(setting: PlanSetting) -> tuple[float, float] | None:
+    """The sound ε of the owners and of the consumer, as it is now; None where one is not protected."""
+    session = setting.session()
+    delta = setting.file.session.delta
+    owners = session.summary().guarantee(neighbours=Neighbours.ADD_REMOVE_ONE, delta=delta).epsilon
+    consumer = session.target().guarantee(neighbours=Neighbours.SUBSTITUTE_ONE, delta=delta).epsilon
+    return (owners, consumer) if owners and consumer else None
+
+
+def _other_rules(setting: PlanSetting) -> tuple[dict[str, Any], ...]:
+    """Another rule; and the fewest owners that this one is for, if a session may have so many."""
+    section, session = setting.file.acquisition, setting.file.session
+    remedies: list[dict[str, Any]] = [{"change": "rule", "rule": "sealed"}]
+
+    def admits(owners: int) -> bool:
+        try:
+            acquisition_rule(
+                section.rule, section.parameters, owners=owners, rounds=session.points, delta=session.delta
+            )
+        except ConfigError:
+            return False
+        return True
+
+    low, high = len(setting.owner_points), limits.MAX_OWNERS
+    if admits(high):
+        while high > low + 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if admits(middle) else (middle, high)
+        remedies.append({"change": "owners", "owners": high})
+    return tuple(remedies)

@@ -1,0 +1,171 @@
+"""A plan: every figure of it, for programs as JSON, for people as tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from hushbid.plan.noise import noise_values, release_errors
+from hushbid.plan.quality import predict, verdict
+from hushbid.plan.setting import PlanSetting
+from hushbid.plan.speed import Speed, times
+from hushbid.plan.traffic import points_accessed, traffic
+from protocol.session import privacy_lines
+
+__all__ = ["make_plan", "render"]
+
+_STYLES = {"good": "bold green", "poor": "bold yellow", "hopeless": "bold red"}
+
+
+def make_plan(setting: PlanSetting, speed: Speed, *, cores: int | None = None) -> dict[str, Any]:
+    """Every figure of a plan, under the names of docs/plan.md.
+
+    Of a session whose acquisition rule is refused, what depends on the rule is None.
+
+    Args:
+        setting: What is planned.
+        speed: Of the machine that runs it (`measure_speed`).
+        cores: Of that machine; None: this one's.
+
+    Raises:
+        ConfigError: A mechanism that cannot be had.
+    """
+    target, summary = release_errors(setting)
+    prediction = predict(setting, target, summary)
+    judged = verdict(setting, target, summary, prediction)
+    accessed = points_accessed(setting)
+    refused = bool(setting.refusal)
+    wire = None if refused else traffic(setting, accessed)
+    taken = None if refused else times(setting, speed, cores=cores or os.cpu_count() or 1)
+    file = setting.file
+    return {
+        "session": file.session.name,
+        "verdict": judged.verdict,
+        "reason": judged.reason,
+        "remedies": [dict(remedy) for remedy in judged.remedies],
+        "owners": len(setting.owner_points),
+        "points": setting.p,
+        "validation": setting.m,
+        "dimension": file.features.dimension,
+        "owner_points": max(setting.owner_points),
+        "owner_points_total": sum(setting.owner_points),
+        "seed_points": setting.seed_points,
+        "columns": file.features.columns,
+        "rule": file.acquisition.rule,
+        "delta": file.session.delta,
+        "spread": setting.spread,
+        "drift": setting.drift,
+        "sources": dict(setting.sources),
+        "target": target.as_json(),
+        "summary": summary.as_json(),
+        "mmd2": prediction.as_json() | {"uniform_is_measured": setting.has_data},
+        "points_accessed_curator": accessed,
+        "parsimony": None if accessed is None else accessed / (setting.p + setting.m),
+        "bytes": None
+        if wire is None
+        else {
+            "owner_sent": wire.owner_sent,
+            "owner_received": wire.owner_received,
+            "curator_sent": wire.curator_sent,
+            "curator_received": wire.curator_received,
+        },
+        "noise_values": noise_values(setting),
+        "seconds": None if taken is None else taken.as_json(),
+        "speed": speed.as_json(),
+        "privacy": [] if refused else [statement.as_json() for statement in setting.session().privacy()],
+    }
+
+
+def render(plan: Mapping[str, Any], console: Console) -> None:
+    """Print a plan for people."""
+    parts: list[RenderableType] = [
+        Rule(
+            f"{plan['session']}: {plan['owners']} owners, p = {plan['points']:,}, m = {plan['validation']:,}",
+            align="left",
+        ),
+        Text.assemble((plan["verdict"], _STYLES[plan["verdict"]]), f"  {plan['reason']}"),
+    ]
+    if plan["remedies"]:
+        parts.append(Text("\n".join(f"  or: {_remedy(remedy)}" for remedy in plan["remedies"])))
+    parts += [_releases(plan), _rest(plan)]
+    parts.append(Text("\n".join(privacy_lines(plan["privacy"]))))
+    assumed = [name for name, source in plan["sources"].items() if source == "assumed"]
+    if assumed:
+        values = {**plan, "mmd2_uniform": plan["mmd2"]["uniform"]}
+        known = ", ".join(f"{name} = {values[name]:g}" for name in assumed)
+        parts.append(Text(f"Assumed, as nothing says otherwise: {known}.", style="dim"))
+    console.print(Group(*parts))
+
+
+def _remedy(remedy: Mapping[str, Any]) -> str:
+    values = ", ".join(
+        f"{name} = {value if isinstance(value, str) else f'{value:.4g}'}"
+        for name, value in remedy.items()
+        if name not in ("change", "mmd2")
+    )
+    expected = f" (MMD² of about {remedy['mmd2']:.2g})" if "mmd2" in remedy else ""
+    return f"{values}{expected}"
+
+
+def _releases(plan: Mapping[str, Any]) -> Table:
+    table = Table(box=SIMPLE_HEAD)
+    for name in ("", "target", "summary, last round"):
+        table.add_column(name, justify="left" if not name else "right")
+    both = plan["target"], plan["summary"]
+    table.add_row("release", *(side["mechanism"] for side in both))
+    table.add_row("points in the mean", *(f"{side['count']:,}" for side in both))
+    table.add_row("σ of Σφ, each coordinate", *(_figure(side["sigma"]) for side in both))
+    table.add_row("noise on Σφ, norm", *(_figure(side["noise"]) for side in both))
+    table.add_row("… over the number of points", *(_figure(side["relative_noise"]) for side in both))
+    table.add_row("error of the mean, unfiltered", *(_figure(side["error_unfiltered"]) for side in both))
+    table.add_row("error of the mean", *(_figure(side["error"]) for side in both))
+    calibrations = [side.get("calibrations") for side in both]
+    for name in ("published", "sound") if any(calibrations) else ():
+        rows = [side[name] if side else None for side in calibrations]
+        table.add_row(f"{name}: Laplace scale", *(_figure(row and row["laplace_scale"]) for row in rows))
+        table.add_row(f"{name}: sound ε", *(_figure(row and row["epsilon"]) for row in rows))
+        if name == "published":
+            table.add_row(f"{name}: claimed ε", *(_figure(row and row["claimed_epsilon"]) for row in rows))
+    return table
+
+
+def _rest(plan: Mapping[str, Any]) -> Table:
+    table = Table(box=SIMPLE_HEAD, show_header=False)
+    table.add_column()
+    table.add_column()
+    mmd2 = plan["mmd2"]
+    measured = "measured" if mmd2["uniform_is_measured"] else "assumed"
+    table.add_row(
+        "MMD² of what is bought",
+        f"{mmd2['low']:.2g} to {mmd2['high']:.2g}; at random {mmd2['uniform']:.2g} ({measured})",
+    )
+    if plan["points_accessed_curator"] is not None:
+        table.add_row(
+            "raw points that the curator sees",
+            f"{plan['points_accessed_curator']:,.0f}: parsimony {plan['parsimony']:.2f}",
+        )
+    noise = ", ".join(f"{count:,} {name}" for name, count in plan["noise_values"].items())
+    table.add_row("noise values to draw", noise or "none")
+    if plan["bytes"] is not None:
+        size = {name: f"{count / 1e6:,.1f} MB" for name, count in plan["bytes"].items()}
+        table.add_row("an owner sends, receives", f"{size['owner_sent']}, {size['owner_received']}")
+        table.add_row("the curator sends, receives", f"{size['curator_sent']}, {size['curator_received']}")
+    if plan["seconds"] is not None:
+        seconds = plan["seconds"]
+        table.add_row(
+            "time, by this machine's speed",
+            f"{seconds['rounds']:,.1f} s of rounds on machines of their own, {seconds['rounds_here']:,.1f} s "
+            f"here; hashing {seconds['hashing']:,.1f} s",
+        )
+    return table
+
+
+def _figure(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3g}"

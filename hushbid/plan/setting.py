@@ -1,0 +1,260 @@
+"""What is planned: a session, the sizes of the parties' data, and what is known or assumed of these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from pydantic import RootModel, ValidationError
+
+from hushbid.cluster import Cluster, open_cluster
+from hushbid.cluster_data import ClusterData
+from hushbid.evaluation import uniform
+from hushbid.plan.tables import (
+    ASSUMED,
+    PlanFlags,
+    names_only,
+    no_network,
+    release_table,
+    whole_tables,
+    with_flags,
+)
+from protocol.acquisition import RULES, acquisition_rule
+from protocol.config.loading import load_toml, validated
+from protocol.config.session import NetworkSection, NoiseSection, RosterSection, SessionFile
+from protocol.errors import ConfigError
+from protocol.grid import FEATURE_UNIT
+from protocol.mmd import mmd2
+from protocol.releases import Prior, Statistic
+from protocol.session import Session, open_session
+
+__all__ = ["PlanSetting", "plan_setting"]
+
+_FILE: Final = "the file"
+_COMMAND: Final = "the command line"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanSetting:
+    """What is planned.
+
+    Attributes:
+        file: The session's public file; its roster has names and no keys.
+        m: |D_v|.
+        owner_points: Points of each owner, in the order of their names.
+        seed_points: |D_init|.
+        point_type: Numbers of a raw point, as a numpy dtype's name.
+        spread: ρ, the root mean square of ‖φ(x) - c‖ about the seed set's mean c (`Prior.spread`).
+        drift: ‖mean of y‖ over D_v, of the clipped statistic y (`Statistic`): how far one bought point moves
+            a total on average.
+        mmd2_uniform: MMD² of p points drawn at random.
+        has_data: Whether the last three were measured on the parties' data; else they are assumed.
+        sources: What each of the sizes comes from: the file, the command line, or "assumed".
+        refusal: Why the acquisition rule is not for this session; empty if it is.
+    """
+
+    file: SessionFile
+    m: int
+    owner_points: tuple[int, ...]
+    seed_points: int
+    point_type: str
+    spread: float
+    drift: float
+    mmd2_uniform: float
+    has_data: bool
+    sources: Mapping[str, str]
+    refusal: str = ""
+
+    @property
+    def p(self) -> int:
+        """Rounds."""
+        return self.file.session.points
+
+    @property
+    def count(self) -> int:
+        """The q of the last broadcast, at least 1."""
+        return max(1, self.seed_points + self.p - 1)
+
+    def session(self) -> Session:
+        """What the parties would compute with; of a rule that is refused, with `ask-all` in its place."""
+        file = self.file
+        if self.refusal:
+            features = file.features.model_copy(update={"seed": 0})
+            rule = file.acquisition.model_validate({"rule": "ask-all"})
+            file = file.model_copy(update={"acquisition": rule, "features": features})
+        return open_session(file)
+
+    def with_session(self, **changes: Any) -> PlanSetting:
+        """The same with other keys of ``[session]``."""
+        session = self.file.session.model_copy(update=changes)
+        return replace(self, file=self.file.model_copy(update={"session": session}))
+
+    def with_releases(self, mechanism: str, owners: float, consumer: float) -> PlanSetting:
+        """The same with other releases.
+
+        Args:
+            mechanism: A key of `RELEASES`.
+            owners: ε of the owners' records.
+            consumer: ε of the consumer's.
+        """
+        tables = self.file.model_dump()
+        for name, epsilon in (("summary", owners), ("target", consumer)):
+            tables[name] = release_table(name, mechanism, epsilon)
+        return replace(self, file=validated(SessionFile, tables, where="the plan"))
+
+
+class _Table(RootModel[dict[str, Any]]):
+    """Any TOML file."""
+
+
+def plan_setting(path: Path | None, flags: PlanFlags, *, data: Path | None = None) -> PlanSetting:
+    """What a file and the command line say together; the command line goes before.
+
+    Args:
+        path: A session file, a cluster file, or None.
+        flags: The command line.
+        data: Where a cluster file's dataset lies, in place of what the file says.
+
+    Raises:
+        ConfigError: A value that is missing, unknown or out of range.
+        DataError: A cluster file's data cannot be used.
+    """
+    if path is None:
+        if data is not None:
+            raise ConfigError("--data is for a cluster file's dataset.", advice="Name the cluster file too.")
+        return _assembled(whole_tables(flags), flags, None, {})
+    values = load_toml(_Table, path).root
+    if "roster" not in values:
+        cluster = open_cluster(path, data=data)
+        return _with_data(cluster, flags)
+    if data is not None:
+        raise ConfigError(
+            f"{path} is a session file, which names no dataset.", advice="Leave --data and HUSHBID_DATA out."
+        )
+    owners = values["roster"].get("owners") if isinstance(values["roster"], dict) else None
+    if not isinstance(owners, dict):
+        raise ConfigError(f"{path}: [roster.owners] is missing.", advice="Name the owners there.")
+    values |= {"roster": names_only(list(owners)), "network": no_network()}
+    return _assembled(
+        values, flags, None, dict.fromkeys(("owners", "points", "columns"), _FILE), where=str(path)
+    )
+
+
+def _with_data(cluster: Cluster, flags: PlanFlags) -> PlanSetting:
+    if flags.columns is not None:
+        raise ConfigError(
+            f"The data of {cluster.where} have {cluster.features.columns} columns, and --columns says "
+            f"{flags.columns}.",
+            advice="Leave --columns out.",
+        )
+    data = cluster.load()
+    roster = RosterSection.model_validate(names_only(list(data.owners)))
+    file = cluster.session_file(roster, NetworkSection.model_validate(no_network()))
+    sizes = ("owners", "points", "validation", "owner_points", "seed_points", "columns")
+    return _assembled(file.model_dump(), flags, data, dict.fromkeys(sizes, _FILE), where=str(cluster.where))
+
+
+def _assembled(
+    tables: dict[str, Any],
+    flags: PlanFlags,
+    data: ClusterData | None,
+    sources: dict[str, str],
+    where: str = _COMMAND,
+) -> PlanSetting:
+    tables = with_flags(tables, flags)
+    file = validated(SessionFile, tables, where=where)
+    sources = sources | dict.fromkeys(flags.given(), _COMMAND)
+    m = flags.validation or (len(data.validation) if data is not None else None)
+    if m is None:
+        raise ConfigError("The size of the validation set is missing.", advice="Give --validation m.")
+    number = len(file.roster.owners)
+    setting = PlanSetting(
+        file=file,
+        m=m,
+        owner_points=_owner_points(flags, data, number),
+        seed_points=flags.seed_points
+        if flags.seed_points is not None
+        else (len(data.seed_set) if data is not None else int(ASSUMED["seed_points"])),
+        point_type="float64" if data is None else data.validation.features.dtype.name,
+        spread=float(ASSUMED["spread"]),
+        drift=float(ASSUMED["drift"]),
+        mmd2_uniform=float(ASSUMED["mmd2_uniform"]),
+        has_data=data is not None,
+        sources={},
+    )
+    assumed = [name for name in ("owner_points", "seed_points", "columns") if name not in sources]
+    if data is None:
+        assumed += ["spread", "drift", "mmd2_uniform"]
+    setting = replace(
+        setting, sources=sources | dict.fromkeys(assumed, "assumed"), refusal=_refusal(file, number)
+    )
+    setting = _with_noise_that_is_there(setting)
+    return setting if data is None else _measured(setting, data)
+
+
+def _with_noise_that_is_there(setting: PlanSetting) -> PlanSetting:
+    """There is no secure Laplace noise: a session with such releases can have simulated noise alone."""
+    session = setting.session()
+    draws = (*session.target().draws(0), *session.summary().draws(setting.p - 1))
+    if not session.noise_protects or all(draw.distribution != "laplace" for draw in draws):
+        return setting
+    noise = NoiseSection(source="simulated", seed=0)
+    return replace(setting, file=setting.file.model_copy(update={"noise": noise}))
+
+
+def _refusal(file: SessionFile, owners: int) -> str:
+    """Why a rule whose keys are right is not for this session."""
+    section, session = file.acquisition, file.session
+    try:
+        acquisition_rule(
+            section.rule, section.parameters, owners=owners, rounds=session.points, delta=session.delta
+        )
+    except ConfigError as error:
+        if section.rule not in RULES:
+            raise
+        try:
+            RULES[section.rule].Parameters.model_validate(section.parameters)
+        except ValidationError:
+            raise error from None
+        return error.what
+    return ""
+
+
+def _measured(setting: PlanSetting, data: ClusterData) -> PlanSetting:
+    """The setting with what its parties' data tell, which only the operator of a demonstration has."""
+    session = setting.session()
+    feature_map = session.public_map or session.space.map(0)
+    seeds = feature_map.hash(data.seed_set.features).sum(axis=0, dtype=np.int64)
+    prior = Prior.of_total(seeds, len(data.seed_set))
+    clipped = Statistic(session.space.dimension, prior.centre, prior.radius)
+    drift = clipped.of(feature_map.hash(data.validation.features)).mean(axis=0) * FEATURE_UNIT
+    sizes = {name: len(dataset) for name, dataset in data.owners.items()}
+    drawn = uniform(sizes, setting.p, np.random.default_rng(0))
+    points = np.stack([data.owners[name].features[row] for name, row in drawn])
+    scale = session.space.scale
+    return replace(
+        setting,
+        spread=prior.spread * FEATURE_UNIT,
+        drift=float(np.linalg.norm(drift)),
+        mmd2_uniform=mmd2(scale(points), scale(data.validation.features), session.space.gamma),
+        sources=dict(setting.sources) | dict.fromkeys(("spread", "drift", "mmd2_uniform"), "the data"),
+    )
+
+
+def _owner_points(flags: PlanFlags, data: ClusterData | None, owners: int) -> tuple[int, ...]:
+    if flags.owner_points is not None:
+        return (flags.owner_points,) * owners
+    if data is None:
+        return (int(ASSUMED["owner_points"]),) * owners
+    sizes = [len(dataset) for _, dataset in sorted(data.owners.items())]
+    if len(sizes) == owners:
+        return tuple(sizes)
+    if owners > sum(sizes):
+        raise ConfigError(
+            f"The data have {sum(sizes)} points, too few for {owners} owners.",
+            advice="Give --owner-points n.",
+        )
+    return tuple(len(share) for share in np.array_split(np.arange(sum(sizes)), owners))

@@ -1,0 +1,233 @@
+"""How long a session takes: a cost model whose figures are measured on this machine when a plan is made."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from hushbid.plan.setting import PlanSetting
+from hushbid.plan.traffic import ATTRIBUTES, round_messages
+from protocol.errors import ConfigError
+from protocol.identity import Identity
+from protocol.messages import SealedCandidate
+from protocol.noise import Draw, NoiseSource, SecureNoise, SimulatedNoise
+from protocol.releases import Prior
+from protocol.scoring import Points
+from protocol.sealing import candidate_statement, pack_content, seal, sign, verify_signature
+from protocol.session import Session
+from protocol.wire import Direction, Frame, decode_message, encode_frame, encode_message
+
+__all__ = ["Speed", "Times", "measure_speed", "times"]
+
+SMALL, LARGE = 1_000, 20_000
+"""Rows of the two passes from which the time of any number follows."""
+
+HASHED: Final = 256
+REPEATS: Final = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Speed:
+    """Seconds of what a session consists of, on one core of this machine.
+
+    Attributes:
+        draw: The noise of one of the curator's releases.
+        release: A release without its noise.
+        pass_start, pass_row: A scoring pass over features: at all, and for each point.
+        hash_point: φ of a point.
+        seal: Sealing and signing a candidate; 0 where nothing is sealed.
+        owner_messages: An owner's reading of a broadcast and writing of a bid.
+        curator_messages: The curator's reading and checking of one bid, and writing of one broadcast.
+        sync: Making a record durable.
+    """
+
+    draw: float
+    release: float
+    pass_start: float
+    pass_row: float
+    hash_point: float
+    seal: float
+    owner_messages: float
+    curator_messages: float
+    sync: float
+
+    def as_json(self) -> dict[str, float]:
+        """The figures by name."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Times:
+    """Seconds of a session, with nothing for networks.
+
+    Attributes:
+        rounds: All rounds, each owner on a machine of its own like this one.
+        rounds_here: All rounds, with all parties on this machine's cores.
+        hashing: The largest owner's points, once before the first round.
+        noise: All noise, which is drawn on a core of its own while rounds go on.
+    """
+
+    rounds: float
+    rounds_here: float
+    hashing: float
+    noise: float
+
+    def as_json(self) -> dict[str, float]:
+        """The figures by name."""
+        return asdict(self)
+
+
+def times(setting: PlanSetting, speed: Speed, *, cores: int) -> Times:
+    """The cost model: what is done in a round, one after the other, times p.
+
+    An owner reads a broadcast, scores its points, seals the best, writes a bid and makes it durable. The
+    curator then reads K bids, scores the pool (half full on average), releases, and makes that durable. Noise
+    is drawn ahead, so that a round takes no less than its noise.
+
+    Args:
+        setting: What is planned.
+        speed: What was measured.
+        cores: Of this machine.
+    """
+    owners, p = len(setting.owner_points), setting.p
+    largest = max(setting.owner_points)
+    pooled = sum(min(p, points) for points in setting.owner_points) / 2
+    scoring = speed.pass_start + speed.pass_row * largest
+    owner = speed.owner_messages + scoring + speed.seal + speed.sync
+    curator = (
+        owners * speed.curator_messages
+        + speed.pass_start
+        + speed.pass_row * pooled
+        + speed.release
+        + speed.sync
+    )
+    together = owner * max(1.0, owners / cores) + curator
+    return Times(
+        rounds=p * max(owner + curator, speed.draw),
+        rounds_here=p * (together + speed.draw if cores == 1 else max(together, speed.draw)),
+        hashing=largest * speed.hash_point,
+        noise=p * speed.draw,
+    )
+
+
+def measure_speed(setting: PlanSetting) -> Speed:
+    """Measure this machine, in about a second; nothing of the parties' data is used."""
+    session = setting.session()
+    dimension = session.space.dimension
+    generator = np.random.default_rng(0)
+    summary = session.summary(
+        np.zeros(dimension, dtype=np.int64), Prior(1, np.zeros(dimension, dtype=np.int64), 2**14)
+    )
+    draws = summary.draws(setting.p - 1)
+    totals = np.zeros(dimension, dtype=np.int64)
+    simulated = SimulatedNoise(0, "plan")
+    summary.release(0, totals, 1, tuple(simulated.draw(draw) for draw in summary.draws(0)))
+    release = 0.0
+    if setting.p > 1:
+        noise = tuple(simulated.draw(draw) for draw in summary.draws(1))
+        release = _once(lambda: summary.release(1, totals, 1, noise))
+    small, large = (_pass(session, rows, generator) for rows in (SMALL, LARGE))
+    row = max(0.0, large - small) / (LARGE - SMALL)
+    feature_map = session.public_map or session.space.map(0)
+    points = (
+        generator.uniform(size=(HASHED, session.space.columns)) * session.space.range + session.space.lower
+    )
+    seal_time, verify_time = _sealing(session)
+    owner, curator = _messages(setting, session)
+    return Speed(
+        draw=_drawing(session, draws),
+        release=release,
+        pass_start=max(0.0, small - row * SMALL),
+        pass_row=row,
+        hash_point=_fastest(lambda: feature_map.hash(points)) / HASHED,
+        seal=seal_time,
+        owner_messages=owner,
+        curator_messages=curator + verify_time,
+        sync=_sync(),
+    )
+
+
+def _pass(session: Session, rows: int, generator: np.random.Generator) -> float:
+    angles = generator.uniform(0.0, 2.0 * np.pi, (rows, session.space.frequencies))
+    features = np.rint(session.space.features(angles) * 2**15).astype(np.int16)
+    table = Points(features, norm_bound=session.space.norm_bound)
+    weights = generator.integers(-(2**20), 2**20, session.space.dimension).astype(np.int32)
+    return _fastest(lambda: table.best(weights))
+
+
+def _drawing(session: Session, draws: tuple[Draw, ...]) -> float:
+    """A release's noise, of the session's source; of what that refuses, of simulated noise."""
+    source: NoiseSource = SecureNoise() if session.noise_protects else SimulatedNoise(0, "plan")
+    try:
+        for draw in draws:
+            source.check(draw)
+    except ConfigError:
+        source = SimulatedNoise(0, "plan")
+    return _fastest(lambda: [source.draw(draw) for draw in draws], repeats=2 * REPEATS) if draws else 0.0
+
+
+def _sealing(session: Session) -> tuple[float, float]:
+    """To seal and sign a candidate; and to verify its signature."""
+    if not session.rule.sealed:
+        return 0.0, 0.0
+    consumer, owner = Identity(bytes(range(32))), Identity(bytes(range(1, 33)))
+    # A byte a column always fits the box, and sealing takes as long as the box is.
+    point = np.zeros(min(session.space.columns, max(1, session.box_bytes // 2)), dtype=np.uint8)
+    features = np.zeros(session.space.dimension, dtype=np.int16)
+
+    def prepare() -> tuple[bytes, bytes]:
+        content = pack_content(point, ATTRIBUTES, session.box_bytes)
+        box = seal(content, consumer.public.sealing, bytes(range(2, 34)))
+        statement = candidate_statement(session.identifier, "owner", 1, 1, box, features)
+        return statement, sign(statement, owner.signing)
+
+    statement, signature = prepare()
+    return _fastest(prepare), _fastest(lambda: verify_signature(statement, signature, owner.public.verify))
+
+
+def _messages(setting: PlanSetting, session: Session) -> tuple[float, float]:
+    bid, broadcast = round_messages(setting, session)
+    bid_body, broadcast_body = encode_message(bid), encode_message(broadcast)
+    features = None
+    if isinstance(bid.candidate, SealedCandidate):
+        features = bid.candidate.features[None, :]
+
+    def owner() -> None:
+        decode_message(Direction.CURATOR_TO_OWNER, broadcast_body)
+        encode_frame(Frame(bytes(16), 1, 1, encode_message(bid)))
+
+    def curator() -> None:
+        decode_message(Direction.OWNER_TO_CURATOR, bid_body)
+        if features is not None:
+            session.space.admits(features)
+        encode_frame(Frame(bytes(16), 1, 1, encode_message(broadcast)))
+
+    return _fastest(owner), _fastest(curator)
+
+
+def _sync() -> float:
+    with tempfile.TemporaryFile() as file:
+
+        def write() -> None:
+            file.write(bytes(4096))
+            file.flush()
+            os.fsync(file.fileno())
+
+        return _fastest(write)
+
+
+def _once(action: Callable[[], Any]) -> float:
+    started = time.perf_counter()
+    action()
+    return time.perf_counter() - started
+
+
+def _fastest(action: Callable[[], Any], repeats: int = REPEATS) -> float:
+    """Seconds of the fastest of some runs: what the machine can do when nothing else goes on."""
+    return min(_once(action) for _ in range(repeats))

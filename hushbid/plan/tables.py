@@ -1,0 +1,217 @@
+"""What the command line says of a plan, and the tables of a session file that follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+from protocol.errors import ConfigError
+from protocol.releases import RELEASES, Neighbours
+
+__all__ = [
+    "ASSUMED",
+    "DEFAULT_RELEASE",
+    "PlanFlags",
+    "names_only",
+    "no_network",
+    "release_table",
+    "whole_tables",
+    "with_flags",
+]
+
+DEFAULT_RELEASE: Final = "filtered-gaussian"
+
+ASSUMED: Final[Mapping[str, float | int]] = {
+    "dimension": 140,
+    "owner_points": 10_000,
+    "seed_points": 150,
+    "columns": 100,
+    "spread": 0.8,
+    "drift": 0.4,
+    "mmd2_uniform": 0.04,
+}
+"""What stands for figures that neither a flag nor a file gives. The last three are those of MNIST."""
+
+_MORE_KEYS: Final[Mapping[str, Mapping[str, Mapping[str, Any]]]] = {
+    "mwem": {
+        "target": {"calibration": "sound", "steps": 1656, "eta": 0.1},
+        "summary": {"calibration": "sound", "steps": 5, "first_steps": 1656, "eta": 0.1},
+    },
+}
+"""Keys that a mechanism needs besides ε, where --release names it: of MWEM the steps of DPDS §4."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanFlags:
+    """What the command line says; None: nothing, so that the file's value holds, or what is assumed.
+
+    Attributes:
+        owners: K.
+        points: p.
+        validation: m = |D_v|.
+        dimension: d.
+        owner_points: n, points of each owner.
+        seed_points: |D_init|.
+        columns: c, columns of a raw point.
+        epsilon_owners: ε of the owners' records, of all of the curator's releases together.
+        epsilon_consumer: ε of the consumer's validation set, of its one release.
+        epsilon_asks: `epsilon` of the rules that have one.
+        delta: δ of every ε.
+        rule: Acquisition rule.
+        release: Release mechanism of both sides.
+    """
+
+    owners: int | None = None
+    points: int | None = None
+    validation: int | None = None
+    dimension: int | None = None
+    owner_points: int | None = None
+    seed_points: int | None = None
+    columns: int | None = None
+    epsilon_owners: float | None = None
+    epsilon_consumer: float | None = None
+    epsilon_asks: float | None = None
+    delta: float | None = None
+    rule: str | None = None
+    release: str | None = None
+
+    def given(self) -> dict[str, Any]:
+        """What is not None, by name."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+def whole_tables(flags: PlanFlags) -> dict[str, Any]:
+    """The tables of a session file where there is no file.
+
+    Raises:
+        ConfigError: No number of owners, or of points.
+    """
+    for name, flag in (("owners", "--owners K"), ("points", "--points p")):
+        if getattr(flags, name) is None:
+            raise ConfigError(
+                "Neither a file nor the command line says what is planned.",
+                advice=f"Name a session file or a cluster file, or give {flag}.",
+            )
+    return {
+        "session": {"name": "plan", "points": flags.points},
+        "features": {
+            "dimension": int(ASSUMED["dimension"]),
+            "gamma": 1.0,
+            "columns": int(ASSUMED["columns"]),
+        },
+        "target": {},
+        "summary": {},
+        "acquisition": {"rule": "sealed"},
+        "network": no_network(),
+        "roster": {},
+    }
+
+
+def with_flags(values: Mapping[str, Any], flags: PlanFlags) -> dict[str, Any]:
+    """The tables of a session file with what the command line says in place of theirs.
+
+    Raises:
+        ConfigError: A table or an ε that is missing, or a mechanism that does not go with what is given.
+    """
+    tables = {name: dict(table) if isinstance(table, dict) else table for name, table in values.items()}
+    _need_tables(tables)
+    session, features = tables["session"], tables["features"]
+    # Whatever protects nobody is planned too: the statements say so.
+    session |= {"allow_nonprivate": True}
+    session |= {key: flags.given()[key] for key in ("points", "delta") if key in flags.given()}
+    if flags.dimension is not None:
+        features["dimension"] = flags.dimension
+    if flags.columns is not None and flags.columns != features.get("columns"):
+        features |= {"columns": flags.columns, "lower": 0.0, "upper": 1.0}
+    if flags.owners is not None:
+        tables["roster"] = names_only([f"owner-{number + 1:05}" for number in range(flags.owners)])
+        if isinstance(session.get("min_owners"), int):
+            session["min_owners"] = min(session["min_owners"], flags.owners)
+    tables["acquisition"] = _rule_table(tables["acquisition"], flags)
+    # Only the rule decides whether the map is secret; the plan needs no particular one.
+    features["seed"] = None if tables["acquisition"].get("rule") == "sealed" else 0
+    for name, flag, epsilon in (
+        ("target", "--epsilon-consumer", flags.epsilon_consumer),
+        ("summary", "--epsilon-owners", flags.epsilon_owners),
+    ):
+        tables[name] = _with_release(name, tables[name], flags.release, epsilon, flag)
+    return tables
+
+
+def _need_tables(tables: Mapping[str, Any]) -> None:
+    for name in ("session", "features", "target", "summary", "acquisition"):
+        if not isinstance(tables.get(name), dict):
+            raise ConfigError(
+                f"The file has no [{name}].", advice="Name a session file, or a cluster file, that is whole."
+            )
+
+
+def _rule_table(table: Mapping[str, Any], flags: PlanFlags) -> dict[str, Any]:
+    kept = flags.rule is None or flags.rule == table.get("rule")
+    rule: dict[str, Any] = dict(table) if kept else {"rule": flags.rule}
+    if flags.epsilon_asks is not None:
+        rule["epsilon"] = flags.epsilon_asks
+    if rule.get("rule") == "logistic" and "epsilon" not in rule:
+        raise ConfigError(
+            "acquisition.epsilon is missing: the rule logistic asks by it.", advice="Give --epsilon-asks E."
+        )
+    return rule
+
+
+def _with_release(
+    name: str, table: Mapping[str, Any], release: str | None, epsilon: float | None, flag: str
+) -> dict[str, Any]:
+    mechanism = release or (str(table.get("mechanism")) if table else DEFAULT_RELEASE)
+    if release is None and epsilon is None and table:
+        return dict(table)
+    if mechanism not in RELEASES:
+        raise ConfigError(
+            f"There is no release mechanism named {mechanism!r}.",
+            advice=f"Choose one of: {', '.join(RELEASES)}.",
+        )
+    if "epsilon" not in RELEASES[mechanism].Parameters.model_fields:
+        if epsilon is not None:
+            raise ConfigError(f"[{name}]: {mechanism} takes no ε.", advice=f"Leave {flag} out.")
+        return {"mechanism": mechanism}
+    if epsilon is None:
+        epsilon = table.get("epsilon")
+    if epsilon is None:
+        raise ConfigError(f"[{name}]: the ε of {mechanism} is missing.", advice=f"Give {flag} E.")
+    if release is None and table:
+        if table.get("calibration") == "published":
+            raise ConfigError(
+                f"[{name}]: the published calibration has an ε of each step and none of all together.",
+                advice=f"Leave {flag} out, or give --release mwem for the sound calibration.",
+            )
+        kept = {key: table[key] for key in table if key not in ("sigma", "step_epsilon", "first_epsilon")}
+        return {**kept, "epsilon": epsilon}
+    return release_table(name, mechanism, epsilon)
+
+
+def release_table(name: str, mechanism: str, epsilon: float) -> dict[str, Any]:
+    """The table of a release with that ε of all releases together.
+
+    Args:
+        name: "target" or "summary".
+        mechanism: One that takes an ε.
+        epsilon: ε.
+    """
+    neighbours = Neighbours.SUBSTITUTE_ONE if name == "target" else Neighbours.ADD_REMOVE_ONE
+    table: dict[str, Any] = {
+        "mechanism": mechanism,
+        "epsilon": epsilon,
+        "neighbours": neighbours.value,
+    }
+    return table | dict(_MORE_KEYS.get(mechanism, {}).get(name, {}))
+
+
+def names_only(names: list[str]) -> dict[str, Any]:
+    """``[roster]`` of owners without keys."""
+    return {"owners": dict.fromkeys(names, "")}
+
+
+def no_network() -> dict[str, Any]:
+    """``[network]`` of a session that needs no keys."""
+    return {"address": "tcp://127.0.0.1:*", "insecure": True}

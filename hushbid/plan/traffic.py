@@ -1,0 +1,153 @@
+"""What goes over the wire, and how many raw points the curator is handed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hushbid.plan.setting import PlanSetting
+from protocol import limits
+from protocol.acquisition import Logistic
+from protocol.acquisition.published import Published
+from protocol.messages import (
+    Ask,
+    Bid,
+    Broadcast,
+    Candidate,
+    Delivery,
+    Message,
+    Offer,
+    Purchase,
+    SealedCandidate,
+    SecretMap,
+    Target,
+    fixed,
+)
+from protocol.sealing import SEAL_BYTES
+from protocol.session import Session
+from protocol.wire import Frame, encode_frame, encode_message
+
+__all__ = ["Traffic", "frame_of", "points_accessed", "round_messages", "traffic"]
+
+ATTRIBUTES = b"\x92\x03\xcd\x03\xe8"
+"""A packed label and identifier of usual length."""
+
+NAME = "owner-00001"
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes of a session's frames, without ZeroMQ's own, signs of life and acknowledgements.
+
+    Attributes:
+        owner_sent, owner_received: Of one owner, on average.
+        curator_sent, curator_received: To and from all parties.
+    """
+
+    owner_sent: int
+    owner_received: int
+    curator_sent: int
+    curator_received: int
+
+
+def points_accessed(setting: PlanSetting) -> float | None:
+    """Distinct raw points that the curator is handed, in expectation (DESIGN §3); None: the rule is refused.
+
+    0 for sealed rules; K·p for those whose bids carry their points, but no more than owners have; p for
+    `winner-only`; p/ε + pK/τ for `published`; p·Σ p_r for `logistic`.
+    """
+    if setting.refusal:
+        return None
+    rule, p = setting.session().rule, setting.p
+    most = float(_handed_over(setting.owner_points, p))
+    if rule.sealed:
+        return 0.0
+    if rule.candidate_with_bid:
+        return most
+    if isinstance(rule, Logistic):
+        return min(most, rule.expected_points)
+    if isinstance(rule, Published):
+        return min(most, p / rule.epsilon + p * rule.owners / rule.tau)
+    return float(min(p, sum(setting.owner_points)))
+
+
+def traffic(setting: PlanSetting, accessed: float | None) -> Traffic:
+    """The bytes of a session, from frames of the protocol's own encoding.
+
+    Args:
+        setting: What is planned.
+        accessed: Raw points that are handed to the curator.
+    """
+    session, p, owners = setting.session(), setting.p, len(setting.owner_points)
+    bid, broadcast = (frame_of(message) for message in round_messages(setting, session))
+    asked = 0.0 if session.rule.candidate_with_bid or accessed is None else accessed / owners
+    ask = frame_of(Ask(round=p, handle=fixed(1)))
+    candidate = _candidate(setting, session)
+    offer = 0
+    if isinstance(candidate, Candidate):
+        offer = frame_of(Offer(round=p, handle=fixed(1), candidate=candidate))
+    secret = frame_of(SecretMap(box=bytes(limits.MAP_BOX_BYTES))) if session.rule.sealed else 0
+    sent = p * bid + asked * offer
+    received = p * broadcast + asked * ask + secret
+    maps = limits.MAP_BOX_BYTES * owners if session.rule.sealed else 0
+    target = frame_of(_target(setting, maps))
+    bought = min(p, sum(setting.owner_points))
+    delivery = bought * frame_of(_delivery(candidate, p))
+    return Traffic(
+        owner_sent=round(sent),
+        owner_received=round(received),
+        curator_sent=round(owners * received + delivery),
+        curator_received=round(owners * sent + target),
+    )
+
+
+def round_messages(setting: PlanSetting, session: Session) -> tuple[Bid, Broadcast]:
+    """What goes from each owner, and to each, in every round."""
+    with_point = session.rule.candidate_with_bid
+    bid = Bid(
+        round=setting.p,
+        exhausted=False,
+        score=fixed(0),
+        handle=fixed(1),
+        candidate=_candidate(setting, session) if with_point else None,
+    )
+    weights = np.zeros(session.space.dimension, dtype=np.int32)
+    return bid, Broadcast(round=setting.p, weights=weights, noise="secure")
+
+
+def frame_of(message: Message) -> int:
+    """Bytes of a message's frame."""
+    return len(encode_frame(Frame(bytes(16), 1, 1, encode_message(message))))
+
+
+def _candidate(setting: PlanSetting, session: Session) -> Candidate | SealedCandidate:
+    features = np.zeros(session.space.dimension, dtype=np.int16)
+    if session.rule.sealed:
+        box = bytes(session.box_bytes + SEAL_BYTES)
+        return SealedCandidate(features=features, box=box, signature=bytes(64))
+    point = np.zeros(session.space.columns, dtype=setting.point_type)
+    return Candidate(point=point, features=features, attributes=ATTRIBUTES)
+
+
+def _target(setting: PlanSetting, maps: int) -> Target:
+    dimension = setting.file.features.dimension
+    return Target(
+        embedding=np.zeros(dimension),
+        size=setting.m,
+        seed_total=np.zeros(dimension, dtype=np.int64),
+        seed_size=max(1, setting.seed_points),
+        maps=bytes(maps),
+        noise="secure",
+    )
+
+
+def _delivery(candidate: Candidate | SealedCandidate, p: int) -> Delivery:
+    """One part with one point, from which the whole is reckoned: a little more than it will be."""
+    purchase = Purchase(owner=NAME, round=p, bid_round=p, handle=fixed(1), candidate=candidate)
+    return Delivery(part=1, parts=1, purchases=(purchase,))
+
+
+def _handed_over(owner_points: Sequence[int], p: int) -> int:
+    return sum(min(p, points) for points in owner_points)

@@ -1,0 +1,153 @@
+"""What a transcript's records say of each round, beyond what its replayed machine keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+from consumer.events import TargetReleased
+from curator.events import WeightsComputed
+from owner.events import Scored
+from protocol.machine import Finish, Lost, Received, Restarted, Returned, Send, SetTimer
+from protocol.messages import Ask, Bid, Candidate, Offer
+from protocol.transcript.record import Header, Record, RecordedItem
+from protocol.wire import Direction, decode_message
+
+__all__ = ["Connection", "Course"]
+
+_ROUND_MARKS: Final = {"curator": WeightsComputed.KIND, "owner": Scored.KIND}
+"""What begins a round in a party's transcript; its round is public."""
+_CONNECTION_KINDS: Final = (Lost.KIND, Returned.KIND, Restarted.KIND)
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A peer that was lost or came back, or the party itself that was started again."""
+
+    what: str
+    round: int
+    """The round that was under way; 0: none yet."""
+    seconds: float
+    """Since the transcript's first record."""
+    peer: str
+    """Empty where it is not known."""
+
+
+@dataclass
+class Course:
+    """The course of a session as one party's records tell it, taken in one by one.
+
+    Of a redacted transcript only times, kinds and the end can be told.
+
+    Args:
+        header: The transcript's.
+        points_in_bids: Whether the session's rule has points handed over with the bids.
+
+    Attributes:
+        records: Records so far.
+        head: The chain's digest after the last of them.
+        private_fields: Private fields that were committed to.
+        redacted_fields: Those of them whose values were taken out.
+        began: The party's clock at the first record.
+        started: Round → the clock when it began there.
+        ended: The clock when the last round was over; None where the records do not tell.
+        asked: Round → owners that were asked for their point in it.
+        raw: Round → owners that handed a raw point over in it.
+        sealed: Round → the same for sealed points.
+        sizes: |D_v| and |D_init|; None where the records do not tell.
+        connections: Losses, returns and restarts, in order.
+        finish: How the party ended: ``code``, ``reason``, ``advice``; None if it had not. The last two are
+            private, and None where they were taken out.
+    """
+
+    header: Header
+    points_in_bids: bool
+    records: int = 0
+    head: bytes = b""
+    private_fields: int = 0
+    redacted_fields: int = 0
+    began: float = 0.0
+    started: dict[int, float] = field(default_factory=dict)
+    ended: float | None = None
+    asked: dict[int, list[str]] = field(default_factory=dict)
+    raw: dict[int, list[str]] = field(default_factory=dict)
+    sealed: dict[int, list[str]] = field(default_factory=dict)
+    sizes: tuple[int, int] | None = None
+    connections: list[Connection] = field(default_factory=list)
+    finish: Mapping[str, Any] | None = None
+    _sent: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def rounds(self) -> int:
+        """Rounds that were begun."""
+        return max(self.started, default=0)
+
+    def take(self, record: Record) -> None:
+        """Take in the next record.
+
+        Raises:
+            KeyError, TypeError: It lacks a public field, or has one of another type. The transcript of a
+                party has not, but a redacted file cannot be held to what its party's machine does.
+        """
+        if not self.records:
+            self.began = record.now
+        self.records += 1
+        self.head = record.digest
+        for item in record.items:
+            self.private_fields += len(item.commitments)
+            self.redacted_fields += len(item.commitments) - len(item.private)
+            if "frame" in item.private:
+                self._take_frame(item.kind, item.private["frame"])
+            else:
+                self._take_item(item, record.now)
+
+    def _take_item(self, item: RecordedItem, now: float) -> None:
+        public = item.public
+        if item.kind == _ROUND_MARKS.get(self.header.role):
+            self.started.setdefault(_integer(public["round"]), now)
+        elif item.kind == SetTimer.KIND:
+            if self.header.role == "curator" and public["name"] == "delivery" and self.ended is None:
+                self.ended = now
+        elif item.kind in _CONNECTION_KINDS:
+            peer = str(item.private.get("peer", ""))
+            self.connections.append(Connection(item.kind, self.rounds, now - self.began, peer))
+        elif item.kind == TargetReleased.KIND:
+            self.sizes = _integer(public["size"]), _integer(public["seed_size"])
+        elif item.kind == Finish.KIND:
+            told = {
+                name: str(item.private[name]) if name in item.private else None
+                for name in ("reason", "advice")
+            }
+            self.finish = {"code": _integer(public["code"]), **told}
+
+    def _take_frame(self, kind: str, frame: Any) -> None:
+        """Note an ask, or a point that is handed over, of the frames of the curator or of an owner."""
+        message, to_curator = frame["message"], (self.header.role == "curator") == (kind == Received.KIND)
+        wanted = ("bid", "offer") if self.points_in_bids else ("offer",)
+        if self.header.role == "consumer" or message not in (wanted if to_curator else ("ask",)):
+            return
+        if kind == Send.KIND and self._was_sent(frame):
+            return
+        # An owner's own frames are of itself, whoever the peer is.
+        owner = frame["peer"] if self.header.role == "curator" else self.header.party
+        if not to_curator:
+            ask = cast(Ask, decode_message(Direction.CURATOR_TO_OWNER, frame["body"]))
+            self.asked.setdefault(ask.round, []).append(owner)
+            return
+        handed = cast(Bid | Offer, decode_message(Direction.OWNER_TO_CURATOR, frame["body"]))
+        if isinstance(handed, Offer) or not handed.exhausted:
+            side = self.raw if isinstance(handed.candidate, Candidate) else self.sealed
+            side.setdefault(handed.round, []).append(owner)
+
+    def _was_sent(self, frame: Any) -> bool:
+        """Whether a frame was sent before: after a lost connection it is sent again."""
+        last = self._sent.get(frame["peer"], 0)
+        self._sent[frame["peer"]] = max(last, frame["sequence"])
+        return bool(frame["sequence"] <= last)
+
+
+def _integer(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError("a public field is not an integer")
+    return value

@@ -1,0 +1,110 @@
+"""MMD² of the first points of a choice: the session's own, and the baselines' where they are given."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from hushbid.report.rounds import shortened, shown
+from hushbid.report.sources import Source
+from protocol.errors import DataError
+from protocol.limits import MAX_POINTS
+
+__all__ = ["BASELINES", "Curve", "Quality", "quality_of", "read_evaluation"]
+
+BASELINES: Final = ("mmd2_greedy", "mmd2_uniform")
+"""The keys of an evaluation file: MMD² of the first 1, 2, … points of the greedy and the uniform choice."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """MMD² of the first points of a choice against D_v.
+
+    Attributes:
+        points: Of how many points, ascending.
+        mmd2: MMD² of so many (`shortened`).
+        last: MMD² of all of them.
+    """
+
+    points: tuple[int, ...]
+    mmd2: tuple[float, ...]
+    last: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quality:
+    """How close a summary came to D_v, point by point. What the files do not tell is None.
+
+    Attributes:
+        session: Of the points that the consumer got and can read, in their order; it is the consumer's.
+        greedy: Of a choice among all owners' points with nothing private.
+        uniform: Of points drawn at random from each owner.
+    """
+
+    session: Curve | None
+    greedy: Curve | None
+    uniform: Curve | None
+
+
+def quality_of(sources: Sequence[Source], evaluation: Path | None) -> Quality:
+    """The curves that the consumer's transcript and the operator's evaluation tell.
+
+    Args:
+        sources: The transcripts.
+        evaluation: A file of the baselines' curves (`BASELINES`).
+
+    Raises:
+        DataError: The evaluation cannot be used.
+    """
+    consumer = next((source.consumer for source in sources if source.consumer is not None), None)
+    own = None if consumer is None or consumer.mmd2 is None else _curve(consumer.mmd2.tolist())
+    greedy, uniform = (None, None) if evaluation is None else read_evaluation(evaluation)
+    return Quality(session=own, greedy=greedy, uniform=uniform)
+
+
+def read_evaluation(path: Path) -> tuple[Curve | None, Curve | None]:
+    """The greedy and the uniform curve of an evaluation file; None for one that has no points.
+
+    Raises:
+        DataError: The file cannot be read, or is not of this kind.
+    """
+    try:
+        with path.open(encoding="utf-8") as file:
+            found = json.load(file)
+    except OSError as error:
+        raise DataError(
+            f"{path}: cannot read the evaluation: {error.strerror}.", advice="Check the path."
+        ) from None
+    except (ValueError, RecursionError):
+        raise _unusable(path, "it is no JSON") from None
+    if not isinstance(found, dict) or set(found) != set(BASELINES):
+        raise _unusable(path, f"it is not an object of {' and '.join(BASELINES)}")
+    greedy, uniform = (_values(path, key, found[key]) for key in BASELINES)
+    return greedy, uniform
+
+
+def _values(path: Path, key: str, values: Any) -> Curve | None:
+    if not isinstance(values, list) or len(values) > MAX_POINTS:
+        raise _unusable(path, f"{key} is not a list of figures")
+    for place, value in enumerate(values, start=1):
+        if type(value) not in (int, float) or not math.isfinite(value) or value < 0:
+            raise _unusable(path, f"entry {place} of {key} is no MMD²")
+    return _curve([float(value) for value in values])
+
+
+def _curve(values: Sequence[float]) -> Curve | None:
+    if not values:
+        return None
+    points = shown(len(values))
+    return Curve(points=points, mmd2=tuple(shortened(values[point - 1]) for point in points), last=values[-1])
+
+
+def _unusable(path: Path, reason: str) -> DataError:
+    return DataError(
+        f"{path}: not an evaluation: {reason}.",
+        advice="`hushbid run` writes evaluation.json beside its report.",
+    )

@@ -1,0 +1,208 @@
+"""The figures of a report, worked out from transcripts: plain values, without any markup.
+
+What a figure is, its formula, and whose transcript it takes, is in docs/report.md. A figure that the given
+transcripts do not tell is None, and `Figures.missing` says what would be needed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hushbid.report.curves import Quality, quality_of
+from hushbid.report.incidents import Incidents, incidents_of
+from hushbid.report.missing import Missing, missing_of
+from hushbid.report.owners import OwnerFigures, owners_of
+from hushbid.report.rounds import RoundFigures, rounds_of, wins_of
+from hushbid.report.sources import Source
+from protocol.odometer import Odometer, odometers
+from protocol.session import OWNERS_DATA, PrivacyStatement
+
+__all__ = ["Figures", "SessionFacts", "TranscriptFacts", "figures_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionFacts:
+    """What the session file says, its seeds apart, and what is public besides.
+
+    Attributes:
+        name: The session's name.
+        identifier: Hexadecimal; tells it from all others.
+        points: p, points to acquire, and rounds that the session has.
+        owners: K.
+        min_owners: With fewer present the session pauses.
+        delta: The δ of every ε.
+        features, target, summary, acquisition: The sections of these names, without seeds.
+        noise: The noise's source.
+        allow_nonprivate: Whether the session may protect nobody.
+        m: |D_v|; None: not on record.
+        seed_points: |D_init|, likewise.
+        bought: Points that were chosen; None: not on record.
+    """
+
+    name: str
+    identifier: str
+    points: int
+    owners: int
+    min_owners: int
+    delta: float
+    features: Mapping[str, Any]
+    target: Mapping[str, Any]
+    summary: Mapping[str, Any]
+    acquisition: Mapping[str, Any]
+    noise: str
+    allow_nonprivate: bool
+    m: int | None
+    seed_points: int | None
+    bought: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranscriptFacts:
+    """What a transcript is, and how far it can be trusted: its chain holds, or there would be no report.
+
+    Attributes:
+        party, role: Whose it is.
+        records: Whole records.
+        head: The chain's digest after the last of them.
+        replayed: Whether its party's machine, fed with its events, did all that it says. False: redacted.
+        redacted_fields, private_fields: How many private fields were taken out, of how many.
+        torn_bytes: Bytes at its end that are no whole record.
+        software: Version of hushbid that wrote it.
+        environment: What floating-point results may depend on.
+        finish: How the party ended: ``code``, and ``reason`` and ``advice``, which are None where they were
+            taken out; None: the transcript ends before.
+    """
+
+    party: str
+    role: str
+    records: int
+    head: str
+    replayed: bool
+    redacted_fields: int
+    private_fields: int
+    torn_bytes: int
+    software: str
+    environment: Mapping[str, Any]
+    finish: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """Everything that a report shows."""
+
+    session: SessionFacts
+    transcripts: tuple[TranscriptFacts, ...]
+    quality: Quality
+    rounds: RoundFigures
+    owners: OwnerFigures
+    privacy: tuple[PrivacyStatement, ...]
+    odometers: tuple[Odometer, ...]
+    incidents: Incidents
+    missing: tuple[Missing, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The figures as JSON can hold them: what is not finite is null."""
+        values = {entry.name: getattr(self, entry.name) for entry in dataclasses.fields(self)}
+        return {
+            **{name: _plain(value) for name, value in values.items()},
+            "privacy": [_plain(statement.as_json()) for statement in self.privacy],
+            "odometers": [_plain(odometer.as_json()) for odometer in self.odometers],
+        }
+
+
+def figures_of(sources: Sequence[Source], evaluation: Path | None = None) -> Figures:
+    """Work out a report's figures.
+
+    Args:
+        sources: The transcripts of one session (`open_sources`).
+        evaluation: The baselines' curves (`hushbid.report.curves.read_evaluation`).
+
+    Raises:
+        DataError: The evaluation cannot be used.
+    """
+    session = sources[0].session
+    rounds, quality = rounds_of(sources), quality_of(sources, evaluation)
+    # How many rounds there were the consumer learns with its delivery.
+    counted = rounds.run > 0 or any(source.header.role != "consumer" for source in sources)
+    return Figures(
+        session=_session_facts(sources),
+        transcripts=tuple(_transcript_facts(source) for source in sources),
+        quality=quality,
+        rounds=rounds,
+        owners=owners_of(sources),
+        privacy=session.privacy(),
+        odometers=tuple(
+            odometer
+            for odometer in odometers(session, rounds.run)
+            if counted or odometer.protects != OWNERS_DATA
+        ),
+        incidents=incidents_of(sources),
+        missing=missing_of(sources, quality),
+    )
+
+
+def _session_facts(sources: Sequence[Source]) -> SessionFacts:
+    file, wins = sources[0].session.file, wins_of(sources)
+    m, seed_points = _sizes(sources)
+    return SessionFacts(
+        name=file.session.name,
+        identifier=sources[0].header.session,
+        points=file.session.points,
+        owners=len(file.owners),
+        min_owners=file.session.min_owners,
+        delta=file.session.delta,
+        features=file.features.model_dump(include={"map", "dimension", "gamma", "columns"}),
+        target=file.target.model_dump(mode="json"),
+        summary=file.summary.model_dump(mode="json"),
+        acquisition=file.acquisition.model_dump(mode="json"),
+        noise=file.noise.source,
+        allow_nonprivate=file.session.allow_nonprivate,
+        m=m,
+        seed_points=seed_points,
+        bought=None if wins is None else len(wins),
+    )
+
+
+def _sizes(sources: Sequence[Source]) -> tuple[int | None, int | None]:
+    """|D_v| and |D_init|: the curator's target has them, and the consumer's transcript in public."""
+    for source in sources:
+        if source.curator is not None and source.curator.target is not None:
+            return source.curator.target.size, source.curator.target.seed_size
+        if source.course.sizes is not None:
+            return source.course.sizes
+    return None, None
+
+
+def _transcript_facts(source: Source) -> TranscriptFacts:
+    course = source.course
+    return TranscriptFacts(
+        party=source.header.party,
+        role=source.header.role,
+        records=course.records,
+        head=course.head.hex(),
+        replayed=source.machine is not None,
+        redacted_fields=course.redacted_fields,
+        private_fields=course.private_fields,
+        torn_bytes=source.torn_bytes,
+        software=source.header.software,
+        environment=source.header.environment,
+        finish=course.finish,
+    )
+
+
+def _plain(value: Any) -> Any:
+    """The value in lists, maps and what JSON has words for."""
+    if dataclasses.is_dataclass(value):
+        return {entry.name: _plain(getattr(value, entry.name)) for entry in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value

@@ -1,0 +1,97 @@
+"""What went wrong in a session: connections, absences, faults, disputes, refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from consumer.machine import ConsumerMachine
+from curator.ledger import Ledger
+from hushbid.report.sources import Source
+
+__all__ = ["Incident", "Incidents", "incidents_of"]
+
+SHOWN_INCIDENTS: Final = 1_000
+"""Most incidents that are listed; how many there were is said whatever it is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Incident:
+    """Something that should not have been.
+
+    Attributes:
+        what: lost or returned (a connection), restarted (a process), fault or dispute (of a point), or
+            refusal (of a peer).
+        told_by: Whose transcript says so.
+        round: In which round; 0: none yet; None: not on record.
+        seconds: When, since that transcript's first record; None: not on record.
+        party: Whom it concerns; None where the name was taken out.
+        detail: What was wrong; may be empty.
+    """
+
+    what: str
+    told_by: str
+    round: int | None
+    seconds: float | None
+    party: str | None
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Incidents:
+    """All incidents, or the first of many.
+
+    Attributes:
+        listed: The first, transcript by transcript.
+        total: How many there were.
+    """
+
+    listed: tuple[Incident, ...]
+    total: int
+
+
+def incidents_of(sources: Sequence[Source]) -> Incidents:
+    """What the transcripts of one session tell of what went wrong in it."""
+    found: list[Incident] = []
+    told_of_disputes = any(source.consumer is not None for source in sources)
+    for source in sources:
+        found += _connections(source)
+        if source.curator is not None:
+            found += _books(source.curator.ledger, with_disputes=not told_of_disputes)
+        elif source.consumer is not None:
+            found += _disputes(source.consumer)
+    return Incidents(listed=tuple(found[:SHOWN_INCIDENTS]), total=len(found))
+
+
+def _connections(source: Source) -> Iterable[Incident]:
+    name = source.header.party
+    for entry in source.course.connections:
+        # A consumer's transcript tells no rounds.
+        number = None if source.header.role == "consumer" else entry.round
+        party = name if entry.what == "restarted" else entry.peer or None
+        yield Incident(
+            what=entry.what, told_by=name, round=number, seconds=entry.seconds, party=party, detail=""
+        )
+
+
+def _books(ledger: Ledger, *, with_disputes: bool) -> Iterable[Incident]:
+    entries = [("fault", fault.round, fault.owner, fault.what) for fault in ledger.faults]
+    entries += [("refusal", each.round, each.peer, each.offence.value) for each in ledger.refusals]
+    if with_disputes:
+        entries += [("dispute", dispute.round, dispute.owner, "") for dispute in ledger.disputes]
+    for what, number, party, detail in sorted(entries, key=lambda entry: entry[1]):
+        yield Incident(what=what, told_by="curator", round=number, seconds=None, party=party, detail=detail)
+
+
+def _disputes(consumer: ConsumerMachine) -> Iterable[Incident]:
+    for entry in consumer.delivered:
+        if entry.dispute:
+            yield Incident(
+                what="dispute",
+                told_by=consumer.name,
+                round=entry.round,
+                seconds=None,
+                party=entry.owner,
+                detail=entry.dispute,
+            )

@@ -1,0 +1,67 @@
+"""What a report does not show, and which file would tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hushbid.report.curves import Quality
+from hushbid.report.rounds import wins_of
+from hushbid.report.sources import Source
+
+__all__ = ["Missing", "missing_of"]
+
+_OF_THE_CURATOR = (
+    "the released objective and gains, who was asked, absences, faults, refusals and the settlement"
+)
+_ONLY_BY_THE_ORIGINAL = (
+    "its private fields were taken out; only the file that the party itself recorded has them"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Missing:
+    """Something that is not shown.
+
+    Attributes:
+        what: Which figures.
+        why: Why not, and what would tell them.
+    """
+
+    what: str
+    why: str
+
+
+def missing_of(sources: Sequence[Source], quality: Quality) -> tuple[Missing, ...]:
+    """What the transcripts of one session do not tell."""
+    found = []
+    roles = {source.header.role: source for source in sources}
+    curator, consumer = roles.get("curator"), roles.get("consumer")
+    what = _OF_THE_CURATOR if wins_of(sources) is not None else f"Who won; {_OF_THE_CURATOR}"
+    if curator is None:
+        found.append(Missing(what=what, why="they are in the curator's transcript, which was not given"))
+    elif curator.machine is None:
+        found.append(Missing(what=what, why=f"the curator's transcript is redacted: {_ONLY_BY_THE_ORIGINAL}"))
+    if consumer is None:
+        why = "the consumer alone can work it out, and its transcript was not given"
+        found.append(Missing(what="MMD²", why=why))
+    elif consumer.machine is None:
+        why = f"the consumer's transcript is redacted: {_ONLY_BY_THE_ORIGINAL}"
+        found.append(Missing(what="MMD², and what was delivered", why=why))
+    elif quality.session is None:
+        why = "nothing was delivered that could be compared with the validation set"
+        found.append(Missing(what="MMD²", why=why))
+    redacted = [each.header.party for each in sources if each.header.role == "owner" and each.machine is None]
+    if redacted and (curator is None or curator.machine is None):
+        why = f"transcripts of owners are redacted: {_ONLY_BY_THE_ORIGINAL}"
+        found.append(Missing(what=f"What {_listed(redacted)} handed over", why=why))
+    if quality.session is not None and quality.greedy is None and quality.uniform is None:
+        why = "no party can compute them; those of a run are in its evaluation.json, for --evaluation"
+        found.append(Missing(what="MMD² of the greedy and the uniform choice", why=why))
+    return tuple(found)
+
+
+def _listed(names: Sequence[str], most: int = 5) -> str:
+    if len(names) <= most:
+        return ", ".join(names)
+    return f"{', '.join(names[:most])} and {len(names) - most} others"

@@ -1,0 +1,158 @@
+"""The top of a report: how the session ended, its main figures, and what a reader must not overlook."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+from typing import Final
+
+from hushbid.report.figures import Figures
+from hushbid.report.html import Html, element, fragment
+from protocol.errors import ExitCode
+from protocol.noise import SimulatedNoise
+from protocol.session import CONSUMERS_DATA, OWNERS_DATA, TRUSTED, PrivacyStatement
+
+__all__ = ["guarantee", "notices", "sentence", "tiles"]
+
+_ENDINGS: Final = {
+    ExitCode.DONE: "the session is complete",
+    ExitCode.FAILED: "the session failed",
+    ExitCode.CONNECTION: "there was no connection, or no trust, between parties",
+    ExitCode.TIMEOUT: "a time limit passed",
+    ExitCode.USAGE: "a configuration or data could not be used",
+    ExitCode.BUG: "there was a bug in hushbid",
+}
+"""What exit codes mean: all that a redacted transcript says of why a party ended."""
+
+
+def notices(figures: Figures) -> tuple[Html, ...]:
+    """The end of the session in a sentence, then what stands against reading the figures plainly."""
+    found = [element("p", _ending(figures), class_="lead")]
+    unprotected = [statement for statement in figures.privacy if _against(statement)]
+    if unprotected:
+        reasons = [sentence(f"{each.protects}, from {each.against}: {each.why}") for each in unprotected]
+        if any(_simulated(statement) for statement in unprotected):
+            reasons.append("Every ε below is what secret noise of the same size would give.")
+        found.append(_notice("Not everybody's data are protected", reasons, alert=True))
+    torn = [each.party for each in figures.transcripts if each.torn_bytes]
+    if torn:
+        why = (
+            f"The last record of {', '.join(torn)} was being written when the party stopped: it is left out."
+        )
+        found.append(_notice("A transcript is torn", [why], alert=True))
+    if figures.missing:
+        absent = [sentence(f"{each.what}: {each.why}") for each in figures.missing]
+        found.append(_notice("Not shown here", absent, alert=False))
+    return tuple(found)
+
+
+def _notice(title: str, lines: Iterable[str], *, alert: bool) -> Html:
+    items = [element("li", line) for line in lines]
+    return element(
+        "div",
+        element("strong", title),
+        element("ul", *items),
+        class_="notice alert" if alert else "notice",
+        role="note",
+    )
+
+
+def _ending(figures: Figures) -> str:
+    """How the session ended, by the transcript that knows best."""
+    teller = figures.transcripts[0]
+    finish = teller.finish
+    if finish is None:
+        return f"The transcript of {teller.party} ends before the session does."
+    code, reason = finish["code"], finish["reason"]
+    if code == ExitCode.DONE:
+        return reason or sentence(_ENDINGS[ExitCode.DONE])
+    why = f"{reason} {finish['advice'] or ''}".strip() if reason else f"{_ENDINGS.get(code, 'unknown')}."
+    return f"{teller.party} ended with exit code {code}: {why}"
+
+
+def _against(statement: PrivacyStatement) -> bool:
+    """Whether something stands against a guarantee that the session could have given."""
+    return statement.against != TRUSTED and bool(statement.why)
+
+
+def _simulated(statement: PrivacyStatement) -> bool:
+    return statement.noise == SimulatedNoise.name
+
+
+def sentence(text: str) -> str:
+    """The text with a capital letter and a full stop."""
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def guarantee(statement: PrivacyStatement) -> str:
+    """What a statement guarantees, in words."""
+    if statement.epsilon is None:
+        return "nothing"
+    figures = f"ε = {statement.epsilon:.4g}, δ = {statement.delta:g}"
+    return f"nothing; with secret noise {figures}" if statement.why else figures
+
+
+def tiles(figures: Figures) -> Html:
+    """The main figures, as far as they are known."""
+    found = [
+        *_points(figures),
+        *_distance(figures),
+        *_rounds(figures),
+        *_seen(figures),
+        *_epsilon(figures, OWNERS_DATA, "privacy of the owners"),
+        *_epsilon(figures, CONSUMERS_DATA, "privacy of the validation set"),
+    ]
+    return element("dl", *found, class_="tiles")
+
+
+def _tile(name: str, value: str, more: str = "") -> Html:
+    shown = fragment(value, element("span", more, class_="more") if more else "")
+    return element("div", element("dt", name), element("dd", shown), class_="tile")
+
+
+def _points(figures: Figures) -> Iterable[Html]:
+    session = figures.session
+    more = f"from {session.owners:,} owners"
+    if session.bought is None:
+        yield _tile("points to buy", f"{session.points:,}", more)
+    else:
+        yield _tile("points bought", f"{session.bought:,} of {session.points:,}", more)
+
+
+def _distance(figures: Figures) -> Iterable[Html]:
+    quality = figures.quality
+    if quality.session is None:
+        return
+    beside = [("greedy", quality.greedy), ("uniform", quality.uniform)]
+    more = ", ".join(f"{name} {curve.last:.5f}" for name, curve in beside if curve is not None)
+    yield _tile("MMD² of all points", f"{quality.session.last:.5f}", more)
+
+
+def _rounds(figures: Figures) -> Iterable[Html]:
+    rounds = figures.rounds
+    known = [value for value in rounds.seconds or () if value is not None]
+    more = f"median {statistics.median(known) * 1e3:,.3g} ms" if known else ""
+    if rounds.run or rounds.seconds is not None:
+        yield _tile("rounds", f"{rounds.run:,}", more)
+
+
+def _seen(figures: Figures) -> Iterable[Html]:
+    raw, session = figures.owners.raw, figures.session
+    if figures.rounds.curator is None or raw is None:
+        return
+    total = sum(count or 0 for count in raw)
+    more = "" if session.m is None else f"parsimony {total / (session.points + session.m):.2f}"
+    yield _tile("raw points the curator saw", f"{total:,}", more)
+
+
+def _epsilon(figures: Figures, protects: str, name: str) -> Iterable[Html]:
+    for statement in figures.privacy:
+        if statement.protects != protects or statement.against == TRUSTED:
+            continue
+        if statement.epsilon is None or statement.why:
+            # Of simulated noise too: what secret noise would give is no guarantee.
+            yield _tile(name, "none", "simulated noise" if _simulated(statement) else "see Privacy")
+        else:
+            yield _tile(
+                name, f"ε = {statement.epsilon:.4g}", f"δ = {statement.delta:g}, {statement.neighbours}"
+            )

@@ -1,0 +1,81 @@
+"""What each owner sold, handed over and is owed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hushbid.report.rounds import wins_of
+from hushbid.report.sources import Source
+
+__all__ = ["OwnerFigures", "owners_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnerFigures:
+    """Columns with an entry for each owner; those that the transcripts do not tell are None.
+
+    Attributes:
+        name: All owners of the roster, in order.
+        won: Points that were chosen.
+        disputed: Of those, points that the consumer disputes.
+        settlement: Sum of the chosen points' gains in the released target, without those that are disputed.
+        absent: Rounds that it was absent in.
+        asked: Rounds that it was asked for its point in.
+        raw: Raw points that it handed over; an entry is None for an owner that nobody tells of.
+        sealed: Sealed points, likewise.
+    """
+
+    name: tuple[str, ...]
+    won: tuple[int, ...] | None
+    disputed: tuple[int, ...] | None
+    settlement: tuple[float, ...] | None
+    absent: tuple[int, ...] | None
+    asked: tuple[int | None, ...] | None
+    raw: tuple[int | None, ...] | None
+    sealed: tuple[int | None, ...] | None
+
+
+def owners_of(sources: Sequence[Source]) -> OwnerFigures:
+    """The owners' columns, as the transcripts of one session tell them."""
+    names = sources[0].session.file.owners
+    wins = wins_of(sources)
+    curator = next((source for source in sources if source.curator is not None), None)
+    machine = None if curator is None else curator.curator
+    telling = [curator] if curator is not None else [each for each in sources if each.owner is not None]
+
+    def column(counts: Mapping[str, int] | None) -> tuple[int, ...] | None:
+        return None if counts is None else tuple(counts.get(name, 0) for name in names)
+
+    def handed(kind: str) -> tuple[int | None, ...] | None:
+        if not telling:
+            return None
+        counts = Counter(
+            owner for each in telling for owners in getattr(each.course, kind).values() for owner in owners
+        )
+        known = names if curator is not None else [each.header.party for each in telling]
+        return tuple(counts[name] if name in known else None for name in names)
+
+    settlement = None if machine is None else machine.settlement()
+    return OwnerFigures(
+        name=names,
+        won=column(None if wins is None else Counter(owner for _, owner in wins)),
+        disputed=column(_disputed(sources)),
+        settlement=None if settlement is None else tuple(settlement[name] for name in names),
+        absent=column(
+            None if machine is None else Counter(absence.owner for absence in machine.ledger.absences)
+        ),
+        asked=handed("asked"),
+        raw=handed("raw"),
+        sealed=handed("sealed"),
+    )
+
+
+def _disputed(sources: Sequence[Source]) -> Mapping[str, int] | None:
+    for source in sources:
+        if source.curator is not None:
+            return Counter(dispute.owner for dispute in source.curator.ledger.disputes)
+        if source.consumer is not None and source.consumer.delivered:
+            return Counter(entry.owner for entry in source.consumer.delivered if entry.dispute)
+    return None

@@ -1,0 +1,82 @@
+"""The report as one HTML file: sections, tables and plots of its figures, and all that it takes to show them.
+
+The page loads nothing: plotly's JavaScript is in it, and its content security policy forbids the rest.
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import Final
+
+from plotly.offline import get_plotlyjs
+
+from hushbid.report.figures import Figures
+from hushbid.report.html import Html, data_script, element, fragment
+from hushbid.report.overview import notices, tiles
+from hushbid.report.plots import DRAWING, plots_of
+from hushbid.report.sections import sections
+from protocol import __version__
+
+__all__ = ["FIRST_BYTES", "page_of"]
+
+FIRST_BYTES: Final = b"<!DOCTYPE html>\n<!-- report of a hushbid session -->\n"
+"""What a report begins with, and no other page."""
+
+_POLICY: Final = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "
+    "base-uri 'none'; form-action 'none'"
+)
+
+
+def page_of(figures: Figures) -> str:
+    """The page of a report's figures."""
+    specifications = plots_of(figures)
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("title", f"{figures.session.name}: report of a hushbid session"),
+        element("style", Html(_file("page.css"))),
+    )
+    body = element(
+        "body",
+        _header(figures),
+        element("main", *sections(figures, frozenset(specifications))),
+        _footer(figures),
+        data_script("figures", figures.as_json()),
+        data_script("plots", specifications),
+        data_script("drawing", DRAWING),
+        element("script", Html(get_plotlyjs())),
+        element("script", Html(_file("page.js"))),
+    )
+    return fragment(Html(FIRST_BYTES.decode()), element("html", head, body, lang="en"), Html("\n"))
+
+
+def _header(figures: Figures) -> Html:
+    return element(
+        "header",
+        element("p", "Report of a session", class_="kicker"),
+        element("h1", figures.session.name),
+        *notices(figures),
+        tiles(figures),
+    )
+
+
+def _footer(figures: Figures) -> Html:
+    parties = ", ".join(each.party for each in figures.transcripts)
+    return element(
+        "footer",
+        element(
+            "p",
+            f"Made by hushbid {__version__} from the transcripts of: {parties}. It is as private as they "
+            "are: these figures are not differentially private, whatever the session's releases are.",
+        ),
+        element(
+            "p", "Every figure is in this page as JSON too, in the element ", element("code", "#figures"), "."
+        ),
+    )
+
+
+def _file(name: str) -> str:
+    return (resources.files("hushbid.report") / name).read_text(encoding="utf-8")

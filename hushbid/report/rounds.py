@@ -1,0 +1,228 @@
+"""What happened round by round: who won, what it gained, who was asked, how long it took."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from curator.machine import CuratorMachine
+from hushbid.report.course import Course
+from hushbid.report.sources import Source
+from protocol.grid import features_to_float
+from protocol.mmd import embedding_objective
+
+__all__ = [
+    "SHOWN_ROUNDS",
+    "CuratorSeries",
+    "RoundFigures",
+    "RoundMap",
+    "rounds_of",
+    "shortened",
+    "shown",
+    "wins_of",
+]
+
+SHOWN_ROUNDS: Final = 5_000
+"""Most entries of a series, evenly spaced, the first and the last always among them."""
+MAP_OWNERS: Final = 12
+"""Most owners that the map has a row for: those that won most points."""
+
+_DECIMALS: Final = 6
+"""Of seconds: clocks tell no more."""
+
+Numbers: TypeAlias = tuple[int, ...]
+Win: TypeAlias = tuple[int, str]
+"""A round, and the owner whose point was chosen in it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CuratorSeries:
+    """Series that the curator's transcript alone tells, an entry for each round that is shown (`shortened`).
+
+    Attributes:
+        objective_before: J of the seed set alone; None if there was no target.
+        objective: J after the round, in the released target.
+        gain: By how much the round's point raised J; None: no point was chosen.
+        asked: Owners that were asked for their point.
+        raw: Raw points that the curator was handed.
+        sealed: Sealed points that it was handed.
+        absent: Owners that were absent.
+    """
+
+    objective_before: float | None
+    objective: tuple[float, ...]
+    gain: tuple[float | None, ...]
+    asked: Numbers
+    raw: Numbers
+    sealed: Numbers
+    absent: Numbers
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundMap:
+    """What each of some owners did in each round that is shown.
+
+    Attributes:
+        owners: Whom there is a row for.
+        states: For each, a text of one letter a round: W its point was chosen, a absent, r it handed a raw
+            point over, s a sealed one, q it was asked and no point came, - nothing of these.
+        left_out: How many owners have no row.
+    """
+
+    owners: tuple[str, ...]
+    states: tuple[str, ...]
+    left_out: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundFigures:
+    """The session round by round. What the transcripts do not tell is None.
+
+    Attributes:
+        run: Rounds that were begun.
+        number: The rounds that all series have an entry for.
+        seconds: From the start of a round to the start of the next; None where that is not on record.
+        timed_by: By whose clock; None: nobody's.
+        winner: Whose point was chosen, by its owner's place among all owners; None: there was no point.
+        curator: What the curator alone knows.
+        map: What owners did in each round.
+    """
+
+    run: int
+    number: Numbers
+    seconds: tuple[float | None, ...] | None
+    timed_by: str | None
+    winner: tuple[int | None, ...] | None
+    curator: CuratorSeries | None
+    map: RoundMap | None
+
+
+def shown(count: int) -> tuple[int, ...]:
+    """Which of the numbers 1 … `count` are shown: all, or `SHOWN_ROUNDS` that are evenly spaced."""
+    return tuple(np.unique(np.linspace(1, count, min(count, SHOWN_ROUNDS)).astype(np.int64)).tolist())
+
+
+def shortened(value: float) -> float:
+    """A figure of a series to nine digits: more are not read, and a page has room for so much."""
+    return float(f"{value:.9g}")
+
+
+def wins_of(sources: Sequence[Source]) -> list[Win] | None:
+    """The chosen points, in order: as the curator chose them, or else as the consumer got them."""
+    for source in sources:
+        if source.curator is not None:
+            return [(win.round, win.owner) for win in source.curator.ledger.wins]
+        if source.consumer is not None and source.consumer.delivered:
+            return [(entry.round, entry.owner) for entry in source.consumer.delivered]
+    return None
+
+
+def rounds_of(sources: Sequence[Source]) -> RoundFigures:
+    """The session's rounds, as its transcripts tell them."""
+    owners, wins = sources[0].session.file.owners, wins_of(sources)
+    run = _run(sources)
+    numbers = shown(run)
+    places = {owner: place for place, owner in enumerate(owners)}
+    winners = {} if wins is None else {number: places[owner] for number, owner in wins}
+    timed = next((source for source in sources if source.course.started), None)
+    curator = next((source for source in sources if source.curator is not None), None)
+    return RoundFigures(
+        run=run,
+        number=numbers,
+        seconds=None if timed is None else _seconds(timed.course, numbers),
+        timed_by=None if timed is None else timed.header.party,
+        winner=None if wins is None else tuple(winners.get(number) for number in numbers),
+        curator=None if curator is None else _curator_series(curator, run, numbers),
+        map=_map(sources, numbers, wins or []),
+    )
+
+
+def _run(sources: Sequence[Source]) -> int:
+    run = max(source.course.rounds for source in sources)
+    delivered = any(source.consumer is not None and source.consumer.delivered for source in sources)
+    # All rounds are run before anything is delivered, also those that no point was left for.
+    return max(run, sources[0].session.file.session.points) if delivered else run
+
+
+def _seconds(course: Course, numbers: Numbers) -> tuple[float | None, ...]:
+    started, last = course.started, course.rounds
+    ends = {number: started.get(number + 1) for number in numbers} | {last: course.ended}
+    return tuple(
+        round(end - started[number], _DECIMALS)
+        if (end := ends[number]) is not None and number in started
+        else None
+        for number in numbers
+    )
+
+
+def _curator_series(source: Source, run: int, numbers: Numbers) -> CuratorSeries:
+    machine, course = source.curator, source.course
+    assert machine is not None
+    won = {win.round for win in machine.ledger.wins}
+    absent = Counter(absence.round for absence in machine.ledger.absences)
+    values = objectives(machine, run)
+    gains = [shortened(values[number] - values[number - 1]) if number in won else None for number in numbers]
+    return CuratorSeries(
+        objective_before=shortened(values[0]) if values else None,
+        objective=tuple(shortened(values[number]) for number in numbers),
+        gain=tuple(gains),
+        asked=_counts(course.asked, numbers),
+        raw=_counts(course.raw, numbers),
+        sealed=_counts(course.sealed, numbers),
+        absent=tuple(absent[number] for number in numbers),
+    )
+
+
+def objectives(machine: CuratorMachine, run: int) -> list[float]:
+    """J of the seed set, then after each of `run` rounds, in the released target; empty without one."""
+    target = machine.target
+    if target is None:
+        return []
+    total, size = features_to_float(target.seed_total), target.seed_size
+    wins = {win.round: features_to_float(win.candidate.features) for win in machine.ledger.wins}
+    values = [embedding_objective(target.embedding, total / size)]
+    for number in range(1, run + 1):
+        if number in wins:
+            total, size = total + wins[number], size + 1
+        values.append(embedding_objective(target.embedding, total / size))
+    return values
+
+
+def _counts(handed: Mapping[int, Sequence[str]], numbers: Iterable[int]) -> Numbers:
+    return tuple(len(handed.get(number, ())) for number in numbers)
+
+
+def _map(sources: Sequence[Source], numbers: Numbers, wins: Sequence[Win]) -> RoundMap | None:
+    """The map of the owners that won most, if the curator tells; else of the owners that tell themselves."""
+    telling = [source for source in sources if source.machine is not None and source.consumer is None]
+    if not telling:
+        return None
+    curator = telling[0].curator
+    won = Counter(owner for _, owner in wins)
+    owners = sources[0].session.file.owners if curator is not None else [s.header.party for s in telling]
+    rows = sorted(sorted(owners, key=lambda owner: (-won[owner], owner))[:MAP_OWNERS])
+    cells: dict[str, dict[int, str]] = {owner: {} for owner in rows}
+
+    def mark(letter: str, entries: Iterable[Win]) -> None:
+        for number, owner in entries:
+            if owner in cells:
+                cells[owner][number] = letter
+
+    # What says more of a round overwrites what says less.
+    for source in telling if curator is None else telling[:1]:
+        mark("q", _entries(source.course.asked))
+        mark("s", _entries(source.course.sealed))
+        mark("r", _entries(source.course.raw))
+    if curator is not None:
+        mark("a", ((absence.round, absence.owner) for absence in curator.ledger.absences))
+    mark("W", wins)
+    states = tuple("".join(cells[owner].get(number, "-") for number in numbers) for owner in rows)
+    return RoundMap(owners=tuple(rows), states=states, left_out=len(owners) - len(rows))
+
+
+def _entries(handed: Mapping[int, Sequence[str]]) -> Iterable[Win]:
+    return ((number, owner) for number, owners in handed.items() for owner in owners)

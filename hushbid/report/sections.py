@@ -1,0 +1,370 @@
+"""The sections of a report, each with its plots, its tables, and what a reader needs to know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from hushbid.report.figures import Figures, TranscriptFacts
+from hushbid.report.html import Html, element, fragment, table
+from hushbid.report.incidents import Incidents
+from hushbid.report.overview import guarantee, sentence
+from hushbid.report.rounds import SHOWN_ROUNDS
+from protocol.names import CURATOR
+from protocol.session import TRUSTED
+
+__all__ = ["sections"]
+
+_TABLE_ROWS: Final = 100
+"""Most rows of a table; the others are summed up, or counted."""
+_ALWAYS: Final = ("chosen", "share", "disputed", "rounds absent in")
+"""Columns of the owners' table that say something with nothing but zeros."""
+_UNKNOWN: Final = "–"
+_INCIDENT_NAMES: Final = {
+    "lost": "connection lost",
+    "returned": "connection back",
+    "restarted": "process started again",
+    "fault": "point at fault",
+    "dispute": "point disputed",
+    "refusal": "refused",
+}
+
+
+def sections(figures: Figures, plots: Collection[str]) -> tuple[Html, ...]:
+    """All sections of the page, in order.
+
+    Args:
+        figures: The report's.
+        plots: Names of the plots that there are.
+    """
+    return (
+        *_choice(figures, plots),
+        *_course(figures, plots),
+        *_settlement(figures, plots),
+        *_privacy(figures, plots),
+        *_time(figures, plots),
+        *_incidents(figures, plots),
+        *_session(figures),
+        *_transcripts(figures),
+    )
+
+
+def _plot(name: str, plots: Collection[str], *caption: str | Html) -> Iterable[Html]:
+    if name in plots:
+        box = element("div", class_="plot", id=f"plot-{name}")
+        yield element("figure", box, element("figcaption", *caption))
+
+
+def _section(title: str, parts: Iterable[Html], *lead: str | Html) -> Iterable[Html]:
+    """A section, unless there is nothing in it."""
+    content = tuple(parts)
+    if content:
+        yield element("section", element("h2", title), element("p", *lead) if lead else "", *content)
+
+
+# -- the choice -------------------------------------------------------------------------------------------
+
+
+def _choice(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
+    parts = (
+        *_plot(
+            "quality",
+            plots,
+            "Biased MMD² between the first points and the validation set, by the exact kernel on scaled "
+            "points and without the seed set; smaller is better. From the consumer's transcript"
+            f"{_baselines(figures)}. It is a function of the validation set: the consumer's to show.",
+        ),
+        *_plot(
+            "objective",
+            plots,
+            "J(S) = 2·g̃ᵀμ − ‖μ‖² with the released g̃ and with μ, the mean embedding of the seed set and the "
+            "points chosen so far. Larger is better, as far as g̃ is right in spite of its noise. From the "
+            "curator's transcript.",
+        ),
+        *_plot(
+            "gains",
+            plots,
+            "J(S + x) − J(S) of each round's point, by its owner: what settlement adds up. From the "
+            "curator's transcript. ",
+            _thinned(figures),
+        ),
+    )
+    return _section("How close the choice came", parts)
+
+
+def _baselines(figures: Figures) -> str:
+    if figures.quality.greedy is None and figures.quality.uniform is None:
+        return ""
+    return "; greedy and uniform from the operator's evaluation, which has all parties' data"
+
+
+def _thinned(figures: Figures) -> str:
+    if figures.rounds.run <= SHOWN_ROUNDS:
+        return ""
+    return f"Of {figures.rounds.run:,} rounds {SHOWN_ROUNDS:,} are shown, evenly spaced."
+
+
+def _course(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
+    found = figures.rounds.map
+    left_out = f"The {found.left_out:,} other owners have no row. " if found and found.left_out else ""
+    teller = "curator's transcript" if figures.rounds.curator else "owners' transcripts"
+    parts = (
+        *_plot(
+            "map",
+            plots,
+            "What each owner did in each round. A chosen point may have been handed over earlier. From the ",
+            f"{teller}. ",
+            left_out,
+            _thinned(figures),
+        ),
+        *_plot("counts", plots, "How many owners, by round. From the curator's transcript."),
+    )
+    return _section("Who was asked, and who won", parts)
+
+
+# -- owners -----------------------------------------------------------------------------------------------
+
+
+def _settlement(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
+    owners = figures.owners
+    if owners.won is None and owners.raw is None:
+        return ()
+    order = [place for place in _by_share(figures) if _is_known(figures, place)]
+    columns = (
+        ("owner", owners.name, str),
+        ("chosen", owners.won, "{:,}".format),
+        ("share", None if owners.won is None else _shares(owners.won), "{:.1%}".format),
+        ("settlement", owners.settlement, _signed),
+        ("disputed", owners.disputed, "{:,}".format),
+        ("raw points handed over", owners.raw, "{:,}".format),
+        ("sealed points handed over", owners.sealed, "{:,}".format),
+        ("rounds asked in", owners.asked, "{:,}".format),
+        ("rounds absent in", owners.absent, "{:,}".format),
+    )
+    # Kinds of points that the session's rule does not know need no column.
+    known = [
+        (title, values, form)
+        for title, values, form in columns
+        if values is not None and (any(values) or title in _ALWAYS)
+    ]
+    titles = [(title, "text" if title == "owner" else "number") for title, _, _ in known]
+    rows = [
+        [_UNKNOWN if values[place] is None else form(values[place]) for _, values, form in known]
+        for place in order[:_TABLE_ROWS]
+    ]
+    if left := order[_TABLE_ROWS:]:
+        rows.append([f"{len(left):,} others", *(_rest(values, left, form) for _, values, form in known[1:])])
+    parts = (
+        *_plot("shares", plots, "By owner; the table has the figures."),
+        table(titles, rows),
+    )
+    if owners.settlement is None:
+        return _section("What owners sold" if owners.won is not None else "What owners handed over", parts)
+    lead = (
+        "Settlement is the sum of an owner's gains in the released target; a disputed point is not paid "
+        "for. Exact gains would give the validation set away. With a noisy target it is noisy, and may be "
+        "negative."
+    )
+    return _section("Shares and settlement", parts, lead)
+
+
+def _is_known(figures: Figures, place: int) -> bool:
+    """Whether anything is told of an owner: by the curator, the consumer, or itself."""
+    owners = figures.owners
+    return owners.won is not None or (owners.raw is not None and owners.raw[place] is not None)
+
+
+def _by_share(figures: Figures) -> list[int]:
+    """The owners' places: who is owed most first, or who has handed over most where nobody tells more."""
+    owners = figures.owners
+    worth: Sequence[Any] = owners.settlement or owners.won or [count or 0 for count in owners.raw or ()]
+    return sorted(range(len(owners.name)), key=lambda place: (-worth[place], place))
+
+
+def _shares(won: Sequence[int]) -> list[float]:
+    return [count / max(sum(won), 1) for count in won]
+
+
+def _signed(value: Any) -> str:
+    return f"{value:+.5f}".replace("-", "−")
+
+
+def _rest(values: Sequence[Any], places: Sequence[int], form: Any) -> str:
+    return str(form(sum(values[place] or 0 for place in places)))
+
+
+# -- privacy ----------------------------------------------------------------------------------------------
+
+
+def _privacy(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
+    stated = [statement for statement in figures.privacy if statement.against != TRUSTED]
+    rows = [
+        (
+            each.protects,
+            each.against,
+            each.neighbours,
+            element("span", guarantee(each), class_="mark" if each.why or each.epsilon is None else "plain"),
+            _UNKNOWN if each.claimed_epsilon is None else f"ε = {each.claimed_epsilon:.4g}",
+        )
+        for each in stated
+    ]
+    titles = [
+        (title, "text")
+        for title in ("protects", "from", "neighbouring datasets", "guaranteed", "as the paper claims")
+    ]
+    not_guaranteed = [
+        sentence(f"{each.protects}, from {each.against}: nothing is guaranteed, since {each.why}")
+        for each in stated
+        if each.why
+    ]
+    not_guaranteed += [
+        f"Owners trust {TRUSTED}: {each.why}." for each in figures.privacy if each.against == TRUSTED
+    ]
+    parts = (
+        table(titles, rows),
+        element("h3", "What is not guaranteed"),
+        element("ul", *(element("li", line) for line in not_guaranteed)),
+        *_plot(
+            "odometer",
+            plots,
+            "ε of all that was released so far, at the session's δ. It holds where the noise is secret and "
+            "nothing above stands against it. From the session file and the number of rounds.",
+        ),
+    )
+    return _section("Privacy", parts)
+
+
+# -- time and trouble -------------------------------------------------------------------------------------
+
+
+def _time(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
+    teller = "the curator" if figures.rounds.timed_by == CURATOR else figures.rounds.timed_by
+    caption = (
+        f"From the start of each round to the start of the next, by {teller}'s clock. ",
+        _thinned(figures),
+    )
+    return _section("How long rounds took", _plot("times", plots, *caption))
+
+
+def _incidents(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
+    parts = (*_incident_table(figures.incidents), *_what_was_taken_out(figures))
+    if not parts:
+        tellers = ", ".join(each.party for each in figures.transcripts)
+        nothing = f"Nothing that went wrong is on record in the transcripts of: {tellers}."
+        parts = (element("p", nothing),)
+    if figures.owners.absent is None:
+        return _section("What went wrong", parts)
+    absent = "in the map above, and in the settlement table" if "map" in plots else "in the settlement table"
+    return _section("What went wrong", parts, f"Absent owners are {absent}.")
+
+
+def _what_was_taken_out(figures: Figures) -> Iterable[Html]:
+    """What redacted transcripts do not tell; of connections and restarts they do."""
+    redacted = [each.party for each in figures.transcripts if not each.replayed]
+    if redacted:
+        taken = "What went wrong, other than connections lost and processes started again, was taken out of "
+        yield element("p", f"{taken}the redacted transcripts of: {', '.join(redacted)}.")
+
+
+def _incident_table(incidents: Incidents) -> Iterable[Html]:
+    if not incidents.total:
+        return
+    rows = [
+        (
+            _INCIDENT_NAMES.get(each.what, each.what),
+            each.party or "not shown",
+            _UNKNOWN if each.round is None else f"{each.round:,}",
+            _UNKNOWN if each.seconds is None else f"{each.seconds:,.3f}",
+            each.detail,
+            each.told_by,
+        )
+        for each in incidents.listed[:_TABLE_ROWS]
+    ]
+    titles = (
+        ("what", "text"),
+        ("whom", "text"),
+        ("round", "number"),
+        ("after s", "number"),
+        ("", "text"),
+        ("told by", "text"),
+    )
+    more = incidents.total - len(rows)
+    yield table(titles, rows)
+    if more:
+        yield element("p", f"And {more:,} more.")
+
+
+# -- what it was made from --------------------------------------------------------------------------------
+
+
+def _session(figures: Figures) -> Iterable[Html]:
+    facts = figures.session
+    rows = [
+        ("session", facts.name),
+        ("identifier", element("code", facts.identifier)),
+        ("p, points and rounds", f"{facts.points:,}"),
+        ("K, owners", f"{facts.owners:,}, of whom {facts.min_owners:,} must be present"),
+        ("m, points of the validation set", _UNKNOWN if facts.m is None else f"{facts.m:,}"),
+        ("points of the seed set", _UNKNOWN if facts.seed_points is None else f"{facts.seed_points:,}"),
+        ("acquisition rule", _described(facts.acquisition, "rule")),
+        ("release of the target", _described(facts.target, "mechanism")),
+        ("releases of the summary", _described(facts.summary, "mechanism")),
+        ("feature map", _described(facts.features, "map")),
+        ("noise", facts.noise),
+        ("δ", f"{facts.delta:g}"),
+    ]
+    return _section("The session", [table((("", "text"), ("", "text")), rows)])
+
+
+def _described(section: Mapping[str, Any], name: str) -> str:
+    others = [f"{key} {_value(value)}" for key, value in section.items() if key != name]
+    return f"{section[name]} ({', '.join(others)})" if others else str(section[name])
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(_value(each) for each in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _transcripts(figures: Figures) -> Iterable[Html]:
+    rows = [
+        (
+            fragment(each.party, element("br"), element("code", each.head[:16], "…")),
+            f"{each.records:,}",
+            _state(each),
+            _environment(each),
+        )
+        for each in figures.transcripts[:_TABLE_ROWS]
+    ]
+    titles = (("party and head", "text"), ("records", "number"), ("state", "text"), ("recorded with", "text"))
+    lead = (
+        "Every record's digest holds, and so do the commitments of all private values that are there. "
+        "Whether parties' files agree, ",
+        element("code", "hushbid transcript verify"),
+        " tells.",
+    )
+    return _section("The transcripts", [table(titles, rows)], *lead)
+
+
+def _environment(transcript: TranscriptFacts) -> Html:
+    """Software first, then a line for each key of the environment."""
+    lines = [f"hushbid {transcript.software}"]
+    lines += [f"{name}: {_value(value)}" for name, value in transcript.environment.items()]
+    return fragment(*(part for line in lines for part in (line, element("br"))))
+
+
+def _state(transcript: TranscriptFacts) -> str:
+    parts = []
+    if transcript.replayed:
+        parts.append("chain holds; replayed without a difference")
+    else:
+        fields = f"{transcript.redacted_fields:,} of {transcript.private_fields:,}"
+        parts.append(f"chain holds; redacted, {fields} private fields taken out")
+    if transcript.torn_bytes:
+        parts.append(f"torn: {transcript.torn_bytes:,} bytes left out")
+    if transcript.finish is None:
+        parts.append("ends before the session does")
+    elif transcript.finish["code"]:
+        parts.append(f"ended with exit code {transcript.finish['code']}")
+    return "; ".join(parts)

@@ -1,0 +1,125 @@
+"""The transcripts that a report is made from: read, checked, and replayed unless they are redacted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from consumer.machine import ConsumerMachine
+from curator.machine import CuratorMachine
+from hushbid.report.course import Course
+from hushbid.transcripts.replay import opened_session, replayed
+from owner.machine import OwnerMachine
+from protocol.errors import ConfigError, DataError
+from protocol.machine import Machine
+from protocol.session import Session
+from protocol.transcript.reader import iterate
+from protocol.transcript.record import Header
+
+__all__ = ["Source", "open_sources"]
+
+_ORDER: Final = {"curator": 0, "consumer": 1, "owner": 2}
+
+
+@dataclass(frozen=True)
+class Source:
+    """One party's transcript. Its chain holds, and what can be replayed was, without a difference.
+
+    Attributes:
+        path: The file.
+        header: What it says about itself.
+        session: The session that it records. Where it is redacted, its seeds are no longer known.
+        machine: The party's machine after the last record; None where private fields were taken out.
+        course: What its records say of each round.
+        torn_bytes: Bytes at its end that are no whole record.
+    """
+
+    path: Path
+    header: Header
+    session: Session
+    machine: Machine | None
+    course: Course
+    torn_bytes: int
+
+    @property
+    def curator(self) -> CuratorMachine | None:
+        """The machine, if it is a curator's."""
+        return self.machine if isinstance(self.machine, CuratorMachine) else None
+
+    @property
+    def consumer(self) -> ConsumerMachine | None:
+        """The machine, if it is a consumer's."""
+        return self.machine if isinstance(self.machine, ConsumerMachine) else None
+
+    @property
+    def owner(self) -> OwnerMachine | None:
+        """The machine, if it is an owner's."""
+        return self.machine if isinstance(self.machine, OwnerMachine) else None
+
+
+def open_sources(paths: Sequence[Path]) -> tuple[Source, ...]:
+    """Read the transcripts of one session: the curator's first, then the consumer's, then owners' by name.
+
+    Args:
+        paths: At least one.
+
+    Raises:
+        ConfigError: They are of several sessions, or two are one party's.
+        DataError: One is no transcript, or not of a whole first record.
+        TranscriptDamaged: The chain of one does not hold.
+        ReplayDivergence: One is not what its party's machine does.
+    """
+    sources: dict[str, Source] = {}
+    for path in paths:
+        source = _open(path)
+        first = next(iter(sources.values()), source)
+        if source.header.session != first.header.session:
+            raise ConfigError(
+                f"{path} is of another session than {first.path}.",
+                advice="A report is on one session: give its transcripts alone.",
+            )
+        other = sources.setdefault(source.header.party, source)
+        if other is not source:
+            raise ConfigError(
+                f"{path} and {other.path} are both of {source.header.party}.",
+                advice="Give one transcript of each party; `hushbid transcript diff` compares two.",
+            )
+    return tuple(
+        sorted(sources.values(), key=lambda each: (_ORDER.get(each.header.role, 3), each.header.party))
+    )
+
+
+def _open(path: Path) -> Source:
+    with iterate(path) as reader:
+        first = next(reader, None)
+    if first is None:
+        raise DataError(
+            f"{path}: the transcript has no record.",
+            advice="Its party stopped before it began: leave it out.",
+        )
+    session = opened_session(path, first)
+    course = Course(reader.header, points_in_bids=session.rule.candidate_with_bid)
+    if any(item.redacted for item in first.items):
+        return _open_redacted(path, session, course)
+    found = replayed(path, lambda record, _effects, _machine: course.take(record))
+    return Source(path, found.header, found.session, found.machine, course, found.torn_bytes)
+
+
+def _open_redacted(path: Path, session: Session, course: Course) -> Source:
+    """Read what is public. The chain holds, and yet nobody's machine vouches for what the records say."""
+    with iterate(path) as reader:
+        try:
+            for record in reader:
+                course.take(record)
+            if not 0 <= course.rounds <= session.file.session.points:
+                raise TypeError("more rounds than the session has")
+        except (KeyError, TypeError) as error:
+            reason = type(error).__name__
+        else:
+            return Source(path, reader.header, session, None, course, reader.torn_bytes)
+    raise DataError(
+        f"{path}: its records are not those of a {reader.header.role} ({reason}).",
+        advice="Read it with the version of hushbid that recorded it.",
+    )

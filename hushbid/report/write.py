@@ -1,0 +1,125 @@
+"""Writing a report: from transcripts to a file, and at the end of a run."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from hushbid.report.curves import BASELINES
+from hushbid.report.figures import Figures, figures_of
+from hushbid.report.page import FIRST_BYTES, page_of
+from hushbid.report.sources import open_sources
+from protocol.errors import ConfigError, HushbidError
+from protocol.names import CONSUMER, CURATOR
+
+if TYPE_CHECKING:
+    from hushbid.evaluation import Baselines
+    from hushbid.results import RunResult
+
+__all__ = ["EVALUATION", "REPORT", "with_report", "write_report"]
+
+REPORT: Final = "report.html"
+EVALUATION: Final = "evaluation.json"
+_MODE: Final = 0o600
+
+
+def write_report(transcripts: Sequence[Path], output: Path, *, evaluation: Path | None = None) -> Figures:
+    """Make a report of the transcripts of one session.
+
+    Args:
+        transcripts: At least one.
+        output: Where to write it, readable by its owner only; an older report there is replaced.
+        evaluation: A file of the baselines' curves.
+
+    Returns:
+        What the report shows.
+
+    Raises:
+        ConfigError: The transcripts do not go together, or the report cannot be written.
+        DataError: A transcript or the evaluation cannot be used.
+        TranscriptDamaged: The chain of one does not hold.
+        ReplayDivergence: One is not what its party's machine does.
+    """
+    _check_free(output)
+    figures = figures_of(open_sources(transcripts), evaluation)
+    _write(output, page_of(figures))
+    return figures
+
+
+def with_report(
+    result: RunResult, reference: Baselines, directory: Path, say: Callable[[str], object] | None
+) -> RunResult:
+    """A run's result with a report of it, made of the curator's and the consumer's transcripts.
+
+    The report is the least of what a run leaves: whatever stands against it is said, and the result is kept.
+
+    Args:
+        result: The run's.
+        reference: Its baselines; their curves are left in a file beside the report.
+        directory: Where both are written.
+        say: Gets a line for people if there is no report.
+    """
+    telling = [result.transcripts[party] for party in (CURATOR, CONSUMER) if party in result.transcripts]
+    try:
+        curves = dict(zip(BASELINES, (reference.greedy_by_round, reference.uniform_by_round), strict=True))
+        evaluation = directory / EVALUATION
+        _write(evaluation, json.dumps(curves, allow_nan=False) + "\n")
+        write_report(telling, directory / REPORT, evaluation=evaluation)
+    except HushbidError as error:
+        reason = str(error)
+    except Exception:  # a bug of the report's must not cost the run
+        reason = f"this is a bug in hushbid, please report it.\n{traceback.format_exc()}"
+    else:
+        return replace(result, report=(directory / REPORT).resolve())
+    if say is not None:
+        say(f"No report was written: {reason}")
+    return result
+
+
+def _check_free(output: Path) -> None:
+    """Refuse to replace what is no report, before work is done for it: a transcript among others.
+
+    What is no regular file is not even opened: a pipe would wait for whoever writes to it.
+    """
+    try:
+        if not stat.S_ISREG(output.stat().st_mode):
+            raise ConfigError(f"{output} is no regular file.", advice="Name another file with --output.")
+        with output.open("rb") as file:
+            old = file.read(len(FIRST_BYTES))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _unwritable(output, error) from None
+    if old != FIRST_BYTES:
+        raise ConfigError(
+            f"{output} is there already, and is no report.", advice="Name another file with --output."
+        )
+
+
+def _write(output: Path, text: str) -> None:
+    """Write a file that has its name only once it is whole."""
+    unfinished = output.with_name(output.name + ".partial")
+    try:
+        unfinished.unlink(missing_ok=True)
+        descriptor = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _MODE)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        unfinished.replace(output)
+    except OSError as error:
+        with suppress(OSError):
+            unfinished.unlink()
+        raise _unwritable(output, error) from None
+
+
+def _unwritable(output: Path, error: OSError) -> ConfigError:
+    return ConfigError(
+        f"{output}: cannot write the report: {error.strerror}.",
+        advice="Name a file in a directory that exists and that this user can write to, with room for it.",
+    )

@@ -1,0 +1,49 @@
+"""`hushbid report`: a page on one session, made from its parties' transcripts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from protocol.runtime.command import run_verb
+
+__all__ = ["report_command"]
+
+
+def report_command(
+    files: Annotated[
+        list[Path], typer.Argument(help="Transcripts of one session, one of each party.", metavar="FILE...")
+    ],
+    evaluation: Annotated[
+        Path | None,
+        typer.Option(help="MMD² of the greedy and the uniform choice: a run's evaluation.json."),
+    ] = None,
+    output: Annotated[Path, typer.Option(help="The page; an older report there is replaced.")] = Path(
+        "report.html"
+    ),
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Write a page on a session: how close its points came, who won, what was spent, what went wrong.
+
+    It is one file that loads nothing from anywhere. Redacted transcripts do, and show less.
+    """
+
+    def body() -> dict[str, Any]:
+        from hushbid.report.write import write_report
+        from protocol.runtime.party import one_blas_thread
+
+        one_blas_thread()  # as the parties' processes do: the same sums in the same order
+        figures = write_report(files, output, evaluation=evaluation)
+        return {"report": str(output.resolve()), "figures": figures.as_json()}
+
+    def show(result: Mapping[str, Any]) -> None:
+        lines = [f"The report is {result['report']}"]
+        lines += [f"Not in it: {each['what']} ({each['why']})." for each in result["figures"]["missing"]]
+        Console().print(Text("\n".join(lines)), soft_wrap=True)
+
+    run_verb(body, as_json=as_json, show=show)

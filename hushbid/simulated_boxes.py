@@ -1,0 +1,43 @@
+"""The sealed boxes of a simulated curator: kept over its crashes, as a file of boxes is."""
+
+from __future__ import annotations
+
+import hashlib
+
+from protocol.errors import LocalProtocolError
+
+__all__ = ["SimulatedBoxes"]
+
+
+class SimulatedBoxes:
+    """Boxes by their SHA-256. A box that was not committed does not survive a crash."""
+
+    def __init__(self) -> None:
+        self._boxes: dict[bytes, bytes] = {}
+        self._pending: list[bytes] = []
+
+    def add(self, box: bytes) -> None:
+        """Take a box in."""
+        self._pending.append(box)
+
+    def commit(self) -> None:
+        """Make every box that was taken in durable."""
+        self._boxes.update((hashlib.sha256(box).digest(), box) for box in self._pending)
+        self._pending.clear()
+
+    def sweep(self) -> None:
+        """Nothing to remove: they go with the simulation."""
+
+    def forget_uncommitted(self) -> None:
+        """Lose what a crash loses."""
+        self._pending.clear()
+
+    def __call__(self, digest: bytes) -> bytes:
+        """The box of a digest.
+
+        Raises:
+            LocalProtocolError: It was not durable, though the record that has its digest was.
+        """
+        if digest not in self._boxes:
+            raise LocalProtocolError("A record was durable before its box was.")
+        return self._boxes[digest]

@@ -1,0 +1,1 @@
+"""What can be done with transcripts: shown, compared, exported, replayed, verified (docs/transcripts.md)."""

@@ -1,0 +1,110 @@
+"""What `hushbid transcript diff` tells people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from hushbid.transcripts.view import printable, render_record
+
+__all__ = ["render_comparison"]
+
+_SIDES = ("a", "b")
+_OF_EACH_SESSION = ("roster.", "network.address", "session.name", "session.nonce")
+"""Settings that every session has its own of."""
+_LISTED = 2
+"""Of those, as many as are told one by one."""
+
+
+def render_comparison(found: Mapping[str, Any], console: Console) -> None:
+    """Print what `hushbid.transcripts.diff.compare` returns: where the two part, and the counts by kind."""
+    for side in _SIDES:
+        file = found[side]
+        line = f"{side}: {printable(file['path'])}, {printable(file['party'])}, {file['records']} records"
+        torn = f", and {file['torn_bytes']} bytes of one not written wholly" if file["torn_bytes"] else ""
+        console.print(Text(line + torn), soft_wrap=True)
+    if found["a"]["head"] == found["b"]["head"]:
+        console.print(Text(_one_transcript(found)), soft_wrap=True)
+    for each in found["header"]:
+        console.print(Text(f"Header: {_difference(each)}"), soft_wrap=True)
+    for line in _settings(found["configuration"]):
+        console.print(Text(f"Session file: {line}"), soft_wrap=True)
+    _render_parting(found["parting"], console)
+    if found["kinds"]:
+        console.print(_table(found["kinds"]))
+    if found["not_compared"]:
+        message = f"{found['not_compared']} could not be compared: what is private was taken out of a file."
+        console.print(Text(message, style="yellow"), soft_wrap=True)
+
+
+def _render_parting(parting: Mapping[str, Any] | None, console: Console) -> None:
+    if parting is None:
+        console.print(Text("No record of one differs from the other's.", style="green"), soft_wrap=True)
+    else:
+        console.print(Text(f"They part at record {parting['record']}.", style="bold"), soft_wrap=True)
+        for line in _places(parting):
+            console.print(Text(f"  {line}"), soft_wrap=True)
+        if parting["within"]:
+            console.print(Text("  --private names what differs within private fields.", style="dim"))
+        for side in _SIDES:
+            if parting[side] is None:
+                console.print(f"{side} ends before it.")
+            else:
+                console.print(f"{side}:")
+                render_record(parting[side], console)
+
+
+def _one_transcript(found: Mapping[str, Any]) -> str:
+    """What files with one head are to each other."""
+    taken = [found[side]["redacted_fields"] for side in _SIDES]
+    if taken[0] == taken[1]:
+        return "They are one transcript: both have the same head."
+    less, more = _SIDES if taken[0] > taken[1] else _SIDES[::-1]
+    return f"They are one transcript, with the same head: {less} is a redacted copy of {more}."
+
+
+def _settings(differences: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """A line for each; but one for all that every session has its own of, where they are many."""
+    own = [each for each in differences if each["key"].startswith(_OF_EACH_SESSION)]
+    many = len(own) > _LISTED
+    for each in differences:
+        if not (many and each in own):
+            yield _difference(each)
+    if many:
+        names = ", ".join(dict.fromkeys(printable(each["key"].partition(".")[0]) for each in own))
+        yield f"{len(own)} names, keys, addresses and nonces differ (in {names}; --json lists them)"
+
+
+def _difference(each: Mapping[str, Any]) -> str:
+    key = printable(each["key"])
+    if "private" in each:
+        return f"{key} differs (--private shows how)"
+    return f"{key} is {json.dumps(each['a'])} in a, {json.dumps(each['b'])} in b"
+
+
+def _places(parting: Mapping[str, Any]) -> Iterator[str]:
+    for each in parting["differences"]:
+        where = f"effect {each['place']}" if each["place"] else "the event"
+        kinds = [each[side] for side in _SIDES]
+        if None in kinds:
+            there = next(side for side in _SIDES if each[side] is not None)
+            yield f"{where}: {printable(each[there])}, in {there} only"
+        elif kinds[0] != kinds[1]:
+            yield f"{where}: {printable(kinds[0])} in a, {printable(kinds[1])} in b"
+        else:
+            yield f"{where}, {printable(kinds[0])}: {', '.join(map(printable, each['fields']))}"
+
+
+def _table(kinds: Mapping[str, Mapping[str, int]]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("kind")
+    for column in ("in a", "in b", "equal", "different", "not compared"):
+        table.add_column(column, justify="right")
+    for kind, counts in kinds.items():
+        table.add_row(Text(printable(kind)), *(str(count) for count in counts.values()))
+    return table

@@ -1,0 +1,253 @@
+"""`hushbid transcript export`: a transcript without its private fields, or as JSON lines or a Parquet table.
+
+A transcript that is redacted stays a transcript, with the original's chain. The other two formats are for
+reading with other tools: they hold every value, and commitments and digests beside them, but no salts, so
+that nothing can be verified by them.
+
+The output is written beside its name and gets it when it is whole. It is readable by its owner only: what
+is private in a transcript is private in an export of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NamedTuple
+
+from hushbid.transcripts.values import encoded, header_fields, whole
+from protocol.errors import ConfigError, TranscriptUnwritable
+from protocol.transcript.reader import TranscriptReader, iterate
+from protocol.transcript.record import Record, RecordedItem
+from protocol.transcript.redaction import redact
+
+__all__ = ["Exported", "Format", "export", "export_lines"]
+
+_MODE: Final = 0o600
+_BATCH_BYTES: Final = 2**24
+"""Bytes of values that are held before they are written to a Parquet file as one row group."""
+_BATCH_ROWS: Final = 2**16
+
+
+class Format(StrEnum):
+    """What an export is written as."""
+
+    TRANSCRIPT = "transcript"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+
+
+class Exported(NamedTuple):
+    """What was exported.
+
+    Args:
+        records: Whole records.
+        head: The chain's digest after the last of them.
+        torn_bytes: Bytes at the transcript's end that are no whole record: left out.
+        private: Private fields whose values are in the output.
+    """
+
+    records: int
+    head: bytes
+    torn_bytes: int
+    private: int
+
+
+def export(source: Path, output: Path, *, form: Format, redacted: bool) -> Exported:
+    """Write a transcript to another file.
+
+    Args:
+        source: The transcript.
+        output: A file that does not exist yet.
+        form: What to write it as.
+        redacted: Whether to leave every private value out.
+
+    Raises:
+        ConfigError: The output exists or cannot be created, or is to be but a copy.
+        DataError: No transcript, or of a newer version.
+        TranscriptDamaged: Something in the transcript does not hold.
+        TranscriptUnwritable: The output cannot be written. In this and all other cases nothing is left of it.
+    """
+    if form is Format.TRANSCRIPT and not redacted:
+        raise ConfigError(
+            "A transcript exported as a transcript, with nothing taken out, is a copy of the file.",
+            advice="Add --redact to take its private fields out, or name another --format; or copy the file.",
+        )
+    with iterate(source) as records, _new_file(output) as stream:
+        if form is Format.TRANSCRIPT:
+            done = redact(source, stream.write)
+            return Exported(done.records, done.head, done.torn_bytes, 0)
+        shown = _Shown(redacted=redacted)
+        write = _write_lines if form is Format.JSONL else _write_table
+        write(records, shown, stream)
+        return Exported(records.count, records.head, records.torn_bytes, shown.private)
+
+
+def export_lines(result: Mapping[str, Any]) -> Iterator[str]:
+    """What people are told of an export that is done, by the verb's result."""
+    yield f"{result['records']} records are in {result['output']}; the chain's head is {result['head']}."
+    if result["torn_bytes"]:
+        yield f"A last record that was not written wholly, {result['torn_bytes']} bytes, was left out."
+    if not result["private_fields"]:
+        yield "No private value is in it. That does not make it differentially private: what is public in it"
+        yield "depends on the data, as does how many records there are."
+    else:
+        yield "Private values are in it: keep it as private as the data."
+
+
+@contextmanager
+def _new_file(output: Path) -> Iterator[BinaryIO]:
+    """A file that gets its name when the block ends, and of which nothing is left if the block fails."""
+    unfinished = output.with_name(output.name + ".partial")
+    if os.path.lexists(output):
+        raise ConfigError(f"{output} is there already.", advice="Name another file: none is replaced.")
+    try:
+        descriptor = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _MODE)
+    except FileExistsError:
+        raise ConfigError(
+            f"{unfinished} is there: an export is being written, or one was killed.",
+            advice="Remove it if no export is running.",
+        ) from None
+    except OSError as error:
+        raise ConfigError(
+            f"{output}: cannot create the file: {error.strerror}.",
+            advice="Name a directory that exists and that this user can write to.",
+        ) from None
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            os.fchmod(descriptor, _MODE)
+            yield stream
+            stream.flush()
+            os.fsync(descriptor)
+        unfinished.rename(output)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        raise TranscriptUnwritable(
+            f"{output}: the export cannot be written: {error.strerror or type(error).__name__}.",
+            advice="Make room, or name a file on another disk. Nothing of it is left.",
+        ) from error
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+
+
+class _Shown:
+    """What is written of an event or effect; counts the private values that are."""
+
+    def __init__(self, *, redacted: bool) -> None:
+        self._redacted = redacted
+        self.private = 0
+
+    def __call__(self, item: RecordedItem) -> RecordedItem:
+        if self._redacted:
+            return item._replace(private={})
+        self.private += len(item.private)
+        return item
+
+
+# -- JSON lines ------------------------------------------------------------------------------------------
+
+
+def _write_lines(records: TranscriptReader, shown: _Shown, stream: BinaryIO) -> None:
+    """The header, each record, and last what ends the chain, each a line with one JSON object."""
+
+    def write(line: dict[str, Any]) -> None:
+        stream.write(json.dumps(line, allow_nan=False).encode() + b"\n")
+
+    write({"type": "header", **header_fields(records.header)})
+    for record in records:
+        write(
+            {
+                "type": "record",
+                "record": record.number,
+                "now": whole(record.now),
+                "event": _item(shown(record.event)),
+                "effects": [_item(shown(effect)) for effect in record.effects],
+                "digest": record.digest.hex(),
+            }
+        )
+    write(
+        {
+            "type": "end",
+            "records": records.count,
+            "head": records.head.hex(),
+            "torn_bytes": records.torn_bytes,
+        }
+    )
+
+
+def _item(item: RecordedItem) -> dict[str, Any]:
+    return {
+        "kind": item.kind,
+        "public": whole(item.public),
+        "private": {name: whole(value) for name, value in item.private.items()},
+        "commitments": {name: commitment.hex() for name, commitment in item.commitments.items()},
+    }
+
+
+# -- Parquet ---------------------------------------------------------------------------------------------
+
+
+def _write_table(records: TranscriptReader, shown: _Shown, stream: BinaryIO) -> None:
+    """A row for each field of each event and effect, and for each that has none."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    described = {name: json.dumps(value) for name, value in header_fields(records.header).items()}
+    schema = pa.schema(
+        [
+            pa.field("record", pa.int64(), nullable=False),
+            pa.field("now", pa.float64(), nullable=False),
+            pa.field("place", pa.int32(), nullable=False),
+            pa.field("kind", pa.string(), nullable=False),
+            pa.field("name", pa.string()),
+            pa.field("visibility", pa.string()),
+            pa.field("value", pa.large_binary()),
+            pa.field("value_json", pa.large_string()),
+            pa.field("commitment", pa.binary(32)),
+        ],
+        metadata={f"hushbid.{name}": value for name, value in described.items()},
+    )
+    with pq.ParquetWriter(stream, schema, compression="zstd") as table:
+        write = partial(_write_batch, table, schema)
+        rows: list[dict[str, Any]] = []
+        held = 0
+        for record in records:
+            for row in _rows(record, shown):
+                rows.append(row)
+                held += len(row["value"] or b"")
+            if held >= _BATCH_BYTES or len(rows) >= _BATCH_ROWS:
+                write(rows)
+                rows, held = [], 0
+        write(rows)
+
+
+def _write_batch(table: Any, schema: Any, rows: list[dict[str, Any]]) -> None:
+    import pyarrow as pa
+
+    if rows:
+        table.write_table(pa.Table.from_pylist(rows, schema=schema))
+
+
+def _rows(record: Record, shown: _Shown) -> Iterator[dict[str, Any]]:
+    for place, item in enumerate(map(shown, record.items)):
+        common = {"record": record.number, "now": record.now, "place": place, "kind": item.kind}
+        nothing = dict.fromkeys(("name", "visibility", "value", "value_json", "commitment"))
+        if not item.public and not item.commitments:
+            yield common | nothing
+        for name, value in item.public.items():
+            yield common | nothing | {"name": name, "visibility": "public"} | _value(value)
+        for name, commitment in item.commitments.items():
+            row = common | nothing | {"name": name, "commitment": commitment}
+            if name in item.private:
+                yield row | {"visibility": "private"} | _value(item.private[name])
+            else:
+                yield row | {"visibility": "redacted"}
+
+
+def _value(value: Any) -> dict[str, Any]:
+    return {"value": encoded(value), "value_json": json.dumps(whole(value), allow_nan=False)}

@@ -1,0 +1,252 @@
+"""Redoing what a replay takes from the record: features, releases and bids, from the party's own data.
+
+Floating-point results are recorded, since another BLAS may round them otherwise. Here they are computed anew
+and compared: features and broadcast weights within one grid unit, a released target within `CLOSE`, bids,
+boxes, signatures and verdicts exactly. Noise and keys are those of the record.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from consumer.events import PurchasesChecked, TargetReleased
+from consumer.party import consumer_party
+from curator.events import CandidatesChecked, NoiseDrawn, WeightsComputed
+from curator.party import curator_party
+from owner.events import Scored
+from owner.party import owner_party
+from protocol import limits
+from protocol.config.loading import load_toml
+from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
+from protocol.data import load_dataset
+from protocol.errors import DataError, ReplayDivergence
+from protocol.machine import Computation, Event, HeadSigned
+from protocol.names import CONSUMER
+from protocol.noise import RecordedNoise
+from protocol.runtime.driver import Numerics
+from protocol.runtime.party import own_keys, sealing_identity
+from protocol.sealing import NONCE_BYTES
+from protocol.session import Session
+from protocol.transcript.reader import iterate
+from protocol.transcript.record import Header, RecordedItem
+
+__all__ = ["CLOSE", "Recomputation", "recomputation"]
+
+CLOSE: Final = 1e-9
+"""Largest relative difference between two float64 results of one sum in another order."""
+GRID_UNITS: Final = 1
+"""Largest difference between two results on the grid whose values were rounded from close ones."""
+
+
+class Recomputation:
+    """Compares every outcome on record with what the party's numerics make of it now.
+
+    Args:
+        numerics: Of the party, with recorded noise.
+        boxes_gone: Whether it is a curator's of sealed points: a transcript has only digests of their boxes,
+            without which no signature can be checked anew.
+    """
+
+    def __init__(self, numerics: Numerics, *, boxes_gone: bool) -> None:
+        self.numerics = numerics
+        self._boxes_gone = boxes_gone
+        self.compared: Counter[str] = Counter()
+        """Outcomes that were computed anew, by kind."""
+        self.skipped: Counter[str] = Counter()
+        """Outcomes that could not be, by kind."""
+        self.largest: dict[str, float] = {}
+        """The largest difference that was found, by what: in grid units, or relative."""
+
+    def __call__(self, effect: Computation, outcome: Event | None) -> None:
+        """Redo one computation.
+
+        Raises:
+            ReplayDivergence: It comes to something else than is on record.
+        """
+        if isinstance(outcome, CandidatesChecked) and self._boxes_gone:
+            self.skipped[outcome.KIND] += 1
+            return
+        if isinstance(outcome, HeadSigned):
+            return  # of the chain, which the replay itself compares
+        if outcome is None:
+            # What only changes the party's own state is done on the way; nothing is written.
+            self.numerics.restore(effect, None)
+            return
+        again = self.numerics.perform(effect)
+        if type(again) is not type(outcome):
+            raise _differs(outcome, "kind of outcome")
+        self._compare(outcome, again)
+        self.compared[outcome.KIND] += 1
+
+    def _compare(self, recorded: Event, again: Any) -> None:
+        if isinstance(recorded, WeightsComputed):
+            self._on_grid("weights", recorded.weights, again.weights, recorded)
+        elif isinstance(recorded, CandidatesChecked):
+            self._exactly("signed", recorded.signed, again.signed, recorded)
+            if recorded.features is not None:
+                self._on_grid("features", recorded.features, again.features, recorded)
+        elif isinstance(recorded, Scored):
+            self._compare_bids(recorded, again)
+        elif isinstance(recorded, TargetReleased):
+            self._compare_targets(recorded, again)
+        elif isinstance(recorded, PurchasesChecked):
+            for old, new in zip(recorded.delivered, again.delivered, strict=True):
+                self._exactly("dispute", old.dispute, new.dispute, recorded)
+            if recorded.mmd2 is not None:
+                self._closely("mmd2", recorded.mmd2, again.mmd2, recorded)
+        elif isinstance(recorded, NoiseDrawn):
+            self._exactly("rounds", len(recorded.rounds), len(again.rounds), recorded)
+
+    def _compare_bids(self, recorded: Scored, again: Scored) -> None:
+        self._on_grid("features", recorded.candidate.features, again.candidate.features, recorded)
+        self._exactly("row", recorded.row, again.row, recorded)
+        if np.array_equal(recorded.candidate.features, again.candidate.features):
+            self._exactly("score", recorded.score, again.score, recorded)
+            for name, value in recorded.candidate:
+                self._exactly(name, _comparable(value), _comparable(getattr(again.candidate, name)), recorded)
+
+    def _compare_targets(self, recorded: TargetReleased, again: TargetReleased) -> None:
+        self._closely("embedding", recorded.embedding, again.embedding, recorded)
+        # Each of the seed set's points may differ by a unit.
+        units = GRID_UNITS * recorded.seed_size
+        self._on_grid("seed_total", recorded.seed_total, again.seed_total, recorded, units=units)
+        for name in ("size", "seed_size", "map_seed", "maps", "noise_name"):
+            self._exactly(name, getattr(recorded, name), getattr(again, name), recorded)
+
+    def _on_grid(
+        self,
+        name: str,
+        old: npt.NDArray[Any],
+        new: npt.NDArray[Any],
+        event: Event,
+        *,
+        units: int = GRID_UNITS,
+    ) -> None:
+        if old.shape != new.shape:
+            raise _differs(event, name)
+        found = int(np.abs(old.astype(np.int64) - new.astype(np.int64)).max(initial=0))
+        self.largest[name] = max(self.largest.get(name, 0.0), float(found))
+        if found > units:
+            raise _differs(event, name)
+
+    def _closely(self, name: str, old: npt.NDArray[Any], new: npt.NDArray[Any] | None, event: Event) -> None:
+        if new is None or old.shape != new.shape:
+            raise _differs(event, name)
+        scale = max(1.0, float(np.abs(old).max(initial=0.0)))
+        found = float(np.abs(old - new).max(initial=0.0)) / scale
+        self.largest[name] = max(self.largest.get(name, 0.0), found)
+        if not found <= CLOSE:
+            raise _differs(event, name)
+
+    def _exactly(self, name: str, old: object, new: object, event: Event) -> None:
+        if old != new:
+            raise _differs(event, name)
+
+
+def recomputation(path: Path, config: Path) -> Callable[[Session, Header], Recomputation]:
+    """What redoes the computations of a transcript.
+
+    Args:
+        path: The transcript.
+        config: The party's own file, which says where its data and its key are.
+
+    Returns:
+        Makes it of session and header.
+
+    Raises (when called):
+        ConfigError, DataError, KeyFileError: The party's files cannot be used.
+    """
+
+    def make(session: Session, header: Header) -> Recomputation:
+        noise = RecordedNoise(_noise(path), keys=_keys(path), protects=session.noise_protects)
+        if header.role == "curator":
+            load_toml(CuratorFile, config)
+            _, numerics = curator_party(session, noise=noise)
+            return Recomputation(numerics, boxes_gone=session.rule.sealed)
+        if header.role == "consumer":
+            return Recomputation(_consumer(session, config, noise), boxes_gone=False)
+        return Recomputation(_owner(session, header.party, config, noise), boxes_gone=False)
+
+    return make
+
+
+def _owner(session: Session, name: str, config: Path, noise: RecordedNoise) -> Numerics:
+    file = load_toml(OwnerFile, config).resolved(config.parent)
+    if file.name != name:
+        raise DataError(
+            f"{config} is {file.name}'s, and the transcript is {name}'s.", advice="Give the party's own file."
+        )
+    pair = own_keys(session, file, expected=session.file.roster.owners[name], party=name)
+    _, numerics = owner_party(
+        session,
+        name,
+        load_dataset(file.data, file.columns.columns()),
+        identity=sealing_identity(session, pair, name),
+        noise=noise,
+        scratch=config.parent,
+        memory_limit=file.memory_limit,
+    )
+    return numerics
+
+
+def _consumer(session: Session, config: Path, noise: RecordedNoise) -> Numerics:
+    file = load_toml(ConsumerFile, config).resolved(config.parent)
+    pair = own_keys(session, file, expected=session.file.roster.consumer, party=CONSUMER)
+    columns = file.columns.columns()
+    _, numerics = consumer_party(
+        session,
+        identity=sealing_identity(session, pair, CONSUMER),
+        noise=noise,
+        validation=load_dataset(file.validation, columns),
+        seed_set=load_dataset(file.seed_set, columns),
+        store=lambda _purchases: None,
+    )
+    return numerics
+
+
+def _recorded(path: Path) -> Iterator[RecordedItem]:
+    with iterate(path) as records:
+        for record in records:
+            yield from record.items
+
+
+def _noise(path: Path) -> Iterator[npt.NDArray[Any]]:
+    """All noise of a transcript, in the order in which it was drawn."""
+    for item in _recorded(path):
+        if item.kind == NoiseDrawn.KIND:
+            for release, rule in item.private["rounds"]:  # type: ignore[union-attr,misc]
+                yield from (*release, *rule)  # type: ignore[misc]
+        elif item.kind == TargetReleased.KIND:
+            yield from item.private["noise"]  # type: ignore[misc]
+
+
+def _keys(path: Path) -> Iterator[bytes]:
+    """All keys of a transcript, in the order in which they were drawn."""
+    for item in _recorded(path):
+        fields: Any = item.private
+        if item.kind == Scored.KIND and fields["ephemeral"]:
+            yield fields["ephemeral"]
+        elif item.kind == TargetReleased.KIND and fields["map_seed"]:
+            yield fields["map_seed"]
+            boxes, length = fields["maps"], limits.MAP_BOX_BYTES
+            # A box begins with its nonce; the consumer draws those of all boxes together.
+            yield b"".join(boxes[at : at + NONCE_BYTES] for at in range(0, len(boxes), length))
+
+
+def _comparable(value: Any) -> Any:
+    return value.tobytes() if isinstance(value, np.ndarray) else value
+
+
+def _differs(event: Event, name: str) -> ReplayDivergence:
+    return ReplayDivergence(
+        f"Recomputed from the party's data, a {event.KIND} has another {name} than was recorded.",
+        advice="Give the data and the party's file that the session was run with.",
+        expected=f"the recorded {name}",
+        actual=f"another {name}",
+    )

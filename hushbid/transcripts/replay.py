@@ -1,0 +1,168 @@
+"""Replaying a transcript from its file alone: for `transcript replay`, and for what a report is made of."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from consumer.machine import ConsumerMachine
+from curator.machine import CuratorMachine
+from owner.machine import OwnerMachine
+from protocol import __version__
+from protocol.errors import DataError, HushbidError, ReplayDivergence
+from protocol.machine import Effect, Machine
+from protocol.recorded_session import recorded_session
+from protocol.sealing import SEAL_BYTES
+from protocol.session import Session, open_session
+from protocol.transcript.environment import environment_differences
+from protocol.transcript.item import Value
+from protocol.transcript.reader import TranscriptReader
+from protocol.transcript.record import Header, Record
+from protocol.transcript.replay import EventReader, Replay, Restore, filler_box
+from protocol.wire import said_to
+
+__all__ = ["Replayed", "opened_session", "replayed"]
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A transcript that was replayed to its end.
+
+    Attributes:
+        header: What it says about itself.
+        session: The session that its first record has.
+        machine: The party's machine, as the transcript leaves it.
+        records: How many there are.
+        torn_bytes: Bytes at its end that are no whole record.
+        seconds: What the replay took.
+        recorded_seconds: From the first record to the last, on the party's clock.
+        finished: Whether the party had come to its end.
+    """
+
+    header: Header
+    session: Session
+    machine: CuratorMachine | OwnerMachine | ConsumerMachine
+    records: int
+    torn_bytes: int
+    seconds: float
+    recorded_seconds: float
+    finished: bool
+
+    @property
+    def environment(self) -> dict[str, dict[str, Value]]:
+        """What differs between the environment of the recording and this one, by key."""
+        return environment_differences(self.header.environment)
+
+
+def replayed(
+    path: Path,
+    each: Callable[[Record, list[Effect], Machine], None] | None = None,
+    *,
+    image: bytes | None = None,
+    check: Callable[[Session, Header], Restore] | None = None,
+) -> Replayed:
+    """Replay a transcript: the recorded events through the same machine, every effect compared.
+
+    Args:
+        path: The transcript.
+        each: Called after every record, with its effects and the machine.
+        image: Its bytes, if they are at hand already; else they are read from the file.
+        check: Makes, of session and header, what looks at every computation and its recorded outcome.
+
+    Raises:
+        DataError: It is no transcript, is redacted, or does not begin with its session file.
+        TranscriptDamaged: Its chain does not hold.
+        ReplayDivergence: The machine does something else than is on record; it says where, and in what the
+            environments differ.
+    """
+    with TranscriptReader(path, image) as records:
+        first = next(records, None)
+        if first is None:
+            raise DataError(
+                f"{path}: the transcript has no record yet.", advice="Replay it when the party has begun."
+            )
+        session = _session(path, first)
+        machine = _machine(session, records.header)
+        restore = check(session, records.header) if check is not None else None
+        replay = Replay(machine, _reader(session, records.header.party, machine), restore)
+        started = time.perf_counter()
+        last = first
+        for last in chain([first], records):
+            try:
+                effects = replay.step(last)
+            except HushbidError as error:
+                raise _placed(path, records.header, last, error) from None
+            if each is not None:
+                each(last, effects, machine)
+        seconds = time.perf_counter() - started
+    return Replayed(
+        records.header,
+        session,
+        machine,
+        records.count,
+        records.torn_bytes,
+        seconds,
+        last.now - first.now,
+        replay.finished is not None,
+    )
+
+
+def opened_session(path: Path, first: Record) -> Session:
+    """The session that a transcript's first record has; of a redacted one, without its seeds.
+
+    Args:
+        path: The transcript, for the error.
+        first: Its first record.
+
+    Raises:
+        DataError: The record has no session file that can be used.
+    """
+    try:
+        return open_session(recorded_session(first.event))
+    except HushbidError as error:
+        raise DataError(f"{path}: {error.what}", advice=error.advice) from None
+
+
+def _session(path: Path, first: Record) -> Session:
+    """The session of a transcript that can be replayed."""
+    if first.event.redacted:
+        raise DataError(
+            f"{path}: the transcript is redacted, and cannot be replayed.",
+            advice="Replay the file that the party itself recorded; `transcript verify` checks this one.",
+        )
+    return opened_session(path, first)
+
+
+def _machine(session: Session, header: Header) -> CuratorMachine | OwnerMachine | ConsumerMachine:
+    """A fresh machine of the role that recorded a transcript."""
+    if header.role == "curator":
+        return CuratorMachine(session)
+    if header.role == "consumer":
+        return ConsumerMachine(session)
+    return OwnerMachine(session, name=header.party)
+
+
+def _reader(session: Session, party: str, machine: Machine) -> EventReader:
+    length = session.box_bytes + SEAL_BYTES
+    # Which boxes there were is told by their digests; a replay needs no more of them.
+    return EventReader(machine.OUTCOMES, said_to(party), lambda digest: filler_box(digest, length))
+
+
+def _placed(path: Path, header: Header, record: Record, error: HushbidError) -> HushbidError:
+    """The error of a record, with the file, and, where the replay diverged, with what else is different."""
+    if not isinstance(error, ReplayDivergence):
+        return DataError(f"{path}, record {record.number}: {error.what}", advice=error.advice)
+    other = list(environment_differences(header.environment))
+    if header.software != __version__:
+        other.insert(0, f"hushbid ({header.software} there, {__version__} here)")
+    differs = f"The environments differ in {', '.join(other)}." if other else "The environments are the same."
+    return ReplayDivergence(
+        f"{path}: {error.what}",
+        advice=f"{differs} {error.advice}",
+        record=record.number if error.record is None else error.record,
+        expected=error.expected,
+        actual=error.actual,
+    )

@@ -1,0 +1,162 @@
+"""`hushbid transcript replay`: what it does and says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+from rich.text import Text
+
+from curator.machine import CuratorMachine
+from hushbid.transcripts.recompute import Recomputation, recomputation
+from hushbid.transcripts.replay import Replayed, replayed
+from hushbid.transcripts.view import named, printable
+from owner.machine import OwnerMachine
+from protocol import __version__
+from protocol.config.loading import load_toml
+from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
+from protocol.errors import ConfigError
+from protocol.names import CONSUMER, CURATOR
+from protocol.runtime.party import one_blas_thread
+from protocol.session import Session
+from protocol.transcript.reader import iterate
+from protocol.transcript.record import Header
+
+__all__ = ["render_replays", "replay_all"]
+
+_FILES: Final[Mapping[str, type[CuratorFile | ConsumerFile | OwnerFile]]] = {
+    CURATOR: CuratorFile,
+    CONSUMER: ConsumerFile,
+}
+"""What a role's own file is; an owner's if it is not here."""
+
+
+def replay_all(files: Sequence[Path], config: Path | None) -> dict[str, Any]:
+    """Replay transcripts, one after the other, up to the first that diverges.
+
+    Args:
+        files: The transcripts.
+        config: The party's own file, to recompute from its data what the replay takes from the record; None:
+            nothing is recomputed.
+
+    Raises:
+        ConfigError: There are transcripts of several parties to recompute, or the file is not their party's.
+        HushbidError: As `hushbid.transcripts.replay.replayed`.
+    """
+    if config is not None:
+        _require_one_party(files, config)
+    one_blas_thread()  # as the parties' processes do: the same sums in the same order
+    return {"identical": True, "transcripts": [_replay(path, config) for path in files]}
+
+
+def _require_one_party(files: Sequence[Path], config: Path) -> None:
+    """One party has one file, and it is of its role."""
+    parties: dict[str, tuple[Path, Header]] = {}
+    for path in files:
+        with iterate(path) as reader:
+            parties.setdefault(reader.header.party, (path, reader.header))
+    told = [f"{path} is {named(header.role, header.party)}'s" for path, header in parties.values()]
+    if len(parties) > 1:
+        raise ConfigError(
+            f"--recompute {config} is one party's file, and there are several parties: {', '.join(told)}.",
+            advice="Give one party's transcripts, with that party's own file.",
+        )
+    for _, header in parties.values():
+        try:
+            load_toml(_FILES.get(header.role, OwnerFile), config)
+        except ConfigError as error:
+            raise ConfigError(
+                f"--recompute {config}: {told[0]}, and this is no {printable(header.role)}'s file: "
+                f"{error.what}",
+                advice=f"Give the file that {named(header.role, header.party)} was started with.",
+            ) from None
+
+
+def _replay(path: Path, config: Path | None) -> dict[str, Any]:
+    made: list[Recomputation] = []
+
+    def check(session: Session, header: Header) -> Recomputation:
+        assert config is not None
+        made.append(recomputation(path, config)(session, header))
+        return made[-1]
+
+    found = replayed(path, check=check if config is not None else None)
+    return _told(path, found) | ({"recomputed": _recomputed(made[0])} if made else {})
+
+
+def _told(path: Path, found: Replayed) -> dict[str, Any]:
+    header = found.header
+    return {
+        "path": str(path),
+        "role": header.role,
+        "party": header.party,
+        "session": header.session,
+        "records": found.records,
+        "rounds": _rounds(found),
+        "finished": found.finished,
+        "torn_bytes": found.torn_bytes,
+        "seconds": found.seconds,
+        "recorded_seconds": found.recorded_seconds,
+        "speedup": found.recorded_seconds / found.seconds if found.seconds > 0 else None,
+        "software": {"recorded": header.software, "here": __version__},
+        "environment": found.environment,
+    }
+
+
+def _rounds(found: Replayed) -> int | None:
+    """Rounds that the party took part in; None for the consumer, who sees none."""
+    machine = found.machine
+    if isinstance(machine, OwnerMachine):
+        return machine.rounds
+    return machine.round if isinstance(machine, CuratorMachine) else None
+
+
+def _recomputed(made: Recomputation) -> dict[str, Any]:
+    return {
+        "compared": dict(made.compared),
+        "skipped": dict(made.skipped),
+        "largest_differences": dict(made.largest),
+    }
+
+
+def render_replays(result: Mapping[str, Any], console: Console) -> None:
+    """Print what `replay_all` returns, a few lines for each file."""
+    for found in result["transcripts"]:
+        line = Text("✓ ", style="green")
+        line.append(f"{printable(found['path'])}: {named(found['role'], found['party'])}, ", style="default")
+        line.append(
+            f"{found['records']} records replayed identically in {found['seconds']:.2f} s", style="default"
+        )
+        rounds = found["rounds"]
+        if rounds and found["seconds"] > 0:
+            line.append(f" ({rounds / found['seconds']:,.0f} rounds/s)")
+        console.print(line, soft_wrap=True)
+        for note in _notes(found):
+            console.print(Text(f"  {note}", style="yellow"), soft_wrap=True)
+        if "recomputed" in found:
+            console.print(Text(f"  {_recomputation_line(found['recomputed'])}"), soft_wrap=True)
+
+
+def _notes(found: dict[str, Any]) -> list[str]:
+    notes = []
+    if found["torn_bytes"]:
+        notes.append(f"its last record was not written wholly: {found['torn_bytes']} bytes are left of it")
+    if not found["finished"]:
+        notes.append("the party had not come to its end: it can be started again, and goes on from here")
+    if found["software"]["recorded"] != found["software"]["here"]:
+        notes.append(f"recorded by hushbid {found['software']['recorded']}, replayed by {__version__}")
+    if found["environment"]:
+        notes.append(f"recorded in another environment: {', '.join(found['environment'])}")
+    return notes
+
+
+def _recomputation_line(made: dict[str, Any]) -> str:
+    compared = ", ".join(f"{count} {kind}" for kind, count in sorted(made["compared"].items()))
+    largest = ", ".join(f"{name} {value:g}" for name, value in sorted(made["largest_differences"].items()))
+    skipped = ", ".join(f"{count} {kind}" for kind, count in sorted(made["skipped"].items()))
+    parts = [f"recomputed and the same: {compared or 'nothing'}"]
+    parts += [f"largest differences: {largest}"] if largest else []
+    parts += [f"cannot be recomputed, the sealed boxes being gone: {skipped}"] if skipped else []
+    return "; ".join(parts)

@@ -1,0 +1,117 @@
+"""Values of a transcript as JSON can hold them, whole or shortened, and what is in a recorded frame.
+
+Bytes become ``{"hex": …}``, arrays ``{"dtype", "shape", "values"}`` with their elements in C order, and
+floats that are not finite ``{"float": "nan"}``: no map that is recorded has such names. The body of a frame
+is a message's encoding: it is given as the message's fields, in their order, from which the very bytes can
+be made again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, TypeGuard
+
+import numpy as np
+
+from protocol.errors import DataError, LocalProtocolError
+from protocol.transcript.item import Fields, Value, pack_value, unpack_value
+from protocol.transcript.record import Header, RecordedItem
+
+__all__ = ["FRAME", "ShownFrame", "encoded", "header_fields", "shortened", "shown_frame", "whole"]
+
+FRAME: Final = "frame"
+"""The private field that a sent or received frame is recorded as."""
+
+_SHOWN: Final = 32
+"""Bytes, and elements of an array, that are shown before the rest is left out."""
+_NESTING: Final = 32
+"""Collections within collections that are taken apart: no message or computation has more."""
+
+
+class ShownFrame(NamedTuple):
+    """What is known of a frame whose private field is there.
+
+    Args:
+        peer: Who sent it or was sent it.
+        message: Kind of its message.
+        fields: The message, decoded; empty if it cannot be.
+    """
+
+    peer: str
+    message: str
+    fields: Fields
+
+
+def shown_frame(item: RecordedItem) -> ShownFrame | None:
+    """The frame that an event or effect is about; None if it is about none, or the frame was taken out."""
+    frame = item.private.get(FRAME)
+    if not _is_frame(frame):
+        return None
+    return ShownFrame(str(frame["peer"]), str(frame["message"]), _message(frame["body"]) or {})
+
+
+def header_fields(header: Header) -> dict[str, Any]:
+    """What a transcript says about itself, for JSON."""
+    return header._asdict() | {
+        "config_digest": header.config_digest.hex(),
+        "environment": whole(header.environment),
+    }
+
+
+def whole(value: Value) -> Any:
+    """The value for JSON, with nothing left out; what is nested too deeply stands as its encoding."""
+    return _plain(value, None, 0)
+
+
+def shortened(value: Value) -> Any:
+    """The value for JSON, and of long bytes and arrays the first elements: ``first``, not ``values``."""
+    return _plain(value, _SHOWN, 0)
+
+
+def encoded(value: Value) -> bytes:
+    """The encoding of a value that was read.
+
+    Raises:
+        DataError: It is nested so deeply that it can be read and not written: no party recorded it.
+    """
+    try:
+        return pack_value(value)
+    except LocalProtocolError as error:
+        raise DataError(
+            f"A value of the transcript is nested too deeply: {error.what}",
+            advice="No party records such a value: the file was made so. `transcript show` shows the rest.",
+        ) from None
+
+
+def _plain(value: Value, most: int | None, depth: int) -> Any:
+    if isinstance(value, bytes):
+        cut = most is not None and len(value) > most
+        return {"hex": value[:most].hex(), "bytes": len(value)} if cut else {"hex": value.hex()}
+    if isinstance(value, np.ndarray):
+        shown = {"dtype": value.dtype.name, "shape": list(value.shape)}
+        cut = most is not None and value.size > most
+        return shown | {"first" if cut else "values": value.ravel()[:most].tolist()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": str(value)}
+    if not isinstance(value, Mapping | list | tuple):
+        return value
+    if depth > _NESTING:
+        return "..." if most is not None else {"encoded": encoded(value).hex()}
+    if isinstance(value, Mapping):
+        fields = value | {"body": _message(value["body"]) or value["body"]} if _is_frame(value) else value
+        return {key: _plain(field, most, depth + 1) for key, field in fields.items()}
+    return [_plain(element, most, depth + 1) for element in value]
+
+
+def _is_frame(value: Value) -> TypeGuard[dict[str, Value]]:
+    return isinstance(value, dict) and {"peer", "message", "body"} <= value.keys()
+
+
+def _message(body: Value) -> Fields | None:
+    """A message's fields; None if the bytes are no message's."""
+    try:
+        fields = unpack_value(body) if isinstance(body, bytes) else None
+    except ValueError:
+        return None
+    return fields if isinstance(fields, dict) and all(type(key) is str for key in fields) else None

@@ -1,0 +1,205 @@
+"""What a transcript says was sent and received: of every frame a digest, and no body."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from protocol.errors import RemoteProtocolError
+from protocol.machine import Received, Send
+from protocol.messages import CONTROL_SEQUENCE, Broadcast, without_box
+from protocol.names import CURATOR
+from protocol.transcript.reader import iterate
+from protocol.transcript.record import MalformedRecord, Record
+from protocol.transcript.verify import Fault, RecordedFrame, Verification, frame_of, verify
+from protocol.wire import Direction, decode_message, encode_message
+
+__all__ = ["Account", "Noted", "Told", "Traffic", "account_of"]
+
+_HEADER_RECORD = -1
+
+
+class Noted(NamedTuple):
+    """What is kept of a frame.
+
+    Args:
+        record: Number of the record that it stands in.
+        message: The kind of its message.
+        digest: SHA-256 of the body as it travelled.
+        kept: SHA-256 of the body as its receiver records it: without the box of a sealed bid.
+    """
+
+    record: int
+    message: str
+    digest: bytes
+    kept: bytes
+
+    def same(self, other: Noted) -> bool:
+        """Whether both are of the same bytes."""
+        return (self.message, self.digest, self.kept) == (other.message, other.digest, other.kept)
+
+
+@dataclass
+class Traffic:
+    """What a party says passed between it and one peer, in one direction.
+
+    Attributes:
+        numbered: Each numbered frame as it was sent or received first.
+        unnumbered: The messages that make a link, by digest.
+        last: The highest number.
+        acknowledged: The highest number of the other direction that these frames acknowledge.
+    """
+
+    numbered: dict[int, Noted] = field(default_factory=dict)
+    unnumbered: dict[bytes, Noted] = field(default_factory=dict)
+    last: int = 0
+    acknowledged: int = 0
+
+
+class Told(NamedTuple):
+    """Where a file has one broadcast.
+
+    Args:
+        record: Number of the first record.
+        owners: Whom it was sent to; none in an owner's own file.
+    """
+
+    record: int
+    owners: list[str]
+
+
+class Account:
+    """Takes a transcript's records, in order.
+
+    Args:
+        path: The transcript.
+        party: Whose it is.
+
+    Attributes:
+        sent: By peer, what was sent to it.
+        received: By peer, what came from it.
+        chain: Every digest of the chain, the header's first, with the number of its record.
+        broadcasts: Of every round, the broadcasts that the file has, by their digest.
+        redacted: Frames that were taken out.
+        faults: Frames that cannot be so, whatever the other side says.
+    """
+
+    def __init__(self, path: Path, party: str) -> None:
+        self.path = path
+        self.party = party
+        self.sent: dict[str, Traffic] = defaultdict(Traffic)
+        self.received: dict[str, Traffic] = defaultdict(Traffic)
+        self.chain: dict[bytes, int] = {}
+        self.broadcasts: dict[int, dict[bytes, Told]] = defaultdict(dict)
+        self.redacted = 0
+        self.faults: list[Fault] = []
+        self._rounds: dict[bytes, int] = {}
+
+    def take(self, record: Record) -> None:
+        """Note one record."""
+        self.chain[record.digest] = record.number
+        for item in record.items:
+            if item.kind not in (Send.KIND, Received.KIND):
+                continue
+            try:
+                frame = frame_of(item)
+            except MalformedRecord:
+                continue  # `verify` says so
+            if frame is None:
+                self.redacted += 1
+            elif item.kind == Send.KIND:
+                self._take_sent(record.number, frame)
+            else:
+                self._take_received(record.number, frame)
+
+    def _take_sent(self, record: int, frame: RecordedFrame) -> None:
+        traffic = self.sent[frame.peer]
+        noted = _noted(record, frame)
+        if frame.acknowledged > self.received[frame.peer].last:
+            self._fault(record, f"{_named(frame)} acknowledges frame {frame.acknowledged}, which never came")
+        known = traffic.numbered.get(frame.sequence)
+        if known is None:
+            self._take_new(record, frame, noted, traffic)
+        elif not noted.same(known):
+            self._fault(record, f"{_named(frame)} has other bytes than when it was sent in {known.record}")
+
+    def _take_received(self, record: int, frame: RecordedFrame) -> None:
+        traffic = self.received[frame.peer]
+        if frame.sequence in traffic.numbered:
+            self._fault(record, f"{_named(frame)} had come before")
+            return
+        self._take_new(record, frame, _noted(record, frame), traffic)
+
+    def _take_new(self, record: int, frame: RecordedFrame, noted: Noted, traffic: Traffic) -> None:
+        if frame.sequence == CONTROL_SEQUENCE:
+            traffic.unnumbered.setdefault(noted.digest, noted)
+            return
+        if frame.sequence != traffic.last + 1:
+            self._fault(record, f"{_named(frame)} stands next to frame {traffic.last}")
+        traffic.numbered[frame.sequence] = noted
+        traffic.last = max(traffic.last, frame.sequence)
+        traffic.acknowledged = max(traffic.acknowledged, frame.acknowledged)
+        if frame.message == "broadcast":
+            self._take_broadcast(frame, noted)
+
+    def _take_broadcast(self, frame: RecordedFrame, noted: Noted) -> None:
+        round_number = self._rounds.get(noted.digest)
+        if round_number is None:
+            round_number = _round_of(frame.body)
+            if round_number is None:
+                self._fault(noted.record, f"{_named(frame)} is called a broadcast and is none")
+                return
+            self._rounds[noted.digest] = round_number
+        told = self.broadcasts[round_number].setdefault(noted.digest, Told(noted.record, []))
+        if self.party == CURATOR:
+            told.owners.append(frame.peer)
+
+    def _fault(self, record: int, what: str) -> None:
+        self.faults.append(Fault(record, what))
+
+
+def account_of(path: Path) -> tuple[Verification, Account]:
+    """Verify a transcript, and take its account in the same pass.
+
+    Raises:
+        DataError: No transcript, or of a newer version.
+        TranscriptDamaged: A digest or commitment does not hold; it names the record.
+    """
+    with iterate(path) as reader:
+        account = Account(path, reader.header.party)
+        account.chain[reader.head] = _HEADER_RECORD
+    verification = verify(path, account.take)
+    return verification, account
+
+
+def _noted(record: int, frame: RecordedFrame) -> Noted:
+    kept = hashlib.sha256(frame.body).digest()
+    if frame.digest is not None:
+        return Noted(record, frame.message, frame.digest, kept)
+    return Noted(record, frame.message, kept, _without_box(frame) or kept)
+
+
+def _without_box(frame: RecordedFrame) -> bytes | None:
+    """SHA-256 of a bid as the curator records it; None if that is as it was sent."""
+    if frame.message != "bid":
+        return None
+    try:
+        kept = without_box(decode_message(Direction.OWNER_TO_CURATOR, frame.body))
+    except RemoteProtocolError:
+        return None
+    return None if kept is None else hashlib.sha256(encode_message(kept)).digest()
+
+
+def _round_of(body: bytes) -> int | None:
+    try:
+        message = decode_message(Direction.CURATOR_TO_OWNER, body)
+    except RemoteProtocolError:
+        return None
+    return message.round if isinstance(message, Broadcast) else None
+
+
+def _named(frame: RecordedFrame) -> str:
+    return f"frame {frame.sequence} between this party and {frame.peer}"

@@ -1,0 +1,192 @@
+"""Checking the transcripts of one session, each by itself and all together, as data that JSON can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from hushbid.transcripts.verification.account import Account, account_of
+from hushbid.transcripts.verification.agreement import Pair, compare
+from hushbid.transcripts.verification.equivocation import equivocations, several_heads, versions
+from protocol.errors import DataError, TranscriptDamaged
+from protocol.names import CONSUMER, CURATOR
+from protocol.transcript.item import pack_value
+from protocol.transcript.reader import iterate
+from protocol.transcript.verify import Fault, Verification
+
+__all__ = ["verify_all"]
+
+_LISTED: Final = 8
+"""Settings that are listed where two sessions differ."""
+_ADVICE_FAULT: Final = (
+    "The chain holds, so no disk did this: it was recorded or rewritten so. Compare it with others' files."
+)
+
+
+class _Opened(NamedTuple):
+    """What a file says of its session."""
+
+    path: Path
+    session: str
+    party: str
+    configuration: Mapping[str, Any]
+
+
+class _Checked(NamedTuple):
+    """A file whose chain holds."""
+
+    verification: Verification
+    account: Account
+
+    @property
+    def faults(self) -> list[Fault]:
+        """What cannot be so, in the order of the records."""
+        return sorted([*self.verification.faults, *self.account.faults])
+
+
+def verify_all(paths: Sequence[Path]) -> dict[str, Any]:
+    """Check transcripts; a bad one does not keep the others from being checked.
+
+    Args:
+        paths: Transcripts of one session, of any of its parties.
+
+    Returns:
+        ``ok``: whether everything holds and nothing contradicts anything.
+
+        ``transcripts``: for each path ``{"path", "ok", …}``. Of a file whose chain holds: ``role``,
+        ``party``, ``session``, ``records``, ``head``, ``torn_bytes``, ``private_fields``,
+        ``redacted_fields``, ``signature`` (`protocol.transcript.verify.Signature`, of its own head) and
+        ``signed_heads``. Of one that is not ok: ``error``, ``advice``, and ``record``, the number of the
+        first bad record (-1 for the header, None for a file that is no transcript).
+
+        ``pairs``: the curator's file with each of its peers' (`agreement.Pair`). ``equivocations``: rounds
+        of several broadcasts (`equivocation.Equivocation`). ``heads``: parties that signed several heads, or
+        told of several outcomes (`equivocation.Heads`). ``versions``: files of one party
+        (`equivocation.Versions`). ``missing``: parties of the roster without a file here.
+
+    Raises:
+        DataError: The files are of different sessions.
+    """
+    opened = [found for found in map(_opened, paths) if found is not None]
+    _require_one_session(opened)
+    transcripts: list[dict[str, Any]] = []
+    checked: list[_Checked] = []
+    for path in paths:
+        try:
+            found = _Checked(*account_of(path))
+        except (DataError, TranscriptDamaged) as error:
+            transcripts.append(_bad(path, error))
+            continue
+        transcripts.append(_described(path, found))
+        checked.append(found)
+    accounts = [each.account for each in checked]
+    pairs = _pairs(checked)
+    equivocating = equivocations(accounts)
+    heads = several_heads((each.account.path, each.verification.signed) for each in checked)
+    related = versions(accounts)
+    agreed = all(pair.ok is not False for pair in pairs) and all(each.ok for each in related)
+    return {
+        "ok": all(each["ok"] for each in transcripts) and agreed and not equivocating and not heads,
+        "transcripts": transcripts,
+        "pairs": [pair.as_json() for pair in pairs],
+        "equivocations": [each.as_json() for each in equivocating],
+        "heads": [each.as_json() for each in heads],
+        "versions": [each.as_json() for each in related],
+        "missing": _missing(opened),
+    }
+
+
+def _opened(path: Path) -> _Opened | None:
+    """The session of a file; None for one that cannot be read so far, of which checking it will tell."""
+    try:
+        with iterate(path) as reader:
+            first = next(reader, None)
+            configuration = first.event.public.get("configuration") if first is not None else None
+            known = configuration if isinstance(configuration, Mapping) else {}
+            return _Opened(path, reader.header.session, reader.header.party, known)
+    except (DataError, TranscriptDamaged):
+        return None
+
+
+def _require_one_session(opened: Sequence[_Opened]) -> None:
+    for other in opened[1:]:
+        first = opened[0]
+        if other.session == first.session:
+            continue
+        ours, theirs = _settings(first.configuration), _settings(other.configuration)
+        names = sorted(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
+        listed = ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED} more" if names[_LISTED:] else "")
+        raise DataError(
+            f"{first.path} is of session {first.session}, {other.path} of session {other.session}: their "
+            f"session files differ in {listed or 'what is not public of them, as their seeds'}.",
+            advice="Give transcripts of one session.",
+        )
+
+
+def _settings(configuration: Mapping[str, Any], prefix: str = "") -> dict[str, bytes]:
+    """The configuration's values, encoded, by their dotted names."""
+    found: dict[str, bytes] = {}
+    for name, value in configuration.items():
+        if isinstance(value, Mapping):
+            found |= _settings(value, f"{prefix}{name}.")
+        else:
+            found[f"{prefix}{name}"] = pack_value(value)
+    return found
+
+
+def _bad(path: Path, error: DataError | TranscriptDamaged) -> dict[str, Any]:
+    record = error.record if isinstance(error, TranscriptDamaged) else None
+    return {"path": str(path), "ok": False, "record": record, "error": error.what, "advice": error.advice}
+
+
+def _described(path: Path, found: _Checked) -> dict[str, Any]:
+    verification, faults = found.verification, found.faults
+    described: dict[str, Any] = {
+        "path": str(path),
+        "ok": not faults,
+        "role": verification.header.role,
+        "party": verification.header.party,
+        "session": verification.header.session,
+        "records": verification.records,
+        "head": verification.head.hex(),
+        "torn_bytes": verification.torn_bytes,
+        "private_fields": verification.private_fields,
+        "redacted_fields": verification.redacted_fields,
+        "signature": verification.signature.value,
+        "signed_heads": [
+            signed._asdict() | {"head": signed.head.hex(), "signature": signed.signature.value}
+            for signed in verification.signed
+        ],
+    }
+    if faults:
+        first, more = faults[0], len(faults) - 1
+        where = "the header" if first.record < 0 else f"record {first.record}"
+        others = f" ({more} more such places)" if more else ""
+        described |= {
+            "record": first.record,
+            "error": f"{path}: {where} does not hold: {first.what}{others}.",
+            "advice": _ADVICE_FAULT,
+        }
+    return described
+
+
+def _pairs(checked: Sequence[_Checked]) -> list[Pair]:
+    curators = [each for each in checked if each.account.party == CURATOR]
+    peers = [each for each in checked if each.account.party != CURATOR]
+    return [
+        compare(curator.account, peer.account, curator.verification.signed, peer.verification.signed)
+        for curator in curators
+        for peer in peers
+    ]
+
+
+def _missing(opened: Sequence[_Opened]) -> list[str]:
+    """Who is on the roster, as far as a file tells it, and has no file here."""
+    here = {found.party for found in opened}
+    for found in opened:
+        roster = found.configuration.get("roster")
+        owners = roster.get("owners") if isinstance(roster, Mapping) else None
+        if isinstance(owners, Mapping):
+            return [name for name in (CURATOR, CONSUMER, *sorted(map(str, owners))) if name not in here]
+    return []

@@ -1,0 +1,183 @@
+"""What `hushbid transcript verify` tells people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from rich.console import Console
+from rich.text import Text
+
+from hushbid.transcripts.view import named, printable
+from protocol.names import CURATOR
+
+__all__ = ["render_verification"]
+
+_SHOWN_DIGITS: Final = 16
+"""Hexadecimal digits of a digest that are shown."""
+_LISTED: Final = 8
+"""Names, or rounds, that are told one by one."""
+
+_SIGNATURES: Final = {
+    "holds": "signed",
+    "absent": "not signed",
+    "no-keys": "not signed: the session has no keys",
+    "unchecked": "signed, by a key that follows from a seed that was taken out",
+    "fails": "signature wrong",
+}
+_DISAGREEMENTS: Final = {
+    "never-sent": "was received and never sent",
+    "never-received": "was sent and never received, though later ones were",
+    "other-bytes": "was received with other bytes than were sent",
+    "acknowledged": "was acknowledged, and is not in the receiver's file",
+    "other-head": "is signed, and not that of the file: that was rewritten, or cut",
+}
+
+
+def render_verification(found: Mapping[str, Any], console: Console) -> None:
+    """Print what `verify_all` returns: each file, then what they say of each other."""
+    for each in found["transcripts"]:
+        _render_file(each, console)
+    for pair in found["pairs"]:
+        _render_pair(pair, console)
+    _render_equivocations(found["equivocations"], console)
+    for each in found["heads"]:
+        _render_heads(each, console)
+    for each in found["versions"]:
+        _render_versions(each, found["pairs"], console)
+    if CURATOR in found["missing"] and len(found["transcripts"]) > 1:
+        message = (
+            "Only the curator shares frames with others: without its file, the broadcasts that owners had"
+        )
+        _say(console, f"{message} and the heads that it signed were compared, and nothing else.", "yellow")
+    if found["missing"]:
+        _say(console, f"No files of {_listed(found['missing'])}: not compared with theirs.", "dim")
+
+
+def _render_file(found: Mapping[str, Any], console: Console) -> None:
+    path = printable(found["path"])
+    if not found["ok"]:
+        console.print(
+            Text("✗ ", style="red") + Text(f"{printable(found['error'])} {printable(found['advice'])}"),
+            soft_wrap=True,
+        )
+        return
+    line = Text("✓ ", style="green")
+    line.append(f"{path}: {named(found['role'], found['party'])}, ", style="default")
+    line.append(
+        f"{found['records']} records hold, head {_digits(found['head'])}, {_SIGNATURES[found['signature']]}",
+        style="default",
+    )
+    if found["redacted_fields"]:
+        line.append(f"; {found['redacted_fields']} of {found['private_fields']} private fields redacted")
+    console.print(line, soft_wrap=True)
+    if found["torn_bytes"]:
+        message = f"  its last record was not written wholly: {found['torn_bytes']} bytes are left of it"
+        console.print(Text(message, style="yellow"), soft_wrap=True)
+
+
+def _render_pair(pair: Mapping[str, Any], console: Console) -> None:
+    between = f"{CURATOR} and {printable(pair['party'])}"
+    if pair["ok"]:
+        under_way = f", and {pair['under_way']} under way when a file ends" if pair["under_way"] else ""
+        console.print(
+            Text("✓ ", style="green") + Text(f"{between} agree: {pair['frames']} frames{under_way}")
+        )
+    elif pair["ok"] is None:
+        console.print(Text("– ", style="yellow") + Text(f"{between} not compared: {pair['why']}"))
+    else:
+        files = f"{printable(pair['curator'])}, {printable(pair['peer'])}"
+        _say(console, f"✗ {between} disagree in {pair['count']} places ({files}):", "red")
+        for each in pair["disagreements"]:
+            _say(console, f"    {_disagreement(each)}")
+        if pair["count"] > len(pair["disagreements"]):
+            _say(console, f"    and {pair['count'] - len(pair['disagreements'])} more", "dim")
+
+
+def _disagreement(found: Mapping[str, Any]) -> str:
+    sender = printable(found["sender"])
+    if found["what"] == "other-head":
+        what = f"the head of {sender}"
+    else:
+        message = f" ({printable(found['message'])})" if found["message"] else ""
+        what = f"frame {found['sequence']}{message} of {sender}"
+    places = [f"{verb} {_place(found[verb])}" for verb in ("sent", "received") if found[verb] is not None]
+    return f"{what} {_DISAGREEMENTS[found['what']]}{': ' if places else ''}{'; '.join(places)}"
+
+
+def _place(place: Mapping[str, Any]) -> str:
+    return f"in record {place['record']} of {printable(place['path'])} ({_digits(place['digest'])})"
+
+
+def _render_equivocations(found: Sequence[Mapping[str, Any]], console: Console) -> None:
+    for equivocation in found[:_LISTED]:
+        broadcasts = equivocation["broadcasts"]
+        _say(
+            console, f"✗ Equivocation: round {equivocation['round']} had {len(broadcasts)} broadcasts:", "red"
+        )
+        for broadcast in broadcasts:
+            for record in broadcast["records"]:
+                _say(console, f"    {_digits(broadcast['digest'])} {_evidence(record)}")
+    if len(found) > _LISTED:
+        _say(console, f"✗ Equivocation in {len(found) - _LISTED} more rounds", "red")
+
+
+def _render_heads(found: Mapping[str, Any], console: Console) -> None:
+    party, heads = printable(found["party"]), found["heads"]
+    several = "heads" if len({each["head"] for each in heads}) > 1 else "outcomes"
+    _say(console, f"✗ Equivocation: {party} told of several {several} of its one transcript:", "red")
+    for each in heads:
+        outcome = f", {printable(each['outcome'])}" if each["outcome"] else ""
+        for place in each["records"][:_LISTED]:
+            where = f"in record {place['record']} of {printable(place['path'])}"
+            _say(console, f"    {_digits(each['head'])}{outcome}: {where}")
+        if len(each["records"]) > _LISTED:
+            _say(console, f"    and in {len(each['records']) - _LISTED} more files", "dim")
+
+
+def _evidence(record: Mapping[str, Any]) -> str:
+    owners, place = record["owners"], f"in record {record['record']} of {printable(record['path'])}"
+    told = f"sent to {_listed(owners)}" if owners else f"received by {printable(record['party'])}"
+    return f"{told}, {place}"
+
+
+def _render_versions(found: Mapping[str, Any], pairs: Sequence[Mapping[str, Any]], console: Console) -> None:
+    party = printable(found["party"])
+    first, second = (printable(path) for path in found["paths"])
+    if found["relation"] == "same":
+        _say(console, f"{first} and {second} are one transcript of {party}.")
+    elif found["relation"] == "beginning":
+        _say(console, f"{first} is the beginning of {second}, up to record {found['record']}.", "yellow")
+    else:
+        _say(console, f"✗ Two transcripts of {party}: they part at record {found['record']}.", "red")
+        for path in found["paths"]:
+            _say(console, f"    {printable(path)} {_sides(path, pairs)}")
+
+
+def _sides(path: str, pairs: Sequence[Mapping[str, Any]]) -> str:
+    """Whose files agree with a file, and whose do not."""
+    others = [
+        (pair["ok"], pair["peer"] if pair["curator"] == path else pair["curator"])
+        for pair in pairs
+        if path in (pair["curator"], pair["peer"])
+    ]
+    sides = (
+        ("agrees with", [other for ok, other in others if ok]),
+        ("contradicts", [other for ok, other in others if ok is False]),
+    )
+    told = [f"{verb} {_listed(names)}" for verb, names in sides if names]
+    return ", and ".join(told) or "was compared with no other party's"
+
+
+def _listed(names: Iterable[str]) -> str:
+    shown = [printable(name) for name in names]
+    more = f" and {len(shown) - _LISTED} more" if len(shown) > _LISTED else ""
+    return ", ".join(shown[:_LISTED]) + more
+
+
+def _digits(digest: str) -> str:
+    return f"{digest[:_SHOWN_DIGITS]}…"
+
+
+def _say(console: Console, text: str, style: str = "default") -> None:
+    console.print(Text(text, style=style), soft_wrap=True)

@@ -1,0 +1,303 @@
+"""What `hushbid transcript show` says.
+
+`show` gives plain data that JSON can hold; `render_lines` prints the same for people. Private values of a
+transcript are shown on explicit request only: without it a private field appears as the first digits of
+its commitment, which say nothing about it. Records are chosen by what is shown alone: else one could see,
+without its being shown, who was asked by which records come up.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from rich.console import Console
+from rich.text import Text
+
+from hushbid.transcripts.values import header_fields, shortened, shown_frame
+from protocol.errors import ConfigError
+from protocol.transcript.reader import iterate
+from protocol.transcript.record import Record, RecordedItem
+
+__all__ = [
+    "EVERYTHING",
+    "Choice",
+    "missing_lines",
+    "named",
+    "printable",
+    "render_lines",
+    "render_record",
+    "show",
+    "shown_record",
+]
+
+_SHOWN_COMMITMENT: Final = 16
+"""Hexadecimal digits of a commitment that are shown."""
+_LISTED: Final = 50
+"""Kinds or peers of a transcript that are listed to whoever asked for one that it has not got."""
+
+
+_LONGEST: Final = 1e9
+"""Seconds that are shown with all their digits: thirty years."""
+
+
+class Choice(NamedTuple):
+    """Which records, and of them which events and effects, are shown.
+
+    Args:
+        rounds: Only what belongs to these rounds; all if None. An event or effect that names no round belongs
+            to those that its record names; and if that names none, to the latest named before: 0 until then.
+        peer: Only what passed between the party and this peer, or happened to the peer; all if None.
+        kind: Only events and effects of this kind, or about a message of this kind; all if None.
+    """
+
+    rounds: range | None = None
+    peer: str | None = None
+    kind: str | None = None
+
+
+EVERYTHING: Final = Choice()
+
+
+def show(
+    path: Path, *, private: bool = False, choice: Choice = EVERYTHING, limit: int | None = None
+) -> Iterator[dict[str, Any]]:
+    """A transcript, one JSON object at a time.
+
+    Args:
+        path: The transcript.
+        private: Whether to show the values of private fields, and to choose by them. Of a frame all is
+            private: its peer, its message's kind, and the round that the message names.
+        choice: Which of it to show.
+        limit: Show at most this many records; all if None.
+
+    Yields:
+        ``{"type": "header", …}``, then for each record ``{"type": "record", "record": n, "now", "elapsed",
+        "event", "effects", "digest"}``, and last ``{"type": "end", "records": n, "torn_bytes", "missing"}``
+        with the number of records shown. ``elapsed`` counts from the first record. An event or effect is
+        ``{"kind", "public", "private"}``; an event that was not chosen is None. ``torn_bytes`` is None if the
+        limit came before the file's end. ``missing`` lists ``{"what": "kind" or "peer", "name", "there"}``
+        for a name in the choice that is nowhere, with those that there are, and ``{"what": "round", "name":
+        "A:B", "there": [first, last]}`` for rounds of which there is nothing.
+
+    Raises:
+        ConfigError: A peer is asked for, but not what is private.
+        DataError: No transcript, or of a newer version.
+        TranscriptDamaged: Its header, or a record that was come to, does not hold.
+    """
+    if choice.peer is not None and not private:
+        raise ConfigError(
+            "Which peer a frame came from or went to is private.",
+            advice="Add --private to choose by peer, and to see private values.",
+        )
+    with iterate(path) as reader:
+        yield {"type": "header", **header_fields(reader.header)}
+        chosen = _Chosen(choice, private=private)
+        count = 0
+        for part in islice(chosen.of(reader), limit):
+            count += 1
+            yield part
+        ended = limit is None or count < limit
+        yield {
+            "type": "end",
+            "records": count,
+            "torn_bytes": reader.torn_bytes if ended else None,
+            "missing": chosen.missing(),
+        }
+
+
+class _Chosen:
+    """Picks out of a transcript's records what was chosen, and keeps what there was to choose from."""
+
+    def __init__(self, choice: Choice, *, private: bool) -> None:
+        self._choice = choice
+        self._private = private
+        self._kinds: set[str] = set()
+        self._peers: set[str] = set()
+        self._round = 0
+        self._lowest: int | None = None
+        self._rounds_there = False
+
+    def of(self, records: Iterable[Record]) -> Iterator[dict[str, Any]]:
+        """What is shown of each record of which something is."""
+        began: float | None = None
+        for record in records:
+            began = record.now if began is None else began
+            of_rounds = self._of_rounds(record)
+            wanted = [self._wants(item) and of_rounds[place] for place, item in enumerate(record.items)]
+            if not any(wanted):
+                continue
+            yield shown_record(record, private=self._private, began=began, wanted=wanted)
+
+    def missing(self) -> list[dict[str, Any]]:
+        """What was asked for by name and came up nowhere."""
+        asked = (("kind", self._choice.kind, self._kinds), ("peer", self._choice.peer, self._peers))
+        found: list[dict[str, Any]] = [
+            {"what": what, "name": name, "there": sorted(there)}
+            for what, name, there in asked
+            if name is not None and name not in there
+        ]
+        rounds = self._choice.rounds
+        if rounds is not None and not self._rounds_there:
+            there = [] if self._lowest is None else [self._lowest, self._round]
+            found.append({"what": "round", "name": _rounds_name(rounds), "there": there})
+        return found
+
+    def _wants(self, item: RecordedItem) -> bool:
+        kinds, peer = {item.kind}, None
+        if self._private:
+            frame = shown_frame(item)
+            peer = item.private.get("peer") if frame is None else frame.peer
+            if frame is not None:
+                kinds.add(frame.message)
+        self._kinds |= kinds
+        if isinstance(peer, str):
+            self._peers.add(peer)
+        return self._choice.kind in {None, *kinds} and self._choice.peer in (None, peer)
+
+    def _of_rounds(self, record: Record) -> list[bool]:
+        """Whether the event, and each effect, belongs to the chosen rounds."""
+        named = [list(self._rounds_of(item)) for item in record.items]
+        together = [number for numbers in named for number in numbers]
+        # A late bid is of an earlier round, and does not bring that round back.
+        self._round = max([self._round, *together])
+        belonging = [numbers or together or [self._round] for numbers in named]
+        first = min(map(min, belonging))
+        self._lowest = first if self._lowest is None else min(self._lowest, first)
+        rounds = self._choice.rounds
+        wanted = [rounds is None or any(number in rounds for number in numbers) for numbers in belonging]
+        self._rounds_there |= any(wanted)
+        return wanted
+
+    def _rounds_of(self, item: RecordedItem) -> Iterator[int]:
+        fields = [item.public]
+        if self._private:
+            frame = shown_frame(item)
+            fields.append(item.private if frame is None else frame.fields)
+        for each in fields:
+            number = each.get("round")
+            if isinstance(number, int):
+                yield number
+
+
+def _rounds_name(rounds: range) -> str:
+    """As they were asked for on the command line."""
+    return f"{rounds[0]}" if len(rounds) == 1 else f"{rounds[0]}:{rounds[-1]}"
+
+
+def shown_record(
+    record: Record, *, private: bool, began: float, wanted: Sequence[bool] | None = None
+) -> dict[str, Any]:
+    """A record for JSON.
+
+    Args:
+        record: The record.
+        private: Whether to show the values of private fields.
+        began: Time of the first record.
+        wanted: Whether to show the event, and each effect; all if None.
+    """
+    shown = [
+        _item(item, private=private) if wanted is None or wanted[place] else None
+        for place, item in enumerate(record.items)
+    ]
+    return {
+        "type": "record",
+        "record": record.number,
+        "now": shortened(record.now),
+        "elapsed": shortened(record.now - began),
+        "event": shown[0],
+        "effects": [effect for effect in shown[1:] if effect is not None],
+        "digest": record.digest.hex(),
+    }
+
+
+def _item(item: RecordedItem, *, private: bool) -> dict[str, Any]:
+    hidden: dict[str, Any] = {}
+    for name, commitment in item.commitments.items():
+        if name not in item.private:
+            hidden[name] = {"commitment": commitment.hex()[:_SHOWN_COMMITMENT], "redacted": True}
+        elif private:
+            hidden[name] = shortened(item.private[name])
+        else:
+            hidden[name] = {"commitment": commitment.hex()[:_SHOWN_COMMITMENT]}
+    return {"kind": item.kind, "public": shortened(item.public), "private": hidden}
+
+
+def render_lines(shown: Iterable[Mapping[str, Any]], console: Console) -> None:
+    """Print what `show` yields, a line for each event and effect."""
+    for part in shown:
+        if part["type"] == "header":
+            lead = Text(named(part["role"], part["party"]), style="bold")
+            lead.append(
+                f"  session {printable(part['session'])}, hushbid {printable(part['software'])}",
+                style="not bold",
+            )
+            lead.append(f", noise {printable(part['noise'])}", style="not bold")
+            console.print(lead, soft_wrap=True)
+        elif part["type"] == "record":
+            render_record(part, console)
+        elif part["torn_bytes"]:
+            message = f"The last record was not written wholly: {part['torn_bytes']} bytes are left of it."
+            console.print(Text(message, style="yellow"), soft_wrap=True)
+
+
+def render_record(part: Mapping[str, Any], console: Console) -> None:
+    """Print one record as it is shown."""
+    lead = Text(f"{part['record']:>6} {_seconds(part['elapsed']):>14} ", style="dim")
+    if part["event"] is not None:
+        console.print(lead + _line("→ ", "cyan", part["event"]), soft_wrap=True)
+        lead = Text(" " * 24)
+    for effect in part["effects"]:
+        # Without its event, the first effect says of which record it is.
+        console.print(lead + _line("← ", "green", effect), soft_wrap=True)
+        lead = Text(" " * 24)
+
+
+def missing_lines(end: Mapping[str, Any], *, private: bool) -> Iterator[str]:
+    """What is said of names that were asked for and that a transcript has not got, with those that it has.
+
+    Args:
+        end: The last that `show` yields.
+        private: Whether private values were asked for.
+    """
+    for each in end["missing"]:
+        there: Sequence[Any] = each["there"]
+        if each["what"] == "round":
+            shown = f"{there[0]} to {there[1]}" if there else "none"
+            yield f"Nothing in the transcript is of round {each['name']}: its rounds are {shown}."
+            continue
+        name = f"{each['what']} {printable(each['name'])!r}"
+        shown = ", ".join(printable(name) for name in there[:_LISTED])
+        more = f" and {len(there) - _LISTED} more" if len(there) > _LISTED else ""
+        yield f"Nothing in the transcript is of the {name}: it has {shown or 'none'}{more}."
+        if each["what"] == "kind" and not private:
+            yield "Kinds of messages are private: add --private to choose by them."
+        if each["what"] == "peer" and not there:
+            yield "Whatever named a peer was taken out of it."
+
+
+def _line(arrow: str, style: str, item: Mapping[str, Any]) -> Text:
+    line = Text(arrow + printable(item["kind"]), style=style)
+    for name, value in item["public"].items():
+        line.append(f" {printable(name)}={json.dumps(value)}", style="default")
+    for name, value in item["private"].items():
+        line.append(f" {printable(name)}={json.dumps(value)}", style="dim")
+    return line
+
+
+def _seconds(elapsed: Any) -> str:
+    """Seconds since the first record, to the microsecond; what is no time of any session, as it is."""
+    return f"{elapsed:.6f}" if isinstance(elapsed, float) and abs(elapsed) < _LONGEST else f"{elapsed!s}"
+
+
+def named(role: str, party: str) -> str:
+    """A party with its role, and once only where it is called by that: text for people."""
+    return printable(party) if role == party else f"{printable(role)} {printable(party)}"
+
+
+def printable(text: str) -> str:
+    """Text from a transcript, or a path, without anything that a terminal would act on."""
+    return json.dumps(text)[1:-1]

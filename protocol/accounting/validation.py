@@ -1,0 +1,34 @@
+"""The checks that every public function of accounting makes of what it is given."""
+
+from __future__ import annotations
+
+import math
+
+from protocol.errors import ConfigError
+
+__all__ = ["check_count", "check_delta", "check_epsilon", "check_positive"]
+
+
+def check_epsilon(epsilon: float) -> None:
+    """Raises ConfigError unless `epsilon`, a target or a budget, is positive and finite."""
+    check_positive("epsilon", epsilon)
+
+
+def check_delta(delta: float) -> None:
+    """Raises ConfigError unless 0 < `delta` < 1."""
+    if not 0.0 < delta < 1.0:
+        raise ConfigError(
+            f"delta is {delta}; no guarantee can be stated for it.", advice="Set delta between 0 and 1."
+        )
+
+
+def check_positive(key: str, value: float) -> None:
+    """Raises ConfigError, which names the key, unless `value` is positive and finite."""
+    if not (math.isfinite(value) and value > 0.0):
+        raise ConfigError(f"{key} is {value}.", advice=f"Set {key} to a positive number.")
+
+
+def check_count(key: str, value: int) -> None:
+    """Raises ConfigError, which names the key, unless `value` is a whole number above 0."""
+    if value < 1 or value != int(value):
+        raise ConfigError(f"{key} is {value}.", advice=f"Set {key} to a whole number above 0.")

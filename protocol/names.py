@@ -1,0 +1,10 @@
+"""The names of the two parties that every session has; owners choose theirs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["CONSUMER", "CURATOR"]
+
+CURATOR: Final = "curator"
+CONSUMER: Final = "consumer"

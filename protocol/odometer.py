@@ -1,0 +1,81 @@
+"""What was spent after each round: the odometer of a session's budget (DESIGN §4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from protocol.accounting import odometer
+from protocol.releases import Neighbours
+from protocol.session import CONSUMERS_DATA, OWNERS_DATA, Session
+
+__all__ = ["Odometer", "odometers"]
+
+READINGS: Final = 2_000
+"""Most rounds that are read, evenly spaced, the first and the last always among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Odometer:
+    """ε of all releases so far, after some rounds.
+
+    Attributes:
+        protects: Whose records.
+        neighbours: The datasets that are compared.
+        delta: The δ that ε is stated for.
+        rounds: After which rounds; 0: before the first, where the consumer's target is out already.
+        epsilon: ε after each.
+    """
+
+    protects: str
+    neighbours: str
+    delta: float
+    rounds: tuple[int, ...]
+    epsilon: tuple[float, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The readings under the names of the command line's JSON."""
+        return {
+            "protects": self.protects,
+            "neighbours": self.neighbours,
+            "delta": self.delta,
+            "rounds": list(self.rounds),
+            "epsilon": list(self.epsilon),
+        }
+
+
+def odometers(session: Session, rounds: int) -> tuple[Odometer, ...]:
+    """The odometers of the data that a session guarantees something to; none for data that it does not.
+
+    What is read holds where the noise is secret; `Session.privacy` says whether it is.
+
+    Args:
+        session: The session.
+        rounds: Rounds that were run.
+    """
+    target, summary = session.target(), session.summary()
+    delta = session.file.session.delta
+    found = []
+    if summary.private and session.rule.private:
+        costs_of = session.round_costs()
+        more_epsilon, more_delta = session.rule.slack
+        costs = [costs_of(number) for number in range(1, rounds + 1)]
+        after = np.concatenate([[0.0], odometer(costs, delta - more_delta) + more_epsilon])
+        read = np.unique(np.linspace(0, rounds, min(rounds, READINGS - 1) + 1).astype(np.int64))
+        found.append(
+            Odometer(
+                OWNERS_DATA,
+                Neighbours.ADD_REMOVE_ONE.value,
+                delta,
+                tuple(read.tolist()),
+                tuple(after[read].tolist()),
+            )
+        )
+    if target.private:
+        spent = odometer([target.costs(neighbours=Neighbours.SUBSTITUTE_ONE)], delta)
+        found.append(
+            Odometer(CONSUMERS_DATA, Neighbours.SUBSTITUTE_ONE.value, delta, (0,), tuple(spent.tolist()))
+        )
+    return tuple(found)

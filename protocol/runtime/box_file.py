@@ -1,0 +1,148 @@
+"""The sealed boxes of a session, on disk until the consumer has those that it bought."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+from pathlib import Path
+from typing import Final
+
+from protocol.errors import ConfigError, DataError, TranscriptUnwritable
+from protocol.transcript.journal import Durability, sync_directory
+from protocol.transcript.replay import filler_box
+
+__all__ = ["BoxFile", "KeptBoxes", "read_boxes"]
+
+_LENGTH: Final = struct.Struct("<I")
+
+
+class BoxFile:
+    """Boxes as they come: a length of four bytes, then the box. Only its owner can read the file.
+
+    A transcript has the digests of boxes and not the boxes, so that those which were not bought can be
+    destroyed (DESIGN §3) while the transcript stands.
+
+    Args:
+        path: The file. One that is there is gone on with; what a crash left of a last box is cut off.
+        durability: What a commit waits for, as of a transcript.
+
+    Raises:
+        ConfigError: The file cannot be made, or not be gone on with.
+    """
+
+    def __init__(self, path: Path, durability: Durability) -> None:
+        self.path = path
+        self._sync = durability == "fsync"
+        self._pending: list[bytes] = []
+        self._size = 0
+        self._removed = False
+        self.destroyed = False
+        """Whether the boxes are not wanted any more."""
+        try:
+            self._descriptor = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+            self._size = sum(_LENGTH.size + len(box) for box in read_boxes(path))
+            os.ftruncate(self._descriptor, self._size)
+            if self._sync:
+                sync_directory(path.parent)
+        except OSError as error:
+            raise ConfigError(
+                f"{path}: cannot open the file of sealed boxes: {error.strerror}.",
+                advice="Check that this user may read and write it.",
+            ) from None
+
+    def add(self, box: bytes) -> None:
+        """Take a box in; it is durable after the next commit. Once all were destroyed, none is taken."""
+        if not self.destroyed:
+            self._pending += (_LENGTH.pack(len(box)), box)
+
+    def commit(self) -> None:
+        """Write what was taken in, and, with durability "fsync", wait for the disk.
+
+        Raises:
+            TranscriptUnwritable: The disk is full or fails; what was taken in is kept, to be tried again.
+        """
+        if not self._pending:
+            return
+        data = b"".join(self._pending)
+        try:
+            written = os.write(self._descriptor, data)
+            while written < len(data):
+                written += os.write(self._descriptor, memoryview(data)[written:])
+            if self._sync:
+                os.fsync(self._descriptor)
+        except OSError as error:
+            os.ftruncate(self._descriptor, self._size)
+            raise TranscriptUnwritable(
+                f"{self.path}: cannot write the sealed boxes: {error.strerror}.",
+                advice="Nothing unrecorded was sent. Make room on the disk, then start this party again.",
+            ) from error
+        self._size += len(data)
+        self._pending.clear()
+
+    def destroy(self) -> None:
+        """Take no box any more, and have the file removed by the next `sweep`."""
+        self.destroyed = True
+        self._pending.clear()
+
+    def sweep(self) -> None:
+        """Remove the file, if it is to be destroyed: only the disk's own remains of it are left then.
+
+        That has to be on record before: a curator which is started again needs the boxes until then.
+        """
+        if self.destroyed and not self._removed:
+            self.path.unlink(missing_ok=True)
+            self._removed = True
+
+    def close(self) -> None:
+        """Close the file. Closing twice is allowed."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class KeptBoxes:
+    """The boxes that a curator which starts again has, by their SHA-256.
+
+    Args:
+        path: The file of boxes.
+        length: Of every box of the session, in bytes.
+    """
+
+    def __init__(self, path: Path, length: int) -> None:
+        self._path = path
+        self._length = length
+        self._boxes = {hashlib.sha256(box).digest(): box for box in read_boxes(path)}
+        self._missing = 0
+
+    def __call__(self, digest: bytes) -> bytes:
+        """The box of a digest, or, where it is gone, a filler (`protocol.transcript.replay.filler_box`)."""
+        box = self._boxes.get(digest)
+        if box is None:
+            self._missing += 1
+            return filler_box(digest, self._length)
+        return box
+
+    def ensure_whole(self) -> None:
+        """Raise `DataError` if a box was asked for that is not there."""
+        if self._missing:
+            raise DataError(
+                f"{self._path}: {self._missing} sealed boxes are not there, of which the transcript has the "
+                "digests.",
+                advice="Put the file back beside the transcript: without it the session cannot go on.",
+            )
+
+
+def read_boxes(path: Path) -> list[bytes]:
+    """The boxes of a file, in the order in which they came; a box that a crash cut off is left out."""
+    data = path.read_bytes() if path.exists() else b""
+    boxes = []
+    start = 0
+    while start + _LENGTH.size <= len(data):
+        (length,) = _LENGTH.unpack_from(data, start)
+        box = data[start + _LENGTH.size : start + _LENGTH.size + length]
+        if len(box) < length:
+            break
+        boxes.append(box)
+        start += _LENGTH.size + length
+    return boxes

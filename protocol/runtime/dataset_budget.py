@@ -1,0 +1,112 @@
+"""What a session costs one party's data: checked before it enrols, charged before anything is released."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from protocol.accounting import Budget
+from protocol.config.party import ConsumerFile, OwnerFile
+from protocol.errors import ConfigError
+from protocol.machine import Charge
+from protocol.runtime.lifetime_ledger import LifetimeLedger
+from protocol.runtime.spending import Spending
+from protocol.session import PrivacyStatement, Session
+
+__all__ = ["DatasetBudget", "dataset_budget"]
+
+logger = logging.getLogger("hushbid")
+
+
+@dataclass(frozen=True)
+class DatasetBudget:
+    """The lifetime ledger of a party's data, and what this session is to charge it.
+
+    Attributes:
+        path: The ledger's file.
+        budget: The most that it may come to; None: anything.
+        neighbours: The datasets that it compares.
+        spending: The session's.
+    """
+
+    path: Path
+    budget: Budget | None
+    neighbours: str
+    spending: Spending
+
+    def check(self, *, resumed: bool = False) -> None:
+        """Refuse to enrol in a session that the budget does not allow.
+
+        Args:
+            resumed: The party goes on with a session that it has a transcript of.
+
+        Raises:
+            BudgetExceeded: It does not fit into what is left.
+            ConfigError: The session has been run before.
+            HushbidError: The ledger cannot be used.
+        """
+        with self._open() as ledger:
+            if ledger.cut:
+                logger.warning(
+                    "%s: its last line was cut off by a crash (%d bytes), and paid for nothing",
+                    self.path,
+                    ledger.cut,
+                )
+            if not ledger.check(self.spending) and not resumed:
+                raise ConfigError(
+                    f"{self.path}: this session has been run before with these data. A second run's boxes, "
+                    "signatures and releases could not be told from those of the first.",
+                    advice="To go on with it, name the state directory that has its transcript. To run it "
+                    "anew, agree on another session.nonce in the session file.",
+                )
+
+    def charge(self, _charge: Charge) -> None:
+        """Charge the session, durably. The machine says when: before anything of the data leaves.
+
+        Raises:
+            BudgetExceeded: It does not fit any more.
+            HushbidError: The ledger cannot be used.
+        """
+        with self._open() as ledger:
+            ledger.charge(self.spending)
+
+    def _open(self) -> LifetimeLedger:
+        return LifetimeLedger.open(self.path, budget=self.budget, neighbours=self.neighbours)
+
+
+def dataset_budget(
+    session: Session, file: OwnerFile | ConsumerFile, data: Path, charge: Charge, statement: PrivacyStatement
+) -> DatasetBudget:
+    """The ledger of a party's data, and what the session costs it.
+
+    Args:
+        session: The session.
+        file: The party's private file.
+        data: Where the data lie.
+        charge: What the party's machine will charge.
+        statement: What the session guarantees to the data.
+    """
+    holds = statement.epsilon is not None and not statement.why
+    # A rule's slack can only be added to what is composed: then the session counts as one (ε, δ) mechanism.
+    composes = holds and session.rule.slack == (0.0, 0.0)
+    # Boxes, signatures and releases are told apart by the session's identifier, so that one is run once.
+    # Where nothing is protected, and nothing sealed, a session file may be run again.
+    once = session.noise_protects and (session.rule.sealed or session.draws_noise())
+    run = "" if once else f"/{os.urandom(8).hex()}"
+    spending = Spending(
+        kind="session",
+        identifier=f"{session.file.session.name}/{session.identifier.hex()}{run}",
+        date=datetime.datetime.now(datetime.UTC).date(),
+        epsilon=statement.epsilon if holds else None,
+        delta=statement.delta,
+        costs=charge.costs if composes else (),
+    )
+    return DatasetBudget(
+        file.ledger or data.with_name(f"{data.name}.ledger"),
+        None if file.budget is None else file.budget.budget(),
+        charge.neighbours,
+        spending,
+    )

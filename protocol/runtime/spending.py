@@ -1,0 +1,121 @@
+"""One thing that a dataset's privacy is spent on, as its lifetime ledger records it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Literal, Self, get_args
+
+from protocol.accounting import (
+    ApproximateCost,
+    Cost,
+    cost_from_record,
+    cost_to_record,
+    epsilon_of,
+    merge_costs,
+)
+from protocol.errors import ConfigError
+from protocol.limits import MAX_TEXT
+
+__all__ = ["Spending", "SpendingKind", "epsilon_of_spendings"]
+
+SpendingKind = Literal["session", "catalogue"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spending:
+    """One thing that a dataset's privacy is spent on.
+
+    Attributes:
+        kind: ``session`` or ``catalogue``.
+        identifier: What it is: with `kind`, the name under which it is paid once.
+        date: When it was agreed to.
+        epsilon: ε that was stated for it; None: nothing is guaranteed.
+        delta: δ that goes with it.
+        costs: What it consists of, for the accountant. Where there are none, (ε, δ) is all that is known.
+
+    Raises:
+        ConfigError: A value outside of its range.
+    """
+
+    kind: SpendingKind
+    identifier: str
+    date: date
+    epsilon: float | None
+    delta: float
+    costs: tuple[Cost, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(SpendingKind):
+            raise ConfigError(
+                f"A spending of kind {self.kind!r} is not known.", advice="Use session or catalogue."
+            )
+        if not 0 < len(self.identifier) <= MAX_TEXT:
+            raise ConfigError(
+                f"A spending's identifier has {len(self.identifier)} characters.",
+                advice=f"Give 1 to {MAX_TEXT}.",
+            )
+        if self.epsilon is None:
+            if self.costs:
+                raise ConfigError(
+                    "A spending has costs but no epsilon.", advice="State the epsilon of the costs."
+                )
+        elif not self.costs:
+            ApproximateCost(epsilon=self.epsilon, delta=self.delta, count=1)
+        elif not (math.isfinite(self.epsilon) and self.epsilon >= 0.0 and 0.0 <= self.delta < 1.0):
+            raise ConfigError(
+                f"A spending has epsilon {self.epsilon} and delta {self.delta}.",
+                advice="Its epsilon is at least 0, its delta at least 0 and below 1.",
+            )
+
+    @property
+    def charged(self) -> tuple[Cost, ...] | None:
+        """What the accountant adds up; None where nothing is guaranteed."""
+        if self.epsilon is None:
+            return None
+        return merge_costs(self.costs) or (ApproximateCost(epsilon=self.epsilon, delta=self.delta, count=1),)
+
+    def as_record(self) -> dict[str, Any]:
+        """The spending as a JSON object."""
+        return {
+            "kind": self.kind,
+            "identifier": self.identifier,
+            "date": self.date.isoformat(),
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "costs": [cost_to_record(cost) for cost in self.costs],
+        }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """What `as_record` made.
+
+        Raises:
+            ConfigError, KeyError, TypeError, ValueError: It is something else.
+        """
+        if set(record) != {"kind", "identifier", "date", "epsilon", "delta", "costs"}:
+            raise ValueError("its keys are not those of a spending")
+        for key, types in (("identifier", str), ("epsilon", float | int | None), ("delta", float | int)):
+            if isinstance(record[key], bool) or not isinstance(record[key], types):
+                raise TypeError(f"its {key} is of another type")
+        return cls(
+            kind=record["kind"],
+            identifier=record["identifier"],
+            date=date.fromisoformat(record["date"]),
+            epsilon=record["epsilon"],
+            delta=record["delta"],
+            costs=tuple(cost_from_record(cost) for cost in record["costs"]),
+        )
+
+
+def epsilon_of_spendings(spendings: Sequence[Spending], delta: float) -> float:
+    """ε of all together at δ; infinite where it cannot be stated, or one of them guarantees nothing.
+
+    Raises:
+        ConfigError: `delta` outside of (0, 1).
+    """
+    charged = [spending.charged for spending in spendings]
+    total = epsilon_of([cost for costs in charged if costs for cost in costs], delta)
+    return math.inf if any(costs is None for costs in charged) else total

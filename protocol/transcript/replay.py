@@ -1,0 +1,274 @@
+"""Replaying a transcript: the recorded events through the same machine, and every effect compared.
+
+A record has an event, then, in their order, the effects that left the machine and the outcomes of the
+computations that it asked for (`protocol.runtime.driver.Driver.feed`). A replay feeds event and outcomes, and
+does not compute: time, noise and floating-point results are as they were recorded. Recovery is a replay
+whose numerics take up what was computed (`restore`), and whose driver goes on from there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from protocol.errors import DataError, LocalProtocolError, RemoteProtocolError, ReplayDivergence
+from protocol.machine import (
+    Computation,
+    Connected,
+    Effect,
+    Event,
+    Finish,
+    HeadSigned,
+    Lost,
+    Machine,
+    Offended,
+    Received,
+    Restarted,
+    Returned,
+    Send,
+    Started,
+    TimerFired,
+)
+from protocol.messages import Bid, Delivery, Message, SealedCandidate
+from protocol.transcript.item import Item, pack_value
+from protocol.transcript.record import Record, RecordedItem
+from protocol.wire import Direction, decode_message, encode_message, read_message
+
+__all__ = ["EventReader", "Replay", "Restore", "filler_box"]
+
+Restore = Callable[[Computation, Event | None], None]
+"""Takes up what a computation came to, or what it changed."""
+
+_COMMON: Final[tuple[type[Event], ...]] = (
+    Started,
+    Restarted,
+    Connected,
+    Lost,
+    Returned,
+    TimerFired,
+    Offended,
+    HeadSigned,
+)
+
+
+def filler_box(digest: bytes, length: int) -> bytes:
+    """In the place of a box that a transcript has the digest of: as long, and told by its beginning."""
+    return digest.ljust(length, b"\0")
+
+
+class EventReader:
+    """Makes events of recorded items again.
+
+    Args:
+        outcomes: The role's own events (`Machine.OUTCOMES`).
+        direction: What a peer may say, by the peer's name.
+        box: The sealed box of a SHA-256; None: there are none.
+    """
+
+    def __init__(
+        self,
+        outcomes: Iterable[type[Event]],
+        direction: Callable[[str], Direction],
+        box: Callable[[bytes], bytes] | None = None,
+    ) -> None:
+        self._kinds = {kind.KIND: kind for kind in (*_COMMON, *outcomes)}
+        self._direction = direction
+        self._box = box
+
+    def __call__(self, item: RecordedItem) -> Event:
+        """The event that was recorded.
+
+        Raises:
+            DataError: It is of no kind that is known, redacted, or malformed.
+        """
+        if item.redacted:
+            raise DataError(
+                f"The {item.kind} has no private values: the transcript is redacted.",
+                advice="Only the file that the party itself recorded can be replayed.",
+            )
+        try:
+            if item.kind == Received.KIND:
+                return self._received(item.private["frame"])
+            return self._kinds[item.kind].restored({**item.public, **item.private})
+        except (KeyError, TypeError, ValueError, RemoteProtocolError) as error:
+            # Not chained: its text may quote a value.
+            reason = type(error).__name__
+        raise DataError(
+            f"A {item.kind} cannot be read ({reason}).",
+            advice="Replay with the version of hushbid that recorded it, and with this party's own files.",
+        )
+
+    def _received(self, frame: Any) -> Received:
+        peer, body = frame["peer"], frame["body"]
+        # The body was checked when it came; its digest is in the chain.
+        message = read_message(self._direction(peer), body)
+        if "digest" in frame and self._box is not None:
+            message = _with_box(message, self._box)
+        return Received(peer, frame["sequence"], frame["acknowledged"], body, message)
+
+
+def _with_box(message: Message, box: Callable[[bytes], bytes]) -> Message:
+    """A bid that was recorded without its sealed box, with it."""
+    if not isinstance(message, Bid) or not isinstance(message.candidate, SealedCandidate):
+        raise TypeError("a digest is recorded of a message without a box")
+    # All of it was checked when it came: no model is validated, or copied, a second time.
+    candidate = SealedCandidate.model_construct(
+        **{**message.candidate.__dict__, "box": box(message.candidate.box)}
+    )
+    return Bid.model_construct(**{**message.__dict__, "candidate": candidate})
+
+
+class Replay:
+    """Steps a machine through its transcript.
+
+    Args:
+        machine: A fresh one, of the same session.
+        read: Makes events of what was recorded.
+        restore: Takes up what each computation came to; None: nothing is kept.
+    """
+
+    def __init__(self, machine: Machine, read: EventReader, restore: Restore | None = None) -> None:
+        self.machine = machine
+        self.finished: Finish | None = None
+        self._read = read
+        self._restore = restore
+        self._head: bytes | None = None
+        """Digest of the record before."""
+
+    def step(self, record: Record) -> list[Effect]:
+        """Feed one record, and compare all that comes of it.
+
+        Returns:
+            The effects, without computations.
+
+        Raises:
+            ReplayDivergence: The machine does something else than was recorded.
+            DataError: The record cannot be read.
+        """
+        recorded = deque(record.effects)
+        effects: list[Effect] = []
+        pending = deque(self._fed(record, self._read(record.event)))
+        while pending and self.finished is None:
+            effect = pending.popleft()
+            if isinstance(effect, Computation):
+                pending.extend(self._computed(record, effect, recorded))
+                continue
+            _compare(record, effect, recorded.popleft() if recorded else None)
+            effects.append(effect)
+            if isinstance(effect, Finish):
+                self.finished = effect
+        if recorded:
+            raise _diverged(record, f"a {recorded[0].kind}", "nothing")
+        self._head = record.digest
+        return effects
+
+    def _fed(self, record: Record, event: Event) -> tuple[Effect, ...]:
+        try:
+            return self.machine.step(event, record.now)
+        except (RemoteProtocolError, LocalProtocolError) as error:
+            # Its text may tell who said what.
+            reason = error.code if isinstance(error, RemoteProtocolError) else "it cannot happen here"
+        raise _diverged(record, f"the event {event.KIND}", f"an error ({reason})")
+
+    def _computed(
+        self, record: Record, effect: Computation, recorded: deque[RecordedItem]
+    ) -> tuple[Effect, ...]:
+        """What the machine makes of the recorded outcome of a computation."""
+        outcome: Event | None = None
+        if effect.HAS_OUTCOME:
+            if not recorded:
+                raise _diverged(record, "nothing", f"a {effect.KIND}")
+            outcome = self._read(recorded.popleft())
+            if isinstance(outcome, HeadSigned) and self._head not in (None, outcome.head):
+                raise _diverged(record, "another head of the transcript", "the chain's own")
+        if self._restore is not None:
+            self._restore(effect, outcome)
+        return self._fed(record, outcome) if outcome is not None else ()
+
+
+def _compare(record: Record, effect: Effect, recorded: RecordedItem | None) -> None:
+    """Raise `ReplayDivergence` unless an effect is, byte for byte, the one that was recorded."""
+    if recorded is None:
+        raise _diverged(record, "nothing", f"a {effect.KIND}")
+    item = effect.item()
+    if item.kind != recorded.kind:
+        raise _diverged(record, f"a {recorded.kind}", f"a {item.kind}")
+    if isinstance(effect, Send):
+        different = _different_fields(item.private["frame"], recorded.private.get("frame"))  # type: ignore[arg-type]
+    else:
+        different = _different_items(item, recorded)
+    if different:
+        raise _diverged(record, *(f"a {side}" for side in _told(effect, recorded, different)))
+
+
+def _different_items(item: Item, recorded: RecordedItem) -> list[str]:
+    names = sorted({*item.public, *recorded.public, *item.private, *recorded.private})
+    ours, theirs = {**item.public, **item.private}, {**recorded.public, **recorded.private}
+    missing = object()
+    return [
+        name
+        for name in names
+        if ours.get(name, missing) is missing
+        or theirs.get(name, missing) is missing
+        or pack_value(ours[name]) != pack_value(theirs[name])
+    ]
+
+
+def _different_fields(ours: Mapping[str, Any], theirs: Any) -> list[str]:
+    if not isinstance(theirs, Mapping):
+        return ["frame"]
+    return [
+        name
+        for name in sorted({*ours, *theirs})
+        if ours.get(name) != theirs.get(name)
+        and not (
+            name == "body" and ours["message"] == "delivery" and _same_delivery(ours[name], theirs.get(name))
+        )
+    ]
+
+
+def _same_delivery(ours: bytes, theirs: Any) -> bool:
+    """Whether two deliveries differ in boxes only that ours has fillers for (`filler_box`)."""
+    if not isinstance(theirs, bytes):
+        return False
+    try:
+        own, other = (decode_message(Direction.CURATOR_TO_CONSUMER, body) for body in (ours, theirs))
+    except RemoteProtocolError:
+        return False
+    return (
+        isinstance(own, Delivery)
+        and isinstance(other, Delivery)
+        and encode_message(own) == encode_message(_with_fillers(other))
+    )
+
+
+def _with_fillers(delivery: Delivery) -> Delivery:
+    purchases = []
+    for purchase in delivery.purchases:
+        candidate = purchase.candidate
+        if isinstance(candidate, SealedCandidate):
+            digest = hashlib.sha256(candidate.box).digest()
+            filled = candidate.model_copy(update={"box": filler_box(digest, len(candidate.box))})
+            purchase = purchase.model_copy(update={"candidate": filled})
+        purchases.append(purchase)
+    return delivery.model_copy(update={"purchases": tuple(purchases)})
+
+
+def _told(effect: Effect, recorded: RecordedItem, different: list[str]) -> tuple[str, str]:
+    """What was recorded and what was done, by kind and the names of what differs: values may be private."""
+    what = ", ".join(different)
+    message = f" of a {effect.kind}" if isinstance(effect, Send) else ""
+    return f"{recorded.kind}{message}", f"{effect.KIND}{message} with another {what}"
+
+
+def _diverged(record: Record, expected: str, actual: str) -> ReplayDivergence:
+    return ReplayDivergence(
+        f"Record {record.number} ({record.event.kind}): recorded was {expected}, the replay gives {actual}.",
+        advice="Compare the software and the environments; if they are the same, the transcript was changed "
+        "together with its chain, or hushbid has a bug.",
+        record=record.number,
+        expected=expected,
+        actual=actual,
+    )

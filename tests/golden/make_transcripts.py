@@ -1,0 +1,84 @@
+"""Writes golden transcripts of a short session: `python -m tests.golden.make_transcripts DIRECTORY`.
+
+Run it once for a format, or for a change of what is recorded, into a directory of its own: files that were
+written before are never written anew, and stay readable for ever.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from hushbid.simulator import Simulation
+from protocol.data import Dataset
+from protocol.session import Session, open_session
+from protocol.transcript.journal import MemoryJournal
+from protocol.transcript.record import Header
+from tests.simulation.harness import names, session_file
+from tests.unit.transcripts import fixed_salts
+
+__all__ = ["golden_images", "golden_session"]
+
+OWNERS = names(2)
+COLUMNS = 3
+ENVIRONMENT = {"python": "cpython 3.11.7", "blas": ["openblas 0.3 Haswell"]}
+
+
+def golden_session() -> Session:
+    """K = 2, p = 3, sealed, every release private with simulated noise."""
+    private = {"mechanism": "filtered-gaussian", "epsilon": 3.0}
+    return open_session(
+        session_file(
+            owners=OWNERS,
+            points=3,
+            rule="sealed",
+            target=private | {"neighbours": "substitute-one"},
+            summary=private | {"neighbours": "add-remove-one"},
+            dimension=4,
+            columns=COLUMNS,
+        )
+    )
+
+
+def golden_images() -> dict[str, bytes]:
+    """Each party's transcript, with salts that are the same every time."""
+    session = golden_session()
+    journals: dict[str, MemoryJournal] = {}
+
+    def journal(role: str, party: str) -> MemoryJournal:
+        header = Header(
+            role, party, session.identifier.hex(), session.file.digest(), "0.1.0", ENVIRONMENT, "simulated"
+        )
+        journals[party] = MemoryJournal(header, salts=fixed_salts(party.encode()))
+        return journals[party]
+
+    rng = np.random.default_rng(0)
+
+    def points(name: str, count: int) -> Dataset:
+        # Halves, quarters and eighths: whatever BLAS sums them, their features are not close to a rounding.
+        return Dataset.from_arrays(name, rng.integers(0, 9, (count, COLUMNS)) / 8.0)
+
+    Simulation(
+        session,
+        owners={name: points(name, 4) for name in OWNERS},
+        validation=points("validation", 6),
+        seed_set=points("seed-set", 4),
+        journal=journal,
+    ).run()
+    for written in journals.values():
+        written.commit()
+    return {party: written.image for party, written in journals.items()}
+
+
+def main() -> None:
+    """Write them to the directory that is named."""
+    place = Path(sys.argv[1])
+    place.mkdir()
+    for party, image in golden_images().items():
+        (place / f"{party}.transcript").write_bytes(image)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""Parties are killed at random moments and started again: the session ends as if nothing had happened.
+
+Each kill is a SIGKILL to a real process, between its start and the last rounds; some hit two parties
+together, some a party that is still replaying. `HUSHBID_TEST_KILLS` says how many there are at least in all
+sessions together (30), `HUSHBID_TEST_SEED` draws other victims and moments (0); a failure names the seed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+
+from protocol.names import CONSUMER, CURATOR
+from tests.processes.cluster import Cluster
+from tests.processes.recovery import (
+    OWNERS,
+    check_whole,
+    delivery,
+    differences,
+    end_well,
+    recorded_bytes,
+    session,
+)
+
+KILLS: Final = int(os.environ.get("HUSHBID_TEST_KILLS", "30"))
+SEED: Final = int(os.environ.get("HUSHBID_TEST_SEED", "0"))
+SESSIONS: Final = (("sealed", 0), ("sealed", 1), ("ask-all", 2), ("ask-all", 3), ("winner-only", 4))
+"""What is run, each with a number that its moments are drawn from."""
+LAST: Final = OWNERS[-1]
+"""Who comes last, so that no session is over before the first party was killed."""
+
+
+@dataclass
+class Crashing:
+    """A session whose parties are killed.
+
+    Attributes:
+        cluster: The session.
+        killed: Who was, in order.
+    """
+
+    cluster: Cluster
+    killed: list[str] = field(default_factory=list)
+
+    def kill(self, *names: str) -> None:
+        """Kill parties together, those that still run, and start them again."""
+        victims = [name for name in names if self.cluster.running(name)]
+        for name in victims:
+            self.cluster.signal(name, signal.SIGKILL)
+        for name in victims:
+            code = self.cluster.processes[name].wait()
+            if code == -signal.SIGKILL:
+                self.killed.append(name)
+                self.cluster.start(name)
+
+    def reach(self, size: float) -> None:
+        """Wait until the curator's transcript has a size, in bytes."""
+        self.cluster.until(lambda: recorded_bytes(self.cluster, CURATOR) >= size, "the moment")
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """A session without crashes: its delivery, and how long the curator's transcript is."""
+
+    delivered: dict[str, Any]
+    bytes: int
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Undisturbed]:
+    """The session of a kind without crashes."""
+
+    @cache
+    def of(kind: str) -> Undisturbed:
+        with session(tmp_path_factory.mktemp("undisturbed") / kind, kind) as cluster:
+            cluster.start_all()
+            end_well(cluster)
+            return Undisturbed(delivery(cluster), recorded_bytes(cluster, CURATOR))
+
+    return of
+
+
+@contextmanager
+def crashing(
+    place: Path, kind: str, number: int, *, without: str = ""
+) -> Iterator[tuple[Crashing, np.random.Generator]]:
+    """A session that has just been started, `without` a party, and the moments of its crashes."""
+    rng = np.random.default_rng([SEED, number])
+    with session(place / f"{kind}-{number}", kind) as cluster:
+        cluster.start_all(but=[without])
+        crashes = Crashing(cluster)
+        try:
+            yield crashes, rng
+        except AssertionError as error:
+            error.add_note(f"HUSHBID_TEST_SEED={SEED}, session {number}; killed: {crashes.killed}")
+            raise
+
+
+@pytest.mark.parametrize(("kind", "number"), SESSIONS)
+def test_a_session_ends_as_it_would_have_without_the_crashes(
+    tmp_path: Path, undisturbed: Callable[[str], Undisturbed], kind: str, number: int
+) -> None:
+    expected = undisturbed(kind)
+    moments = -(-KILLS // len(SESSIONS))
+    with crashing(tmp_path, kind, number, without=LAST) as (crashes, rng):
+        names = crashes.cluster.names
+        time.sleep(rng.uniform(0.0, 2.0))  # who enrols is killed too
+        crashes.kill(str(rng.choice([name for name in names if name != LAST])))
+        crashes.cluster.start(LAST)
+        for part in np.sort(rng.uniform(0.0, 0.8, moments - 1)):
+            crashes.reach(part * expected.bytes)
+            time.sleep(rng.uniform(0.0, 0.02))
+            victims = rng.choice(names, size=2 if rng.random() < 0.25 else 1, replace=False).tolist()
+            crashes.kill(*victims)
+            if rng.random() < 0.3:
+                # While it starts, or replays. Rounds do not wait for the consumer, and would soon be over.
+                time.sleep(0.0 if victims == [CONSUMER] else rng.uniform(0.3, 1.2))
+                crashes.kill(victims[0])
+        ended = end_well(crashes.cluster)
+        assert len(crashes.killed) >= moments
+        check_whole(crashes.cluster, ended)
+        if kind != "sealed":  # whose noise is fresh
+            assert differences(delivery(crashes.cluster), expected.delivered) == []
+
+
+def test_all_parties_together_go_on(tmp_path: Path, undisturbed: Callable[[str], Undisturbed]) -> None:
+    """As after a power cut."""
+    expected = undisturbed("ask-all")
+    with crashing(tmp_path, "ask-all", 5) as (crashes, rng):
+        crashes.reach(rng.uniform(0.1, 0.8) * expected.bytes)
+        crashes.kill(*crashes.cluster.names)
+        assert len(crashes.killed) == len(crashes.cluster.names)
+        ended = end_well(crashes.cluster)
+        check_whole(crashes.cluster, ended)
+        assert differences(delivery(crashes.cluster), expected.delivered) == []
+
+
+@pytest.mark.parametrize("victim", [CONSUMER, CURATOR])
+def test_who_is_killed_at_the_delivery_ends_it(
+    tmp_path: Path, undisturbed: Callable[[str], Undisturbed], victim: str
+) -> None:
+    expected = undisturbed("ask-all")
+    with crashing(tmp_path, "ask-all", 6) as (crashes, _):
+        cluster = crashes.cluster
+        # The delivery is by far the largest thing that the consumer records.
+        least = sum(array.nbytes for array in expected.delivered.values()) // 2
+        path = cluster.directory(CONSUMER) / "state" / "delivered.npz"
+        cluster.until(lambda: recorded_bytes(cluster, CONSUMER) > least or path.exists(), "the delivery")
+        crashes.kill(victim)
+        check_whole(cluster, end_well(cluster))
+        assert differences(delivery(cluster), expected.delivered) == []

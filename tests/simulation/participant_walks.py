@@ -1,0 +1,306 @@
+"""Random walks through the machines of owners and consumer, whose curator does what it likes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from consumer.events import CheckPurchases, Delivered, PurchasesChecked, ReleaseTarget, TargetReleased
+from consumer.machine import ConsumerMachine
+from owner.events import MapOpened, MapRefused, OpenMap, Scored, ScorePoints, Withdraw
+from owner.machine import OwnerMachine
+from protocol.grid import Features
+from protocol.machine import (
+    Charge,
+    Connected,
+    Effect,
+    Event,
+    Lost,
+    Received,
+    Restarted,
+    Returned,
+    Send,
+    SetTimer,
+    SignHead,
+    Started,
+    TimerFired,
+)
+from protocol.messages import (
+    PROTOCOL_VERSION,
+    Ask,
+    Broadcast,
+    Candidate,
+    Close,
+    Delivery,
+    Hello,
+    Message,
+    Purchase,
+    Refused,
+    SealedCandidate,
+    SecretMap,
+    Welcome,
+    fixed,
+)
+from protocol.names import CURATOR
+from protocol.releases import Neighbours
+from protocol.sealing import EPHEMERAL_BYTES
+from protocol.session import Session, open_session
+from tests.simulation.harness import (
+    DIMENSION,
+    MAP,
+    RULES_FOR_FEW,
+    candidate_of,
+    names,
+    sealed_candidate_of,
+    session_file,
+    weights_of,
+)
+from tests.simulation.walks import CORNERS, EXACT, MAP_BOX, WRONG, Purse, Walk, private
+
+__all__ = ["consumer_walk", "owner_walk"]
+
+
+class ParticipantWalk:
+    """An owner or a consumer, and a curator that does what it likes."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.session = self.open_session(RULES_FOR_FEW[int(self.rng.integers(len(RULES_FOR_FEW)))])
+        self.rule = self.session.rule
+        self.machine = self.make()
+        self.walk = Walk(self.machine, self._raw)
+        self.now = 0.0
+        self.timers: dict[str, SetTimer] = {}
+        self.jobs: list[Effect] = []
+        self.done: list[Effect] = []
+        self.sent = self.had = 0
+        self.connected = self.lost = False
+        self.hostility = float(self.rng.choice([0.0, 0.05, 0.3]))
+        self.trouble = float(self.rng.choice([0.05, 0.3]))
+
+    def open_session(self, rule: str) -> Session:
+        return open_session(session_file(owners=names(2), points=4, rule=rule))
+
+    def make(self) -> OwnerMachine | ConsumerMachine:
+        raise NotImplementedError
+
+    def honest(self) -> None:
+        raise NotImplementedError
+
+    def hostile_messages(self) -> list[Message]:
+        raise NotImplementedError
+
+    def compute(self, job: Effect) -> Event | None:
+        raise NotImplementedError
+
+    def _raw(self, event: Event) -> tuple[Effect, ...]:
+        self.now += 1e-3
+        effects = self.machine.step(event, self.now)
+        for effect in effects:
+            if type(effect) is SetTimer:
+                self.timers[effect.name] = effect
+            elif type(effect) is Send:
+                self.had = max(self.had, effect.sequence)
+            elif type(effect) not in (Charge, SignHead):
+                self.jobs.append(effect)
+        self.done += effects
+        return effects
+
+    def say(self, message: Message, **changes: int) -> bool:
+        control = isinstance(message, Hello | Welcome | Refused)
+        values = {
+            "sequence": 0 if control else self.sent + 1,
+            "acknowledged": 0 if control else self.had,
+        } | changes
+        event = Received(CURATOR, body=b"", message=message, **values)
+        phase = self.machine.phase
+        taken = self.walk.step(event)
+        if taken:
+            self.walk.note(phase, event)
+            self.sent = max(self.sent, event.sequence)
+        return taken
+
+    def feed(self, event: Event) -> None:
+        phase = self.machine.phase
+        self.walk.step(event)
+        self.walk.note(phase, event)
+
+    def welcome(self, **changes: object) -> Welcome:
+        values: dict[str, object] = {
+            "version": PROTOCOL_VERSION,
+            "feature_map": None if self.rule.sealed else MAP.digest,
+            "sent": self.sent,
+            "received": self.had,
+        }
+        return Welcome.model_validate(values | changes)
+
+    def candidate(self, features: Features) -> Candidate | SealedCandidate:
+        return sealed_candidate_of(features, self.session) if self.rule.sealed else candidate_of(features)
+
+    def run(self, steps: int = 60) -> Walk:
+        self.feed(Started())
+        for _ in range(steps):
+            if self.machine.phase == "done":
+                break
+            dice = self.rng.random()
+            if dice < self.hostility:
+                messages = self.hostile_messages()
+                self.say(
+                    messages[int(self.rng.integers(len(messages)))],
+                    **({"sequence": self.sent + 2} if self.rng.random() < 0.1 else {}),
+                )
+            elif dice < self.hostility + self.trouble:
+                self._trouble()
+            elif self.jobs and self.rng.random() < 0.8:
+                outcome = self.compute(self.jobs.pop(0))
+                if outcome is not None:
+                    self.feed(outcome)
+            else:
+                self.honest()
+        return self.walk
+
+    def _trouble(self) -> None:
+        dice = self.rng.random()
+        if dice < 0.25:
+            self.feed(Connected())
+        elif dice < 0.3:
+            self.feed(Restarted())
+        elif dice < 0.6:
+            self.feed(Returned(CURATOR) if self.lost else Lost(CURATOR))
+            self.lost = not self.lost
+        elif dice < 0.7 and "abandon" in self.timers:
+            self.walk.step(TimerFired("abandon", self.timers["abandon"].attempt))
+        elif dice < 0.8:
+            self.say(self.welcome())
+        elif dice < 0.85:
+            outcome: Literal["complete", "abandoned"] = "complete" if self.rng.random() < 0.5 else "abandoned"
+            self.say(Close(outcome=outcome, head=bytes(32), signature=b""))
+        elif self.walk.accepted:
+            self.walk.repeat(self.walk.accepted[-1])
+
+
+class OwnerWalk(ParticipantWalk):
+    def make(self) -> OwnerMachine:
+        return OwnerMachine(self.session, name="owner-0")
+
+    def honest(self) -> None:
+        machine = self.machine
+        assert isinstance(machine, OwnerMachine)
+        if machine.phase == "greeting":
+            self.say(self.welcome())
+        elif machine.phase == "mapping":
+            self.say(SecretMap(box=MAP_BOX))
+        elif machine.phase == "waiting":
+            if machine._last_bid and self.rng.random() < 0.5:
+                handle = machine._last_bid[0]
+                self.say(Ask(round=machine.round, handle=fixed(handle)))
+            elif machine.round < 4:
+                self.say(Broadcast(round=machine.round + 1, weights=weights_of(1, 2, 3, 4), noise="none"))
+
+    def compute(self, job: Effect) -> Event | None:
+        if isinstance(job, OpenMap):
+            return MapOpened() if self.rng.random() < 0.8 else MapRefused("It does not open.", "Ask.")
+        if not isinstance(job, ScorePoints):
+            return None
+        withdrawn = {effect.row for effect in self.done if isinstance(effect, Withdraw)}
+        row = int(self.rng.integers(-1, 5))
+        if row in withdrawn:
+            row = -1
+        ephemeral = bytes(EPHEMERAL_BYTES) if self.rule.sealed else b""
+        return Scored(job.round, row, WRONG, self.candidate(CORNERS[row]), ephemeral)
+
+    def hostile_messages(self) -> list[Message]:
+        machine = self.machine
+        assert isinstance(machine, OwnerMachine)
+        return [
+            self.welcome(version=PROTOCOL_VERSION + 1),
+            self.welcome(feature_map=bytes(32)),
+            self.welcome(received=WRONG),
+            Refused(code="configuration", detail="d", advice="a"),
+            Refused(code="never-heard-of", detail="d", advice="a"),
+            Broadcast(round=max(1, machine.round), weights=weights_of(1, 2, 3, 4), noise="none"),
+            Broadcast(round=WRONG, weights=weights_of(1, 2, 3, 4), noise="none"),
+            Broadcast(round=machine.round + 1, weights=weights_of(1), noise="none"),
+            Ask(round=max(1, machine.round), handle=fixed(WRONG)),
+            SecretMap(box=MAP_BOX),
+        ]
+
+
+class ConsumerWalk(ParticipantWalk):
+    parts = 2
+
+    def open_session(self, rule: str) -> Session:
+        target = private(Neighbours.SUBSTITUTE_ONE) if self.rng.random() < 0.4 else EXACT
+        return open_session(session_file(owners=names(2), points=4, rule=rule, target=target))
+
+    def make(self) -> ConsumerMachine:
+        machine = ConsumerMachine(self.session)
+        if machine._filter is not None:
+            machine._filter = Purse(int(self.rng.integers(0, 2)), Neighbours.SUBSTITUTE_ONE)
+        return machine
+
+    def honest(self) -> None:
+        machine = self.machine
+        assert isinstance(machine, ConsumerMachine)
+        if machine.phase == "greeting":
+            self.say(self.welcome())
+        elif machine.phase == "waiting":
+            self.say(self.delivery(machine._part + 1))
+
+    def delivery(self, part: int, *, count: int = 2, width: int = DIMENSION) -> Delivery:
+        features = np.zeros(width, dtype=np.int16) if width != DIMENSION else CORNERS[0]
+        purchase = Purchase.model_construct(
+            owner="owner-0", round=1, bid_round=1, handle=fixed(1), candidate=self.candidate(features)
+        )
+        return Delivery.model_construct(part=part, parts=self.parts, purchases=(purchase,) * count)
+
+    def compute(self, job: Effect) -> Event | None:
+        if isinstance(job, ReleaseTarget):
+            zeros = np.zeros(DIMENSION)
+            maps = MAP_BOX * 2 if self.rule.sealed else b""
+            return TargetReleased(zeros, 3, zeros.astype(np.int64), 2, b"", maps, "none", ())
+        if isinstance(job, CheckPurchases):
+            return PurchasesChecked(
+                tuple(
+                    Delivered(purchase.owner, purchase.round, candidate_of(CORNERS[0]), "")
+                    for purchase in job.purchases
+                ),
+                np.zeros(len(job.purchases)) if job.last else None,
+            )
+        return None
+
+    def hostile_messages(self) -> list[Message]:
+        machine = self.machine
+        assert isinstance(machine, ConsumerMachine)
+        (purchase,) = self.delivery(machine._part + 1, count=1).purchases
+        other_form = (
+            candidate_of(CORNERS[0]) if self.rule.sealed else sealed_candidate_of(CORNERS[0], self.session)
+        )
+        strange = [
+            purchase.model_copy(update=change) for change in ({"owner": "nobody"}, {"candidate": other_form})
+        ]
+        return [
+            *(
+                Delivery.model_construct(part=machine._part + 1, parts=self.parts, purchases=(entry,))
+                for entry in strange
+            ),
+            self.welcome(sent=0, received=WRONG),
+            Refused(code="state-lost", detail="d", advice="a"),
+            self.delivery(WRONG),
+            self.delivery(machine._part),
+            self.delivery(machine._part + 1, count=5),
+            self.delivery(machine._part + 1, width=DIMENSION + 1),
+            Delivery.model_construct(part=machine._part + 1, parts=WRONG, purchases=()),
+            Delivery.model_construct(part=machine._part + 1, parts=max(1, machine._part), purchases=()),
+        ]
+
+
+def owner_walk(seed: int) -> Walk:
+    """One owner's life."""
+    return OwnerWalk(seed).run()
+
+
+def consumer_walk(seed: int) -> Walk:
+    """One consumer's life."""
+    return ConsumerWalk(seed).run()

@@ -1,0 +1,245 @@
+"""Over a crash no noise is drawn twice for a release; and what would break recovery is caught."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+import pytest
+
+from consumer.numerics import ConsumerNumerics
+from curator.numerics import CuratorNumerics
+from hushbid import simulator
+from hushbid.faults.crashes import Crashes, crashes_at, crashes_of, same_steps
+from hushbid.faults.session import Course, run
+from hushbid.faults.sweep import Setting, check, sweep, uncrashed
+from hushbid.simulator import UNRECORDED, Crash
+from hushbid.transcripts.replay import replayed
+from owner.numerics import OwnerNumerics
+from protocol.config.session import TimeoutSection
+from protocol.errors import ExitCode
+from protocol.link import Link
+from protocol.names import CONSUMER, CURATOR
+from protocol.noise import Draw, SimulatedNoise
+from protocol.runtime.driver import Driver, Outgoing
+from protocol.session import open_session
+from protocol.transcript.record import Record
+from protocol.transcript.replay import EventReader
+
+ROUNDS = 20
+SEALED = Setting("sealed", "filtered-gaussian", ROUNDS, 2)
+ASK_ALL = SEALED._replace(rule="ask-all")
+TOLD_BY = 16
+"""Bytes by which a draw is told from others, and found on record: some are cut up before they get there."""
+
+
+class FreshNoise(SimulatedNoise):
+    """Another noise at each start of a party, as an operating system's is; and notes of all that it gave.
+
+    Args:
+        party: Who draws.
+        drawn: Where it notes it.
+    """
+
+    protects = True
+
+    def __init__(self, party: str, drawn: list[bytes]) -> None:
+        super().__init__(int.from_bytes(os.urandom(8)), party)
+        self._drawn = drawn
+
+    def draw(self, request: Draw) -> npt.NDArray[Any]:
+        noise = super().draw(request)
+        self._drawn.append(noise.tobytes()[:TOLD_BY])
+        return noise
+
+    def random_bytes(self, count: int) -> bytes:
+        keys = super().random_bytes(count)
+        self._drawn.append(keys[:TOLD_BY])
+        return keys
+
+
+class ForgetfulNoise(FreshNoise):
+    """A broken control: fresh noise that says that it can be drawn again."""
+
+    protects = False
+
+
+Drawn = dict[str, list[bytes]]
+"""What each party drew, in all its starts together."""
+
+
+def with_fresh_noise(
+    setting: Setting, crashes: Iterable[Crash] = (), kind: type[FreshNoise] = FreshNoise
+) -> tuple[Course, Drawn]:
+    session, _ = uncrashed(setting)
+    drawn: Drawn = defaultdict(list)
+    return run(session, crashes, noise=lambda party: kind(party, drawn[party])), drawn
+
+
+def drawn_twice(drawn: Drawn, course: Course, crash: Crash) -> list[str]:
+    """Who drew anything more than once, or drew what is not on record; nobody, if all is well.
+
+    Of what was drawn in a step that the crash took, nothing is on record.
+    """
+    wrong = []
+    for party, values in drawn.items():
+        recorded = [value for value in values if value in course.transcripts[party]]
+        if len(recorded) != draws_of(party):
+            wrong.append(f"{party} has {len(recorded)} values of {draws_of(party)} on record")
+        if len(recorded) != len(values) and not (party == crash.party and crash.left == UNRECORDED):
+            wrong.append(f"{party} drew {len(values) - len(recorded)} values that are not on record")
+    return wrong
+
+
+@cache
+def draws_of(party: str) -> int:
+    """How often a party draws in a session without crashes."""
+    _, drawn = with_fresh_noise(SEALED)
+    return len(drawn[party])
+
+
+def assert_whole(course: Course) -> None:
+    """Everybody came to the end, everything arrived, and each frame left with one content."""
+    result = course.result
+    assert set(result["ends"].values()) == {ExitCode.DONE}
+    assert len(result["wins"]) == ROUNDS
+    assert len(result["delivered points"]) == ROUNDS
+    assert result["stored points"] == result["delivered points"]
+    assert not any(result[book] for book in ("absences", "faults", "refusals", "disputes"))
+    assert all(len(found) == 1 for found in course.bodies.values()), "one value for each release"
+
+
+def noisy_crashes(party: str) -> list[Crash]:
+    """Every third crash of a party; all of the consumer, which takes few steps."""
+    _, base = uncrashed(SEALED)
+    found = crashes_of(base, party)
+    return found if party == CONSUMER else found[::3]
+
+
+@pytest.mark.parametrize("party", [CURATOR, CONSUMER, "owner-0"])
+def test_noise_and_keys_are_drawn_once_for_what_leaves(party: str) -> None:
+    for crash in noisy_crashes(party):
+        course, drawn = with_fresh_noise(SEALED, [crash])
+        assert course.crashed == (crash,)
+        assert_whole(course)
+        assert drawn_twice(drawn, course, crash) == [], crash
+        for name, image in course.transcripts.items():
+            replayed(Path(name), image=image)
+
+
+def test_noise_that_was_not_durable_is_drawn_again_and_was_never_seen() -> None:
+    """So a crash may waste noise; what is lost is on nobody's record, and no frame was made of it."""
+    _, base = uncrashed(SEALED)
+    wasted = 0
+    for crash in crashes_of(base, CURATOR):
+        if crash.left == UNRECORDED:
+            course, drawn = with_fresh_noise(SEALED, [crash])
+            lost = [value for value in drawn[CURATOR] if value not in course.transcripts[CURATOR]]
+            wasted += bool(lost)
+    assert wasted == 1, "all rounds' noise is drawn in one step"
+
+
+def test_a_party_that_draws_again_is_caught() -> None:
+    caught = set()
+    for party in (CURATOR, CONSUMER, "owner-0"):
+        crash = crashes_of(uncrashed(SEALED)[1], party)[-1]
+        course, drawn = with_fresh_noise(SEALED, [crash], ForgetfulNoise)
+        if drawn_twice(drawn, course, crash):
+            caught.add(party)
+    assert caught == {CURATOR, CONSUMER, "owner-0"}
+
+
+# -- controls: what a crash must not be survived with ---------------------------------------------------
+
+
+def spread(plan: list[Crashes], count: int) -> list[Crashes]:
+    """At most that many, from all over a plan."""
+    return plan[:: -(-len(plan) // count)]
+
+
+def plan_of(setting: Setting, party: str) -> list[Crashes]:
+    _, base = uncrashed(setting)
+    return spread([(crash,) for crash in crashes_of(base, party)], 20)
+
+
+@pytest.mark.parametrize(
+    ("party", "numerics", "setting"),
+    [
+        (CURATOR, CuratorNumerics, ASK_ALL),
+        (CONSUMER, ConsumerNumerics, SEALED),
+        ("owner-1", OwnerNumerics, ASK_ALL),
+        ("owner-1", OwnerNumerics, SEALED),
+    ],
+)
+def test_numerics_that_take_nothing_up_are_caught(
+    party: str, numerics: type, setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(numerics, "restore", lambda self, effect, outcome: None)
+    assert sweep(setting, plan_of(setting, party)).failures
+
+
+class UnlinkedDriver(Driver):
+    """A broken control: what was sent and received is forgotten."""
+
+    def resume(self, records: Iterable[Record], read: EventReader) -> None:
+        super().resume(records, read)
+        self.machine.links.update({peer: Link() for peer in self.machine.links})
+
+
+class EagerDriver(Driver):
+    """A broken control: every other time frames leave before what they come from is durable."""
+
+    late = False
+
+    def release(self) -> list[Outgoing]:
+        if self._outgoing:
+            self.late = not self.late
+        if not self.late:
+            self.settle()
+        outgoing, self._outgoing = self._outgoing, []
+        return outgoing
+
+
+@pytest.mark.parametrize("broken", [UnlinkedDriver, EagerDriver])
+@pytest.mark.parametrize("party", [CURATOR, "owner-0"])
+def test_a_driver_that_loses_what_it_must_keep_is_caught(
+    party: str, broken: type[Driver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_of(SEALED, party)
+    monkeypatch.setattr(simulator, "Driver", broken)
+    assert sweep(SEALED, plan).failures
+
+
+def test_frames_that_leave_before_they_are_durable_leave_with_two_contents(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """If noise is fresh, and whoever had the first one has lost it: the bodies of frames tell."""
+    _, base = uncrashed(SEALED)
+    monkeypatch.setattr(simulator, "Driver", EagerDriver)
+    twice = set()
+    for step, following in same_steps(base, CURATOR, "owner-1"):
+        if 6 <= step <= 8:
+            both = product(crashes_at(base, CURATOR, step), crashes_at(base, "owner-1", following))
+            for crashes in both:
+                course, _ = with_fresh_noise(SEALED, crashes)
+                twice |= {sender for (sender, _, _), found in course.bodies.items() if len(found) > 1}
+    assert "owner-1" in twice
+
+
+def test_a_curator_that_does_not_wait_for_who_crashed_has_absences() -> None:
+    session, base = uncrashed(ASK_ALL)
+    hasty = open_session(session.file.model_copy(update={"timeouts": TimeoutSection(comeback=1e-6)}))
+    whole = run(hasty)
+    assert check(whole, base) == [], "nobody crashed"
+    absent = 0
+    for crash in crashes_of(base, "owner-0")[::4]:
+        course = run(hasty, [crash])
+        absent += bool(course.result["absences"])
+        assert course.result["ends"][CURATOR] is ExitCode.DONE
+    assert absent

@@ -1,0 +1,276 @@
+"""A session survives crashes: every party, every step, and moments of it; the result is the uncrashed one's.
+
+K = 2 and p = 20, but for `logistic`, which no session of two owners can have: it has three here. Owners have
+15 points each, so that some rounds have exhausted bids. `hushbid sweep crashes` runs whatever is too much
+for a test: `--pairs` every two crashes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from hushbid.faults.crashes import (
+    Crashes,
+    Which,
+    crashes_at,
+    crashes_of,
+    every,
+    same_steps,
+    write_crashes,
+)
+from hushbid.faults.session import FEWEST_FOR_LOGISTIC, Course, run, small_session
+from hushbid.faults.sweep import Setting, check, sweep, uncrashed
+from hushbid.simulator import UNRECORDED, Crash
+from hushbid.transcripts.replay import replayed
+from protocol import limits
+from protocol.acquisition import RULES, Logistic
+from protocol.errors import ExitCode
+from protocol.names import CONSUMER, CURATOR
+from protocol.releases import RELEASES
+from protocol.session import Session
+from protocol.transcript.reader import TranscriptReader
+
+ROUNDS = 20
+DEFAULT_RELEASE = "filtered-gaussian"
+OWNERS = ("owner-0", "owner-1")
+SHARES = 4
+"""Of the pairs that a slow test runs, in which it is cut for shares of the slow tests."""
+PAIRS = 60
+"""In one of these shares."""
+
+
+def setting(rule: str, release: str = DEFAULT_RELEASE) -> Setting:
+    return Setting(rule, release, ROUNDS, FEWEST_FOR_LOGISTIC if rule == Logistic.name else len(OWNERS))
+
+
+def survives(which: Setting, plan: Sequence[Crashes], *, all_come: bool = True) -> None:
+    """Every session of the plan comes to what it comes to without crashes."""
+    result = sweep(which, plan)
+    told = [f"{write_crashes(failure.crashes)}: {failure.what}" for failure in result.failures]
+    assert told == []
+    assert result.sessions == len(plan) > 0
+    if all_come:
+        assert result.crashes == sum(map(len, plan))
+
+
+def one_moment_each(course: Course, parties: Sequence[str]) -> list[Crashes]:
+    """A crash at every step, at a moment that is another one from step to step."""
+    plan: list[Crashes] = []
+    for offset, party in enumerate(parties):
+        for step in range(len(course.steps[party])):
+            moments = crashes_at(course, party, step)
+            plan.append((moments[(offset + step // 2) % len(moments)],))
+    return plan
+
+
+def spread(plan: Sequence[Crashes], count: int, start: int = 0) -> list[Crashes]:
+    """That many of a plan, from all over it; those of another start are others."""
+    stride = max(round(len(plan) / count), 1)
+    return list(plan[start % stride :: stride])
+
+
+# -- one crash ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("rule", RULES)
+def test_the_session_that_nobody_crashes_in_is_a_whole_one(rule: str, release: str) -> None:
+    """What the others are compared with: all points delivered, everybody there, frames and records clean."""
+    session, base = uncrashed(setting(rule, release))
+    result = base.result
+    assert [win[0] for win in result["wins"]] == list(range(1, ROUNDS + 1))
+    assert len(result["delivered points"]) == ROUNDS
+    assert result["stored points"] == result["delivered points"]
+    assert sum(result["points handed over"].values()) >= ROUNDS
+    assert not any(result[book] for book in ("absences", "faults", "refusals", "disputes"))
+    assert set(result["ends"].values()) == {ExitCode.DONE}
+    assert len(result["ends"]) == len(base.steps) == len(session.file.owners) + 2
+    assert result["settlement"]
+    assert result["MMD²"] is not None
+    assert base.crashed == ()
+    assert check(base, base) == []
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_crash_of_any_party_at_any_step(rule: str) -> None:
+    """Of sessions with more than sixty steps, at sixty of them; all are in the slow test below."""
+    _, base = uncrashed(setting(rule))
+    survives(setting(rule), spread(one_moment_each(base, tuple(base.steps)), 60))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", RULES)
+def test_a_crash_of_any_party_at_any_moment_of_any_step(rule: str) -> None:
+    _, base = uncrashed(setting(rule))
+    plan = every(base, Which.SINGLE)
+    assert len(plan) > 2 * sum(map(len, base.steps.values()))
+    survives(setting(rule), plan)
+
+
+@pytest.mark.parametrize("release", sorted(RELEASES.keys() - {DEFAULT_RELEASE}))
+def test_a_crash_of_whoever_makes_a_release(release: str) -> None:
+    """`mwem` goes from release to release, as the default does: what they carry over is restored."""
+    _, base = uncrashed(setting("ask-all", release))
+    survives(setting("ask-all", release), one_moment_each(base, (CURATOR, CONSUMER)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("release", sorted(RELEASES.keys() - {DEFAULT_RELEASE}))
+@pytest.mark.parametrize("rule", ["sealed", "winner-only"])
+def test_a_crash_at_any_step_with_another_release(rule: str, release: str) -> None:
+    _, base = uncrashed(setting(rule, release))
+    survives(setting(rule, release), one_moment_each(base, tuple(base.steps)))
+
+
+# -- two crashes --------------------------------------------------------------------------------------
+
+
+def same_step_plan(base: Course) -> list[Crashes]:
+    """Any two parties, at steps that they take at the same time, at moments that differ from pair to pair."""
+    plan: list[Crashes] = []
+    parties = tuple(base.steps)
+    for one, other in product(parties, parties):
+        if parties.index(one) < parties.index(other):
+            for first, second in same_steps(base, one, other):
+                both = list(product(crashes_at(base, one, first), crashes_at(base, other, second)))
+                plan.append(both[len(plan) % len(both)])
+    return plan
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_two_parties_crash_at_the_same_step(rule: str) -> None:
+    _, base = uncrashed(setting(rule))
+    survives(setting(rule), spread(same_step_plan(base), 30))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", RULES)
+def test_any_two_parties_crash_at_any_step_that_they_take_at_the_same_time(rule: str) -> None:
+    _, base = uncrashed(setting(rule))
+    plan = same_step_plan(base)
+    parties = {frozenset(crash.party for crash in crashes) for crashes in plan}
+    count = len(base.steps)
+    assert len(parties) == count * (count - 1) // 2
+    survives(setting(rule), plan)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("rule", RULES)
+def test_a_share_of_all_pairs_of_crashes(rule: str, share: int) -> None:
+    _, base = uncrashed(setting(rule))
+    survives(setting(rule), spread(every(base, Which.PAIRS), PAIRS, share * 101), all_come=False)
+
+
+@pytest.mark.parametrize("again", [2, 3])
+@pytest.mark.parametrize("rule", ["sealed", "winner-only"])
+def test_a_party_crashes_again_as_soon_as_it_has_started_again(rule: str, again: int) -> None:
+    """At the record of its restart, before that is durable, and after: time and again."""
+    _, base = uncrashed(setting(rule))
+    plan = [
+        tuple(Crash(crash.party, crash.step + more * (crash.left >= 0), crash.left) for more in range(again))
+        for party in base.steps
+        for crash in crashes_of(base, party)
+        if crash.left <= 0 and crash.step < len(base.steps[party]) - 2
+    ]
+    survives(setting(rule), spread(plan, 25, again))
+
+
+@pytest.mark.parametrize("rule", ["ask-all", "sealed"])
+def test_the_curator_and_another_crash_while_the_session_is_closed(rule: str) -> None:
+    _, base = uncrashed(setting(rule))
+    closing = [crash for crash in crashes_of(base, CURATOR) if crash.step >= len(base.steps[CURATOR]) - 5]
+    leaving = [
+        crash
+        for party, steps in base.steps.items()
+        if party != CURATOR
+        for crash in crashes_of(base, party)
+        if crash.step >= len(steps) - 2
+    ]
+    survives(setting(rule), spread(list(product(closing, leaving)), 40), all_come=False)
+
+
+# -- places of their own ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", ["ask-all", "sealed"])
+def test_a_crash_between_two_parts_of_a_delivery(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "DELIVERY_CHUNK_BYTES", 2000)
+    session = small_session(rule, release=DEFAULT_RELEASE, rounds=ROUNDS, owners=2)
+    base = run(session)
+    parts = len(base.steps[CONSUMER]) - 4
+    assert parts > 3
+    first = len(base.steps[CURATOR]) - parts
+    delivering = [crash for crash in crashes_of(base, CURATOR) if crash.step >= first]
+    for crash in [*crashes_of(base, CONSUMER), *delivering]:
+        course = run(session, [crash])
+        assert course.crashed == (crash,)
+        assert check(course, base) == [], crash
+
+
+@pytest.mark.parametrize("party", [CURATOR, *OWNERS])
+def test_a_crash_in_a_session_from_which_an_owner_is_away_for_some_rounds(party: str) -> None:
+    """It is absent for as long as it takes to catch up, which a crash may change; nobody else ever is.
+
+    While it owes answers to older broadcasts nobody waits for it: if it crashes then, it may not catch up.
+    """
+    session, _ = uncrashed(setting("sealed"))
+    gone = OWNERS[1]
+
+    def away(number: int) -> tuple[str, ...]:
+        return (gone,) if 5 <= number <= 8 else ()
+
+    for crashes in spread([(crash,) for crash in crashes_of(run(session, away=away), party)], 15):
+        course = run(session, crashes, away=away)
+        result = course.result
+        assert course.crashed == crashes
+        assert set(result["ends"].values()) == {ExitCode.DONE}
+        assert len(result["delivered points"]) == len(result["wins"])
+        assert not any(result[book] for book in ("faults", "refusals", "disputes"))
+        missed = {(absence.owner, absence.round) for absence in result["absences"]}
+        assert missed >= {(gone, number) for number in (6, 7, 8)}, crashes
+        assert missed <= {(gone, number) for number in range(5, 21 if party == gone else 11)}, crashes
+        assert len(result["wins"]) == ROUNDS or party == gone, crashes
+        assert_recorded(session, course)
+
+
+def assert_recorded(session: Session, course: Course) -> None:
+    """Every frame left with one content, and every party's record replays."""
+    assert all(len(found) == 1 for found in course.bodies.values())
+    for party, image in course.transcripts.items():
+        replayed(Path(party), image=image)
+
+
+# -- the crash itself ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("party", [CURATOR, CONSUMER, *OWNERS])
+def test_a_party_that_crashed_before_its_first_record_begins_anew(party: str) -> None:
+    session, base = uncrashed(setting("sealed"))
+    course = run(session, [Crash(party, 0, UNRECORDED)])
+    assert course.crashed == (Crash(party, 0, UNRECORDED),)
+    assert check(course, base) == []
+    assert kinds_of(course, party)[0] == "started"
+    assert "restarted" not in kinds_of(course, party), "there was nothing to go on from"
+
+
+@pytest.mark.parametrize("party", [CURATOR, CONSUMER, *OWNERS])
+def test_a_crash_takes_what_was_not_durable_and_nothing_else(party: str) -> None:
+    session, base = uncrashed(setting("sealed"))
+    for step in range(1, len(base.steps[party]) - 1, 2 if party == CURATOR else 1):
+        kept, lost = (kinds_of(run(session, [Crash(party, step, left)]), party) for left in (0, UNRECORDED))
+        before = kinds_of(base, party)[: step + 1]
+        assert kept[: step + 2] == [*before, "restarted"]
+        place = lost.index("restarted") if "restarted" in lost else 0
+        assert place <= step
+        assert lost[:place] == before[:place]
+        assert sum(frames for _, frames in base.steps[party][place:step]) == 0, "what left was durable"
+
+
+def kinds_of(course: Course, party: str) -> list[str]:
+    """The kinds of the events that a party recorded, in order."""
+    return [record.event.kind for record in TranscriptReader(Path(party), course.transcripts[party])]
