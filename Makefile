@@ -8,6 +8,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
+# Two test files at a time; benchmarks stay alone.
+TOGETHER := --numprocesses 2 --dist loadfile
 
 .PHONY: help install run test test-all bench lint types imports browser lock clean
 .DEFAULT_GOAL := help
@@ -34,10 +36,10 @@ run: $(STAMP)
 	$(BIN)/hushbid run configs/digits/cluster.toml
 
 test: lint types imports
-	$(PYTEST) -m "not slow"
+	$(PYTEST) $(TOGETHER) -m "not slow"
 
 test-all: lint types imports
-	$(PYTEST)
+	$(PYTEST) $(TOGETHER)
 
 bench: $(STAMP)
 	$(PYTEST) benchmarks --benchmark-enable
