@@ -27,6 +27,7 @@ MODULES = [
     "curator",
     "curator.machine",
     "curator.process",
+    "curator.hub",
     "owner",
     "owner.machine",
     "owner.cli",
@@ -60,6 +61,7 @@ REFUSED = [
     ("protocol.transcript", "protocol.transcript.journal", "Only drivers"),
     ("protocol.config", "protocol.config.loading", "Only drivers"),
     ("curator.machine", "curator.process", "Only drivers"),
+    ("curator.machine", "curator.hub", "Only drivers"),
 ]
 ALLOWED = [
     ("hushbid.cli", "curator.process"),
@@ -68,6 +70,8 @@ ALLOWED = [
     ("owner.machine", "protocol.machine"),
     ("owner.machine", "numpy"),
     ("curator.process", "protocol.runtime"),
+    ("curator.hub", "protocol.runtime"),
+    ("curator.hub", "os"),
     ("curator.process", "protocol.transcript.journal"),
     ("owner.cli", "os"),
     ("consumer.__main__", "time"),
