@@ -15,7 +15,6 @@ from protocol.errors import ConfigError, KeyFileError
 from protocol.runtime.command import run_verb
 from protocol.runtime.keys import (
     PublicKey,
-    fingerprint,
     new_keypair,
     read_public,
     read_secret,
@@ -97,4 +96,4 @@ def _public_key(file: Path) -> PublicKey:
 
 
 def _described(key: PublicKey) -> dict[str, str]:
-    return {"public": key.text, "fingerprint": fingerprint(key)}
+    return {"public": key.text, "fingerprint": key.fingerprint}

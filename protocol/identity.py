@@ -36,7 +36,14 @@ import nacl.signing
 
 from protocol.errors import ConfigError
 
-__all__ = ["KEY_BYTES", "Identity", "PublicIdentity", "roster_identity", "simulated_identity"]
+__all__ = [
+    "KEY_BYTES",
+    "Identity",
+    "PublicIdentity",
+    "fingerprint_of",
+    "roster_identity",
+    "simulated_identity",
+]
 
 KEY_BYTES: Final = 32
 """Bytes of every key: Ed25519 seed and verify key, X25519 secret and public key."""
@@ -92,6 +99,11 @@ class PublicIdentity:
     def raw(self) -> bytes:
         """The verify key's 32 bytes."""
         return _decoded(self.text)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What two people compare over the telephone (`fingerprint_of`)."""
+        return fingerprint_of(self.raw)
 
     @cached_property
     def verify(self) -> nacl.signing.VerifyKey:
@@ -183,6 +195,12 @@ def roster_identity(text: str, party: str) -> PublicIdentity:
             f"The key that the roster gives to {party} cannot be used. {error.what}",
             advice=f"Have the roster corrected: `hushbid keys show` prints the key of {party}.",
         ) from None
+
+
+def fingerprint_of(raw: bytes) -> str:
+    """80 bits of the SHA-256 of a verify key's 32 bytes, in four groups of base32."""
+    text = base64.b32encode(hashlib.sha256(raw).digest()[:10]).decode("ascii")
+    return "-".join(text[start : start + 4] for start in range(0, len(text), 4))
 
 
 def simulated_identity(session_digest: bytes, seed: int, party: str) -> Identity:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from protocol.config.faults import refusal
 from protocol.errors import ConfigError
 
-__all__ = ["load_toml", "load_toml_text", "validated"]
+__all__ = ["load_toml", "load_toml_text", "read_text", "read_toml", "validated"]
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -37,11 +37,7 @@ def validated(model: type[ModelT], values: Mapping[str, Any], *, where: str) -> 
 
 def load_toml_text(model: type[ModelT], text: str, *, where: str) -> ModelT:
     """The model that a TOML text describes; raises `ConfigError` as `validated`, or on broken TOML."""
-    try:
-        values = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # also integers and nesting beyond Python's own limits
-        raise ConfigError(f"{where}: not TOML: {error}.", advice="Correct the syntax there.") from None
-    return validated(model, values, where=where)
+    return validated(model, _parsed(text, where=where), where=where)
 
 
 def load_toml(model: type[ModelT], path: Path) -> ModelT:
@@ -50,8 +46,26 @@ def load_toml(model: type[ModelT], path: Path) -> ModelT:
     Raises:
         ConfigError: The file cannot be read, is not TOML, or says what the model does not allow.
     """
+    return validated(model, read_toml(path), where=str(path))
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """What a TOML file says, before any model has looked at it.
+
+    Raises:
+        ConfigError: The file cannot be read, or is not TOML.
+    """
+    return _parsed(read_text(path), where=str(path))
+
+
+def read_text(path: Path) -> str:
+    """The text of a configuration file.
+
+    Raises:
+        ConfigError: The file cannot be read, or is not UTF-8.
+    """
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file.", advice="Check the path.") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -59,4 +73,10 @@ def load_toml(model: type[ModelT], path: Path) -> ModelT:
         raise ConfigError(
             f"{path}: cannot be read: {reason}.", advice="Check the file and its mode."
         ) from None
-    return load_toml_text(model, text, where=str(path))
+
+
+def _parsed(text: str, *, where: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # also integers and nesting beyond Python's own limits
+        raise ConfigError(f"{where}: not TOML: {error}.", advice="Correct the syntax there.") from None

@@ -12,23 +12,20 @@ and not when a handshake fails.
 
 from __future__ import annotations
 
-import base64
 import errno
-import hashlib
 import os
 import stat
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from protocol.errors import ConfigError, KeyFileError
-from protocol.identity import KEY_BYTES, Identity, PublicIdentity
+from protocol.identity import KEY_BYTES, Identity, PublicIdentity, fingerprint_of
 
 __all__ = [
     "KEY_BYTES",
     "KeyPair",
     "PublicKey",
     "curve_fingerprints",
-    "fingerprint",
     "new_keypair",
     "read_public",
     "read_secret",
@@ -59,11 +56,6 @@ def new_keypair() -> KeyPair:
     return Identity(os.urandom(KEY_BYTES))
 
 
-def fingerprint(key: PublicKey) -> str:
-    """80 bits of the key's SHA-256 in four groups of base32, for two people to compare over the telephone."""
-    return _fingerprint(key.raw)
-
-
 def curve_fingerprints(curve: bytes) -> tuple[str, str]:
     """The fingerprints of the two identities that can have an X25519 public key.
 
@@ -75,14 +67,8 @@ def curve_fingerprints(curve: bytes) -> tuple[str, str]:
     """
     u = int.from_bytes(curve, "little") % 2**255
     y = (u - 1) * pow(u + 1, _FIELD - 2, _FIELD) % _FIELD
-    even, odd = (_fingerprint((y + sign * 2**255).to_bytes(KEY_BYTES, "little")) for sign in (0, 1))
+    even, odd = (fingerprint_of((y + sign * 2**255).to_bytes(KEY_BYTES, "little")) for sign in (0, 1))
     return even, odd
-
-
-def _fingerprint(raw: bytes) -> str:
-    digest = hashlib.sha256(raw).digest()[:10]
-    text = base64.b32encode(digest).decode("ascii")
-    return "-".join(text[start : start + 4] for start in range(0, len(text), 4))
 
 
 def write_secret(path: Path, pair: KeyPair) -> None:

@@ -25,7 +25,7 @@ from protocol.limits import (
 )
 from protocol.runtime.authentication import Authenticator, Refusal
 from protocol.runtime.dealer import DealerEndpoint, Happening
-from protocol.runtime.keys import KeyPair, PublicKey, fingerprint, new_keypair
+from protocol.runtime.keys import KeyPair, PublicKey, new_keypair
 from protocol.runtime.router import Arrival, Drop, RouterEndpoint
 from protocol.runtime.transport import MAX_TO_CURATOR_BYTES, parse_address
 
@@ -148,7 +148,7 @@ def test_an_unregistered_key_is_told_once_and_reaches_nobody(
     assert wire.happened[dealer] == [Happening.AUTHENTICATION_FAILED]
     assert router.refusals == {Refusal.UNKNOWN_KEY: 1}
     assert "unknown-key" in caplog.text
-    assert fingerprint(STRANGER.public) in caplog.text
+    assert STRANGER.public.fingerprint in caplog.text
     assert STRANGER.public.text not in caplog.text
 
 

@@ -11,7 +11,6 @@ from protocol.identity import Identity
 from protocol.runtime.keys import (
     PublicKey,
     curve_fingerprints,
-    fingerprint,
     new_keypair,
     read_public,
     read_secret,
@@ -182,18 +181,18 @@ def test_pairs_are_the_operating_systems_randomness(monkeypatch: pytest.MonkeyPa
 
 def test_fingerprints_are_short_stable_and_differ() -> None:
     key = PublicKey(Identity(bytes(32)).public.text)
-    assert fingerprint(key) == "COPD-SQHG-JNKJ-C4RA"
-    assert fingerprint(key) == fingerprint(PublicKey(key.text))
-    groups = fingerprint(key).split("-")
+    assert key.fingerprint == "COPD-SQHG-JNKJ-C4RA"
+    assert key.fingerprint == PublicKey(key.text).fingerprint
+    groups = key.fingerprint.split("-")
     assert [len(group) for group in groups] == [4, 4, 4, 4]
-    assert fingerprint(PAIR.public) != fingerprint(OTHER.public)
+    assert PAIR.public.fingerprint != OTHER.public.fingerprint
 
 
 def test_a_strangers_transport_key_has_the_fingerprint_of_its_identity_among_two() -> None:
     for pair in (PAIR, OTHER, *(new_keypair() for _ in range(8))):
         found = curve_fingerprints(bytes(pair.public.sealing))
         assert len(set(found)) == 2
-        assert found.count(fingerprint(pair.public)) == 1
+        assert found.count(pair.public.fingerprint) == 1
 
 
 @pytest.mark.parametrize("curve", [b"\0" * 32, b"\xff" * 32, (2**255 - 20).to_bytes(32, "little")])

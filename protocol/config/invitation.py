@@ -1,0 +1,110 @@
+"""An invitation: all that an owner or the consumer needs of a session, in one file that the curator signs.
+
+It holds the session's public configuration, whole, so that its digest, by which parties find out that they
+mean the same session, is recomputed and not believed. The address in it is the one by which this party finds
+the curator, and may be another than that of others. Nothing in it is secret.
+
+Whoever made up an invitation would sign it with a key made up as well: what it is worth depends on comparing
+the curator's and the consumer's fingerprints over the telephone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
+
+from pydantic import StringConstraints
+
+from protocol import __version__
+from protocol.config.session import PartyName, SessionFile
+from protocol.config.signed import SignedFile, check_signature, signed
+from protocol.errors import ConfigError
+from protocol.identity import Identity, roster_identity
+from protocol.names import CONSUMER, CURATOR
+
+__all__ = ["Invitation", "check_invitation", "invitation"]
+
+_ASK = "Ask the curator's operator for a new invitation."
+
+
+class Invitation(SignedFile):
+    """An invitation, whole."""
+
+    FORMAT: ClassVar[str] = "hushbid-invitation"
+
+    party: PartyName
+    """Who is invited: an owner's name on the roster, or "consumer"."""
+    curator_fingerprint: Annotated[str, StringConstraints(max_length=64)]
+    """Of the curator's key on the roster, for people to compare."""
+    digest: Annotated[str, StringConstraints(max_length=64)]
+    """SHA-256 of what defines the session (`SessionFile.digest`), in hexadecimal."""
+    configuration: SessionFile
+    """The session's public file; `network.address` is where this party finds the curator."""
+
+
+def invitation(session: SessionFile, party: str, key: Identity) -> dict[str, Any]:
+    """The values of a party's invitation.
+
+    Args:
+        session: The session, with the address by which the party finds the curator.
+        party: An owner's name, or "consumer".
+        key: The curator's.
+
+    Raises:
+        ConfigError: The session has no CURVE, the party is not on its roster, or the key is not the one that
+            the roster gives to the curator.
+    """
+    if session.network.insecure:
+        raise ConfigError(
+            "An invitation is signed, and an insecure session has no keys to do it with.",
+            advice="Leave network.insecure out: such a session is for one machine alone.",
+        )
+    if key.public.text != session.roster.curator:
+        raise ConfigError(
+            "The key that was given is not the one that the roster gives to the curator.",
+            advice="Sign with the curator's key, or put its request on the roster (`hushbid keys approve`).",
+        )
+    _check_invited(session, party, where="The session file")
+    values = {
+        "format": Invitation.FORMAT,
+        "version": Invitation.VERSION,
+        "software": __version__,
+        "party": party,
+        "curator_fingerprint": key.public.fingerprint,
+        "digest": session.digest().hex(),
+        "configuration": session.model_dump(mode="json", exclude_none=True),
+    }
+    return signed(values, key)
+
+
+def check_invitation(read: Invitation, values: Mapping[str, Any], *, where: str) -> None:
+    """Refuse an invitation that contradicts itself, or that its curator did not sign as it stands.
+
+    Args:
+        read: What was read.
+        values: The same, as the file says it.
+        where: The file.
+
+    Raises:
+        ConfigError: It does, or did not.
+    """
+    session = read.configuration
+    curator = roster_identity(session.roster.curator, CURATOR)
+    _check_invited(session, read.party, where=where)
+    check_signature(values, curator, whose="the curator of its roster", where=where)
+    if read.curator_fingerprint != curator.fingerprint:
+        raise ConfigError(f"{where}: its fingerprint is not that of its curator's key.", advice=_ASK)
+    if read.digest != session.digest().hex():
+        raise ConfigError(
+            f"{where}: its digest is not that of its configuration, as hushbid {__version__} computes it; "
+            f"hushbid {read.software} wrote it.",
+            advice="All parties of a session need the same version of hushbid.",
+        )
+
+
+def _check_invited(session: SessionFile, party: str, *, where: str) -> None:
+    if party != CONSUMER and party not in session.roster.owners:
+        raise ConfigError(
+            f"{where}: there is no owner named {party} on its roster.",
+            advice="Have the key approved first (`hushbid keys approve`), or correct the name.",
+        )

@@ -1,0 +1,92 @@
+"""A request to be put on a session's roster: a party's public key, signed by its secret one.
+
+The signature shows that whoever wrote the file has the secret key. That it is who it says it is, people
+find out: by comparing the key's fingerprint over the telephone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from protocol import __version__
+from protocol.config.session import PartyName, PublicKeyText
+from protocol.config.signed import SignedFile, check_signature, signed
+from protocol.errors import ConfigError
+from protocol.identity import Identity, PublicIdentity
+from protocol.names import CONSUMER, CURATOR
+
+__all__ = ["KeyRequest", "Role", "check_request", "check_role", "key_request"]
+
+Role: TypeAlias = Literal["owner", "consumer", "curator"]
+
+
+class KeyRequest(SignedFile):
+    """A request, whole."""
+
+    FORMAT: ClassVar[str] = "hushbid-key-request"
+
+    name: PartyName
+    """What the party calls itself; an owner stands on the roster by it."""
+    role: Role
+    public_key: PublicKeyText
+
+    @property
+    def identity(self) -> PublicIdentity:
+        """The key.
+
+        Raises:
+            ConfigError: It is none.
+        """
+        return PublicIdentity(self.public_key)
+
+
+def key_request(name: str, role: Role, key: Identity) -> dict[str, Any]:
+    """The values of a party's request.
+
+    Args:
+        name: Its name.
+        role: What it wants to be in the session.
+        key: Its identity; only the public half is in the result.
+
+    Raises:
+        ConfigError: An owner cannot have this name.
+    """
+    check_role(name, role)
+    values = {
+        "format": KeyRequest.FORMAT,
+        "version": KeyRequest.VERSION,
+        "software": __version__,
+        "name": name,
+        "role": role,
+        "public_key": key.public.text,
+    }
+    return signed(values, key)
+
+
+def check_request(request: KeyRequest, values: Mapping[str, Any], *, where: str) -> None:
+    """Refuse a request that was not signed by the key that it asks for.
+
+    Args:
+        request: What was read.
+        values: The same, as the file says it.
+        where: The file.
+
+    Raises:
+        ConfigError: It was not; or its key is none, or its name cannot be an owner's.
+    """
+    check_role(request.name, request.role)
+    check_signature(values, request.identity, whose="the key that it asks for", where=where)
+
+
+def check_role(name: str, role: Role) -> None:
+    """Refuse names that a roster keeps for its other roles.
+
+    Raises:
+        ConfigError: The name is the curator's or the consumer's, and the role another.
+    """
+    if name in (CURATOR, CONSUMER) and role != name:
+        raise ConfigError(
+            f"The name {name!r} is that of another role than {role}.",
+            advice=f"Say `--role {name}` if that is meant, or take another name.",
+        )

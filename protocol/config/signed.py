@@ -1,0 +1,102 @@
+"""Small TOML files that one party signs and another reads: key requests and invitations.
+
+What is signed is the file as it was written, not what this version of hushbid makes of it, so that a key
+which a later version adds a default for does not spoil the signature::
+
+    tag of the kind || JSON of all but `signature`, keys sorted, no spaces, UTF-8
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, StringConstraints
+
+from protocol.errors import ConfigError
+from protocol.identity import Identity, PublicIdentity
+from protocol.sealing import sign, verify_signature
+
+__all__ = ["SignedFile", "check_kind", "check_signature", "signed"]
+
+_TAGS = {
+    "hushbid-key-request": b"hushbid key request 1\0",
+    "hushbid-invitation": b"hushbid invitation 1\0",
+}
+"""What a statement of each format begins with, so that none can pass for another."""
+
+
+class SignedFile(BaseModel):
+    """What every signed file says of itself."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    FORMAT: ClassVar[str]
+    VERSION: ClassVar[int] = 1
+
+    format: str
+    version: Literal[1]
+    software: Annotated[str, StringConstraints(max_length=64)]
+    """The version of hushbid that wrote it."""
+    signature: Annotated[str, StringConstraints(max_length=88)]
+    """Ed25519, in base64."""
+
+
+def signed(values: Mapping[str, Any], key: Identity) -> dict[str, Any]:
+    """A file's values with the signature of a key over them.
+
+    Args:
+        values: All but the signature; as TOML can hold them, so without None.
+        key: Whose signature.
+    """
+    signature = base64.b64encode(sign(_statement(values), key.signing)).decode("ascii")
+    return {**values, "signature": signature}
+
+
+def check_kind(kind: type[SignedFile], values: Mapping[str, Any], *, where: str) -> None:
+    """Refuse a file of another format, or of another version of it, before its keys are looked at.
+
+    Raises:
+        ConfigError: It is one.
+    """
+    if values.get("format") != kind.FORMAT:
+        raise ConfigError(
+            f'{where}: this is no file of the format "{kind.FORMAT}".', advice="Check which file was named."
+        )
+    if values.get("version") != kind.VERSION:
+        raise ConfigError(
+            f"{where}: it is not of version {kind.VERSION} of its format, the only one that this hushbid reads.",
+            advice="Have it made again, by the same version of hushbid that reads it.",
+        )
+
+
+def check_signature(values: Mapping[str, Any], key: PublicIdentity, *, whose: str, where: str) -> None:
+    """Refuse a file that its signer did not sign as it stands.
+
+    Args:
+        values: What the file says.
+        key: Of the signer.
+        whose: Who that is, for the error.
+        where: The file.
+
+    Raises:
+        ConfigError: The signature is not the key's over these values.
+    """
+    try:
+        signature = base64.b64decode(str(values.get("signature", "")), validate=True)
+    except ValueError:
+        signature = b""
+    if not verify_signature(_statement(values), signature, key.verify):
+        raise ConfigError(
+            f"{where}: its signature is not one of {whose} over what it says.",
+            advice="It was changed after it was signed, or another signed it: have it sent again.",
+        )
+
+
+def _statement(values: Mapping[str, Any]) -> bytes:
+    said = {key: value for key, value in values.items() if key != "signature"}
+    # A file may hold what JSON has not, such as a date: it was then not signed by us, but must not stop us.
+    text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
+    return _TAGS[values["format"]] + text.encode("utf-8", "surrogatepass")
