@@ -11,7 +11,7 @@ PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
 # Two test files at a time; benchmarks stay alone.
 TOGETHER := --numprocesses 2 --dist loadfile
 
-.PHONY: help install run test test-all bench lint types imports browser lock clean
+.PHONY: help install run test test-all bench lint types imports browser engine base-image wheelhouse lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -21,6 +21,9 @@ help:
 	@echo "make bench     benchmarks"
 	@echo "make lint | types | imports   one of the checks"
 	@echo "make browser   install Chromium, for the test of reports in it (Debian; without it that test skips)"
+	@echo "make engine    install a Docker engine and docker-compose, for the tests of containers (Debian; as above)"
+	@echo "make base-image   give the engine the image that the Dockerfile builds on; no registry is needed"
+	@echo "make wheelhouse   fetch what the image installs into wheelhouse/, so that it is built without a network"
 	@echo "make lock      resolve requirements.lock anew from pyproject.toml"
 	@echo "make clean     remove what make made; runs/ stays"
 
@@ -54,17 +57,29 @@ types: $(STAMP)
 imports: $(STAMP)
 	$(BIN)/lint-imports
 
-# Never a reason to stop: without a browser the tests that need one are skipped, and say so.
+# Never a reason to stop: without a browser or an engine the tests that need one are skipped, and say so.
 browser:
-	@if command -v chromium >/dev/null && command -v chromedriver >/dev/null; then exit 0; fi; \
-	if [ "$$(id -u)" = 0 ]; then as_root=; \
-	elif sudo -n true 2>/dev/null; then as_root='sudo -n'; \
-	else echo 'No Chromium, and no right to install it: have chromium and chromium-driver installed.'; exit 0; fi; \
-	if ! command -v apt-get >/dev/null; then \
-	    echo 'No Chromium, and no apt-get: install chromium and chromedriver.'; exit 0; fi; \
-	$$as_root apt-get update -qq && \
-	$$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-	    chromium chromium-driver >/dev/null || echo 'Chromium could not be installed.'
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
+	    .ci/debian-packages chromium chromium-driver || echo 'No Chromium.'
+
+engine:
+	@{ docker info || command -v dockerd; } >/dev/null 2>&1 && \
+	    { docker-compose version || docker compose version; } >/dev/null 2>&1 || \
+	    .ci/debian-packages docker.io docker-compose || echo 'No Docker engine.'
+
+base-image:
+	@command -v mmdebstrap >/dev/null || .ci/debian-packages mmdebstrap || true
+	tests/containers/base-image
+
+# The wheels are for the image's Python, whatever Python is here.
+wheelhouse: wheelhouse/.complete
+
+wheelhouse/.complete: requirements.lock pyproject.toml | $(STAMP)
+	rm -rf wheelhouse
+	$(PIP) download --only-binary :all: --python-version 3.11 --dest wheelhouse --constraint requirements.lock \
+	    $$($(BIN)/python -c 'import tomllib; toml = tomllib.load(open("pyproject.toml", "rb")); \
+	        print(*toml["project"]["dependencies"], *toml["build-system"]["requires"])')
+	@touch $@
 
 # A virtual environment of its own, so that the lock holds what the project needs and nothing else.
 lock:
@@ -80,6 +95,6 @@ lock:
 	rm -rf build/lock
 
 clean:
-	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
+	rm -rf build dist wheelhouse *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks .import_linter_cache
 	find . -path ./$(VENV) -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 	if [ -e $(STAMP) ]; then rm -rf $(VENV); fi
