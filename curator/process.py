@@ -12,6 +12,7 @@ from curator.machine import CONSUMER, CuratorMachine
 from curator.party import curator_party
 from protocol.config.party import CuratorFile
 from protocol.config.session import SessionFile
+from protocol.errors import ConfigError
 from protocol.names import CURATOR
 from protocol.recorded_session import started
 from protocol.runtime.box_file import BoxFile, KeptBoxes
@@ -62,8 +63,7 @@ def run_curator(
     pair = own_keys(session, file, expected=session_file.roster.curator, party=CURATOR)
     address = file.listen or session_file.network.address
     check_durability(session, file.durability, listen=file.listen)
-    roster = {key: name for name, key in session_file.roster.owners.items()}
-    roster[session_file.roster.consumer] = CONSUMER
+    roster = _admitted(session_file, file)
     with ExitStack() as stack:
         noise = party_noise(session, CURATOR)
         if noise.protects:
@@ -96,6 +96,27 @@ def run_curator(
     ensure_done(finish)
     result = _result(session_file, machine, str(transcript_path(file.state, CURATOR)))
     return {**result, "privacy": [statement.as_json() for statement in session.privacy()]}
+
+
+def _admitted(session_file: SessionFile, file: CuratorFile) -> dict[str, str]:
+    """Who may connect, as public key -> name: the roster but for whom the curator's file revokes.
+
+    Raises:
+        ConfigError: Somebody is revoked who is no owner of the session, or in a session without keys.
+    """
+    roster = session_file.roster
+    if unknown := sorted(set(file.revoked) - set(roster.owners)):
+        raise ConfigError(
+            f"The curator's file revokes {', '.join(unknown)}, and the roster has no such owner.",
+            advice="Correct `revoked`: each as on the roster.",
+        )
+    if file.revoked and session_file.network.insecure:
+        raise ConfigError(
+            "The curator's file revokes owners, and without keys nobody can be kept out.",
+            advice="Leave network.insecure out of the session file.",
+        )
+    admitted = {key: name for name, key in roster.owners.items() if name not in file.revoked}
+    return {**admitted, roster.consumer: CONSUMER}
 
 
 def _go_on(driver: Driver, journal: Journal, session: Session, boxes: BoxFile | None) -> None:

@@ -1,16 +1,16 @@
-"""`hushbid keys`: make a party's identity key, and show what others need of it."""
+"""`hushbid keys new | show | request`: make a party's identity key, and what others need of it."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from pydantic import TypeAdapter, ValidationError
 
-from protocol.config.session import PartyName
+from hushbid.roster_verbs import approve_command, list_command, revoke_command
 from protocol.errors import ConfigError, KeyFileError
 from protocol.runtime.command import run_verb
 from protocol.runtime.keys import (
@@ -22,12 +22,15 @@ from protocol.runtime.keys import (
     write_secret,
 )
 
+if TYPE_CHECKING:
+    from protocol.config.key_request import Role
+
 __all__ = ["keys_app"]
 
 _PUBLIC_SUFFIX: Final = ".pub"
 _SECRET_SUFFIX: Final = ".key"  # noqa: S105 - the ending of a file's name
 
-keys_app = typer.Typer(help="Make a party's key, and show its public half.")
+keys_app = typer.Typer(help="Make a party's key, and collect those of a session.")
 
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 
@@ -75,7 +78,55 @@ def _show(
     run_verb(body, as_json=as_json, show=show)
 
 
+class _Role(StrEnum):
+    """`protocol.config.key_request.Role`, as a command line takes it."""
+
+    OWNER = "owner"
+    CONSUMER = "consumer"
+    CURATOR = "curator"
+
+
+@keys_app.command("request")
+def _request(
+    name: Annotated[str, typer.Argument(help="The party's name, as it shall stand on the roster.")],
+    role: Annotated[_Role, typer.Option(help="What it shall be in the session.")],
+    key: Annotated[Path | None, typer.Option(help="Its secret key file; default: NAME.key.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The file to write; default: NAME.request.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Ask to be put on a session's roster: a file with the public key, signed by the secret one."""
+
+    def body() -> dict[str, Any]:
+        import tomli_w
+
+        from hushbid.text_files import write_new_file
+        from protocol.config.key_request import key_request
+
+        _check_name(name)
+        pair = read_secret(key or Path(f"{name}{_SECRET_SUFFIX}"))
+        wanted: Role = role.value
+        text = tomli_w.dumps(key_request(name, wanted, pair))
+        file = out or Path(f"{name}.request")
+        write_new_file(file, f"# A request to be put on a session's roster. Nothing in it is secret.\n{text}")
+        return {"request_file": str(file), "name": name, "role": role.value, **_described(pair.public)}
+
+    def show(made: Mapping[str, Any]) -> None:
+        sys.stdout.write(f"request      {made['request_file']} (send it to whoever keeps the session file)\n")
+        sys.stdout.write(f"fingerprint  {made['fingerprint']} (read it to them over the telephone)\n")
+
+    run_verb(body, as_json=as_json, show=show)
+
+
+keys_app.command("approve")(approve_command)
+keys_app.command("list")(list_command)
+keys_app.command("revoke")(revoke_command)
+
+
 def _check_name(name: str) -> None:
+    from pydantic import TypeAdapter, ValidationError
+
+    from protocol.config.session import PartyName
+
     try:
         TypeAdapter(PartyName).validate_python(name)
     except ValidationError:

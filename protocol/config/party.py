@@ -11,6 +11,7 @@ from typing import Annotated, Literal, Self, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 
 from protocol.accounting import Budget
+from protocol.config.session import PartyName
 from protocol.data import DataColumns
 
 __all__ = ["BudgetSection", "ConsumerFile", "CuratorFile", "DataSection", "ModelSeed", "OwnerFile"]
@@ -78,6 +79,8 @@ class CuratorFile(_PartyFile):
 
     listen: str | None = None
     """Address to bind where it is not the session's contact address."""
+    revoked: list[PartyName] = []
+    """Owners of the roster that are not let in any more; the session stays the same one."""
 
 
 class _DatasetFile(_PartyFile):

@@ -17,6 +17,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from protocol import limits
 
 __all__ = [
+    "DraftRoster",
+    "DraftSession",
     "FeatureSection",
     "MechanismSection",
     "NetworkSection",
@@ -185,7 +187,15 @@ class NetworkSection(Section):
     """No CURVE: on loopback only."""
 
 
-class RosterSection(Section):
+class DraftRoster(Section):
+    """``[roster]`` while keys are being collected: whatever stands in it may be replaced."""
+
+    curator: str = ""
+    consumer: str = ""
+    owners: dict[PartyName, str] = {}
+
+
+class RosterSection(DraftRoster):
     """``[roster]``: who takes part, and by which public CURVE key; empty keys in insecure sessions."""
 
     curator: PublicKeyText = ""
@@ -204,8 +214,8 @@ class RosterSection(Section):
         return self
 
 
-class SessionFile(Section):
-    """A session file, whole."""
+class DraftSession(Section):
+    """A session file whose roster need not be complete yet; all else is as it will be."""
 
     session: SessionSection
     features: FeatureSection
@@ -215,6 +225,12 @@ class SessionFile(Section):
     noise: NoiseSection = NoiseSection()
     timeouts: TimeoutSection = TimeoutSection()
     network: NetworkSection = NetworkSection(address="tcp://127.0.0.1:5790")
+    roster: DraftRoster = DraftRoster()
+
+
+class SessionFile(DraftSession):
+    """A session file, whole."""
+
     roster: RosterSection
 
     @model_validator(mode="after")

@@ -67,7 +67,7 @@ def check_kind(kind: type[SignedFile], values: Mapping[str, Any], *, where: str)
         )
     if values.get("version") != kind.VERSION:
         raise ConfigError(
-            f"{where}: it is not of version {kind.VERSION} of its format, the only one that this hushbid reads.",
+            f"{where}: it is not of version {kind.VERSION} of its format, which this hushbid reads.",
             advice="Have it made again, by the same version of hushbid that reads it.",
         )
 

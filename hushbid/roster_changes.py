@@ -1,0 +1,168 @@
+"""What changes a session's roster: keys that are approved, and keys that are taken back."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import tomlkit
+import typer
+
+from hushbid.roster import Place, RosterFile
+from hushbid.text_files import replace_file
+from protocol.config.key_request import KeyRequest
+from protocol.config.loading import load_toml_text, read_text
+from protocol.config.party import CuratorFile
+from protocol.errors import ConfigError
+from protocol.names import CONSUMER, CURATOR
+from protocol.runtime.signed_files import read_key_request
+
+__all__ = ["ALL_ANEW", "approve", "parties", "revoke"]
+
+ALL_ANEW: Final = "All parties need the new file, or a new invitation: the session's digest is another."
+
+
+def approve(
+    session: Path,
+    requests: Sequence[Path],
+    *,
+    fingerprints: Sequence[str] | None,
+    compare: bool,
+    replace: bool,
+) -> dict[str, Any]:
+    """Put the keys of requests on a session file's roster: all of them, or none.
+
+    Args:
+        session: The session file, whose roster need not be complete.
+        requests: Files that `hushbid keys request` made.
+        fingerprints: Those that were read out; None: a person is asked.
+        compare: Whether fingerprints are compared at all.
+        replace: Whether a key may take another's place.
+
+    Raises:
+        ConfigError: A request is none, or its fingerprint was not confirmed, or its key cannot be put there;
+            or the file cannot be read, would not make a session, or cannot be written.
+    """
+    roster = RosterFile(session)
+    read = [read_key_request(path) for path in requests]
+    told = None if fingerprints is None else {_plain(text) for text in fingerprints}
+    for request in read:
+        if compare:
+            _compare(request, told)
+        roster.put(_party(request), request.identity, replace=replace)
+    complete = roster.completed()
+    roster.save()
+    return {
+        "session": str(session),
+        "approved": [
+            {"name": _party(request), "role": request.role, "fingerprint": request.identity.fingerprint}
+            for request in read
+        ],
+        "missing": [place.party for place in roster.places() if place.missing],
+        "digest": complete.digest().hex() if complete is not None else None,
+    }
+
+
+def parties(session: Path) -> dict[str, Any]:
+    """The parties of a session file, each with its key or with what is missing.
+
+    Raises:
+        ConfigError: As `RosterFile`.
+    """
+    roster = RosterFile(session)
+    complete, problem = None, "The roster is not complete."
+    try:
+        complete = roster.completed()
+    except ConfigError as error:
+        problem = str(error)
+    return {
+        "session": str(session),
+        "parties": [_described(place) for place in roster.places()],
+        "digest": None if complete is None else complete.digest().hex(),
+        "problem": problem if complete is None else None,
+    }
+
+
+def revoke(name: str, session: Path, config: Path | None) -> dict[str, Any]:
+    """Take a party off a session's roster; or shut an owner out of a session that has begun.
+
+    Args:
+        name: The party, as on the roster.
+        session: The session file.
+        config: The curator's private file, in which the owner is named then; None: the roster is changed.
+
+    Raises:
+        ConfigError: The party is not on the roster, or is one that a session cannot do without; or a file
+            cannot be read or written.
+    """
+    roster = RosterFile(session)
+    place = roster.place(name)
+    if place is None:
+        raise ConfigError(
+            f"{session}: {name} is not on the roster.", advice="`hushbid keys list` shows who is."
+        )
+    if config is not None:
+        _shut_out(place, config)
+        told = "Stop the curator and start it again: the session goes on without this owner."
+        return {"revoked": name, "file": str(config), "next": told}
+    roster.remove(name)
+    roster.save()
+    return {"revoked": name, "file": str(session), "next": ALL_ANEW}
+
+
+def _compare(request: KeyRequest, told: set[str] | None) -> None:
+    """Refuse a request whose fingerprint a person did not confirm."""
+    mine = request.identity.fingerprint
+    if told is not None:
+        if _plain(mine) not in told:
+            raise ConfigError(
+                f"The key that {request.name} asks for has the fingerprint {mine}, which none of those that "
+                "were given is.",
+                advice=f"Have {request.name} read its own out again (`hushbid keys show`): if it is another, "
+                "the request did not come from there.",
+            )
+        return
+    if not sys.stdin.isatty():
+        raise ConfigError(
+            f"Nobody is here to compare the fingerprint of {request.name}, {mine}.",
+            advice="Give what was read out over the telephone with `--fingerprint`, or say `--yes`.",
+        )
+    sys.stderr.write(f"{request.name} wants to be {request.role}, by the key {mine}.\n")
+    if not typer.confirm(f"Did {request.name} read this fingerprint to you?", err=True):
+        raise ConfigError(f"The key of {request.name} was not approved.", advice="Nothing was changed.")
+
+
+def _plain(fingerprint: str) -> str:
+    """A fingerprint as it is compared: how it was typed does not matter."""
+    return "".join(character for character in fingerprint.upper() if character.isalnum())
+
+
+def _party(request: KeyRequest) -> str:
+    """The place on the roster that a request is for."""
+    return request.name if request.role == "owner" else request.role
+
+
+def _shut_out(place: Place, config: Path) -> None:
+    if place.party in (CURATOR, CONSUMER):
+        raise ConfigError(
+            f"A session cannot go on without its {place.party}.",
+            advice="Stop the curator, and run another session with another key.",
+        )
+    text = read_text(config)
+    revoked: Sequence[str] = load_toml_text(CuratorFile, text, where=str(config)).revoked
+    document = tomlkit.parse(text)
+    document["revoked"] = [*revoked, *([] if place.party in revoked else [place.party])]
+    replace_file(config, tomlkit.dumps(document))
+
+
+def _described(place: Place) -> dict[str, str | None]:
+    key = place.key
+    return {
+        "name": place.party,
+        "role": place.role,
+        "public": None if key is None else key.text,
+        "fingerprint": None if key is None else key.fingerprint,
+        "missing": place.missing or None,
+    }

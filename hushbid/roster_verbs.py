@@ -1,0 +1,93 @@
+"""`hushbid keys approve | list | revoke`: what whoever keeps the session file does with the parties' keys."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from protocol.runtime.command import run_verb
+
+__all__ = ["approve_command", "list_command", "revoke_command"]
+
+SessionOption = Annotated[Path, typer.Option("--session", help="The session file.", envvar="HUSHBID_SESSION")]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+
+
+def approve_command(
+    requests: Annotated[list[Path], typer.Argument(help="What `keys request` made.", metavar="REQUEST...")],
+    session: SessionOption,
+    fingerprints: Annotated[
+        list[str] | None,
+        typer.Option("--fingerprint", help="As the party read it out; once for each request."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Compare no fingerprints.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Where a party has another key, put this in its place.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Put parties' keys on the session file's roster, once their fingerprints have been compared."""
+
+    def body() -> dict[str, Any]:
+        from hushbid.roster_changes import approve
+
+        return approve(session, requests, fingerprints=fingerprints, compare=not yes, replace=replace)
+
+    def show(done: Mapping[str, Any]) -> None:
+        from hushbid.roster_changes import ALL_ANEW
+
+        for party in done["approved"]:
+            sys.stdout.write(f"{party['name']}, {party['role']}, {party['fingerprint']}: on the roster\n")
+        if done["digest"]:
+            sys.stdout.write(f"The roster is complete. {ALL_ANEW}\nsession digest {done['digest']}\n")
+        else:
+            sys.stdout.write(f"Still without a key: {', '.join(done['missing']) or 'every owner'}.\n")
+
+    run_verb(body, as_json=as_json, show=show)
+
+
+def list_command(session: SessionOption, as_json: JsonOption = False) -> None:
+    """List the parties of a session file, with their fingerprints, or what is missing."""
+
+    def body() -> dict[str, Any]:
+        from hushbid.roster_changes import parties
+
+        return parties(session)
+
+    def show(found: Mapping[str, Any]) -> None:
+        width = max(len(party["name"]) for party in found["parties"])
+        for party in found["parties"]:
+            told = party["fingerprint"] or party["missing"]
+            sys.stdout.write(f"{party['name']:<{width}}  {party['role']:<8}  {told}\n")
+        sys.stdout.write(f"{found['problem'] or 'session digest ' + found['digest']}\n")
+
+    run_verb(body, as_json=as_json, show=show)
+
+
+def revoke_command(
+    name: Annotated[str, typer.Argument(help="The party, as on the roster.")],
+    session: SessionOption,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            help="The curator's private file: shut the owner out of a session that has begun, which stays "
+            "the same session."
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take a party's key off the roster; or, with --config, shut an owner out of a session that runs."""
+
+    def body() -> dict[str, Any]:
+        from hushbid.roster_changes import revoke
+
+        return revoke(name, session, config)
+
+    def show(done: Mapping[str, Any]) -> None:
+        sys.stdout.write(f"{done['revoked']} was revoked in {done['file']}. {done['next']}\n")
+
+    run_verb(body, as_json=as_json, show=show)

@@ -1,0 +1,72 @@
+"""Writing the small text files of the command line: a new one, or one in the place of another."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+from protocol.errors import ConfigError
+
+__all__ = ["replace_file", "write_new_file"]
+
+_MODE: Final = 0o644
+"""Of a new file: what is written here is public."""
+
+
+def write_new_file(path: Path, text: str) -> None:
+    """Write a file that must not be there yet.
+
+    Raises:
+        ConfigError: It is there, or cannot be written; then nothing of it is left.
+    """
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE)
+    except FileExistsError:
+        raise ConfigError(
+            f"{path} is there already, and was left as it is.",
+            advice="Name another file with `--out`, or move the old one away.",
+        ) from None
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot create the file: {error.strerror}.",
+            advice="Name a directory that exists and that this user can write to.",
+        ) from None
+    try:
+        _write(descriptor, text)
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise ConfigError(f"{path}: cannot be written: {error.strerror}.", advice="Make room.") from None
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Put a text in the place of a file's, of the same mode: whoever reads it finds the old or the new one.
+
+    Raises:
+        ConfigError: It cannot be written; the file is then as it was.
+    """
+    path = path.resolve()  # what a link leads to is replaced, and not the link
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        try:
+            os.fchmod(descriptor, mode)
+            _write(descriptor, text)
+            unfinished.rename(path)
+        except BaseException:
+            unfinished.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot be written: {error.strerror}. It is as it was.",
+            advice="Check the mode of the file and of its directory, and the room on its disk.",
+        ) from None
+
+
+def _write(descriptor: int, text: str) -> None:
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(descriptor)
