@@ -15,6 +15,7 @@ import numpy.typing as npt
 from curator.machine import CuratorMachine
 from curator.party import curator_party
 from hushbid.audit.statistic import Evidence
+from hushbid.simulated_network import SteadyNetwork
 from hushbid.simulator import Simulation
 from protocol.config.session import NoiseSection
 from protocol.data import Dataset
@@ -179,7 +180,7 @@ class SessionAttack(Attack):
         data: Makes all data for a feature map: what is guaranteed holds for every map, a secret one's too.
         watcher: The owner that attacks.
         read: The numbers that it reads off its view.
-        away: As `Simulation` has it.
+        away: As `SteadyNetwork` has it.
         curator: Makes the curator, of session and noise.
     """
 
@@ -225,7 +226,7 @@ class SessionAttack(Attack):
             validation=Dataset.from_arrays("validation", data.validation),
             seed_set=Dataset.from_arrays("seed-set", data.seed_set),
             tap=tap,
-            away=self.away,
+            network=SteadyNetwork(self.away),
             curator=lambda session, *, noise: self.curator(session, noise),
         )
 

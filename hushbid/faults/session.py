@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from hushbid.simulated_network import SteadyNetwork
 from hushbid.simulator import Crash, Simulation, SimulationOutcome
 from protocol.acquisition import RULES, Logistic
 from protocol.config.session import SessionFile
@@ -37,8 +38,6 @@ FEWEST_FOR_LOGISTIC: Final = 3
 _EPSILONS: Final = [1.25**power for power in range(8, 48)]
 _SIGNED: Final = (Close.model_fields["kind"].default, Farewell.model_fields["kind"].default)
 """Messages with the head of a transcript, which depends on times and salts."""
-_NEVER: Final = Crash(CURATOR, 2**62, 0)
-"""A crash that does not come: it has the simulation keep transcripts."""
 
 
 class Step(NamedTuple):
@@ -168,8 +167,8 @@ def run(
         seed_set=data("seed-set", 12),
         tap=tap,
         noise=noise,
-        away=away,
-        crashes=[*crashes, _NEVER],
+        network=SteadyNetwork(away),
+        crashes=crashes,
     )
     outcome = simulation.run()
     return Course(

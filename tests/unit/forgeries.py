@@ -12,6 +12,7 @@ import numpy as np
 from curator.machine import CuratorMachine
 from curator.numerics import CuratorNumerics
 from curator.party import curator_party
+from hushbid.simulated_network import SteadyNetwork
 from hushbid.simulator import Simulation
 from protocol.data import Dataset
 from protocol.machine import HeadSigned, Send
@@ -133,7 +134,7 @@ def recorded(
         noise_seed: Seed of its noise.
     """
     gone = (lambda number: (away,) if number == 2 else ()) if away else None
-    return Recording(session_of(rule, points, owners, noise_seed), away=gone).run()
+    return Recording(session_of(rule, points, owners, noise_seed), network=SteadyNetwork(gone)).run()
 
 
 def stopped(frames: int, rule: str = "ask-all") -> Mapping[str, bytes]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from hushbid.report.figures import Figures, figures_of
 from hushbid.report.sources import open_sources
+from hushbid.simulated_network import SteadyNetwork
 from hushbid.simulator import Simulation, SimulationOutcome
 from protocol.data import Dataset
 from protocol.names import CONSUMER, CURATOR
@@ -65,7 +66,7 @@ def record(
         owners: Their names.
         points: p.
         rows: Points that each owner has.
-        away: Who has no connection in which round (`Simulation`).
+        away: Who has no connection in which round (`SteadyNetwork`).
         settings: What `session_file` takes.
     """
     file = session_file(owners=owners, points=points, dimension=8, columns=COLUMNS, **settings)
@@ -94,7 +95,7 @@ def record(
         validation=validation,
         seed_set=Dataset.from_arrays("seed", generator.random((6, COLUMNS))),
         journal=journal,
-        away=away,
+        network=SteadyNetwork(away),
     )
     outcome = simulation.run()
     for made in journals:

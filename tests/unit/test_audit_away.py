@@ -10,6 +10,7 @@ import pytest
 from hushbid.audit.acquisition import ROUNDS, ask_all, keeps_absent_pool, sealed
 from hushbid.audit.attack import SessionAttack
 from hushbid.audit.points import points_at
+from hushbid.simulated_network import SteadyNetwork
 from hushbid.simulator import Simulation, SimulationOutcome
 from protocol.data import Dataset
 from protocol.errors import ExitCode, LocalProtocolError
@@ -41,7 +42,7 @@ def run(
         validation=dataset("validation", 100, 9),
         seed_set=dataset("seed-set", 101, 5),
         tap=tap,
-        away=lambda number: away.get(number, ()),
+        network=SteadyNetwork(lambda number: away.get(number, ())),
     ).run()
     return frames, outcome
 
