@@ -32,6 +32,7 @@ from protocol.runtime.party import (
     transcript_path,
 )
 from protocol.runtime.router import RouterEndpoint
+from protocol.runtime.transport import listen_address
 from protocol.sealing import SEAL_BYTES
 from protocol.session import Session, open_session
 from protocol.transcript.journal import Journal
@@ -61,7 +62,7 @@ def run_curator(
     one_blas_thread()
     session = open_session(session_file)
     pair = own_keys(session, file, expected=session_file.roster.curator, party=CURATOR)
-    address = file.listen or session_file.network.address
+    address = file.listen or listen_address(session_file.network.address)
     check_durability(session, file.durability, listen=file.listen)
     roster = _admitted(session_file, file)
     with ExitStack() as stack:

@@ -21,6 +21,7 @@ connects anew, for the peer may be a proxy before a curator that is being restar
 from __future__ import annotations
 
 import errno
+import logging
 import time
 from collections import Counter
 from enum import StrEnum
@@ -36,17 +37,28 @@ from protocol.runtime.keys import KeyPair, PublicKey
 from protocol.runtime.router import Drop
 from protocol.runtime.transport import (
     MAX_TO_CURATOR_BYTES,
+    Address,
     check_frame,
     configure,
     connection_failed,
     parse_address,
+    resolved,
 )
 
 __all__ = ["DealerEndpoint", "Happening"]
 
+logger = logging.getLogger("hushbid")
+
 RECONNECT_MS: Final = 100
 RECONNECT_MAX_MS: Final = 2_000
 """Longest pause between two attempts to connect; it doubles from `RECONNECT_MS` on."""
+
+CONNECT_MS: Final = 5_000
+"""How long an attempt waits for TCP's answer: a firewall that gives none must not keep us from the host's
+other addresses."""
+
+OTHER_ADDRESS_AFTER_S: Final = 1.0
+"""How long one of a host's addresses is tried before the next is."""
 
 ABANDONED_AFTER_S: Final = 1.0
 """Silence after the end of a connection that tells that libzmq has given up; it announces a further attempt
@@ -93,6 +105,12 @@ class DealerEndpoint:
 
     def __init__(self, address: str, *, pair: KeyPair | None, server_key: PublicKey | None) -> None:
         self._where = parse_address(address)
+        self._targets: list[Address] = []
+        """What is left to be tried of the addresses that the host had when it was last looked up."""
+        self._target: Address | None = None
+        self._dialled_at = 0.0
+        self._unanswered = False
+        self._unknown = False
         if (pair is None) != (server_key is None):
             raise ConfigError(
                 "A secure connection needs our own key pair and the curator's public key; one is missing.",
@@ -119,7 +137,7 @@ class DealerEndpoint:
         """For a `zmq.Poller`: readable when there are happenings."""
         try:
             self._configure(pair, server_key)
-            self.socket.connect(self._where.text)
+            self._dial()
         except zmq.ZMQError as error:
             self.close()
             raise connection_failed("connect to", self._where, error) from error
@@ -134,6 +152,7 @@ class DealerEndpoint:
         socket.set(zmq.IMMEDIATE, 1)
         socket.set(zmq.RECONNECT_IVL, RECONNECT_MS)
         socket.set(zmq.RECONNECT_IVL_MAX, RECONNECT_MAX_MS)
+        socket.set(zmq.CONNECT_TIMEOUT, CONNECT_MS)
         if pair is not None and server_key is not None:
             socket.set(zmq.CURVE_PUBLICKEY, pair.curve_public)
             socket.set(zmq.CURVE_SECRETKEY, pair.curve_secret)
@@ -142,8 +161,11 @@ class DealerEndpoint:
     def happenings(self) -> list[Happening]:
         """What became of the connection since the last call, in order. Call it in every turn of the loop."""
         happened = [happening for event in self._events() if (happening := self._follow(event)) is not None]
-        if self._ended_at is not None and time.monotonic() - self._ended_at > ABANDONED_AFTER_S:
-            self._connect_anew()
+        now = time.monotonic()
+        abandoned = self._ended_at is not None and now - self._ended_at > ABANDONED_AFTER_S
+        elsewhere = self._unanswered and now - self._dialled_at > OTHER_ADDRESS_AFTER_S
+        if abandoned or elsewhere:
+            self._dial()
         return happened
 
     def _events(self) -> list[zmq.Event]:
@@ -160,8 +182,11 @@ class DealerEndpoint:
         """Take one event of libzmq's: what it means to a user, if anything."""
         if event in _RETRYING:
             self._ended_at = None
+            # A name is looked up again, for its host may have moved: a container that was made anew has.
+            self._unanswered = event is zmq.Event.CONNECT_RETRIED and self._where.is_name
         elif event is zmq.Event.CONNECTED:
             self._handshaking = True
+            self._unanswered = False
             self._ended_at = None
         elif event is zmq.Event.HANDSHAKE_SUCCEEDED:
             self._handshaking = False
@@ -187,14 +212,30 @@ class DealerEndpoint:
         # libzmq reports no failure for a greeting that is not ZMTP's; one that it reports is handed on above.
         return Happening.HANDSHAKE_FAILED if was_handshaking else None
 
-    def _connect_anew(self) -> None:
+    def _dial(self) -> None:
+        """Connect to the next of the host's addresses; once all were tried, look them up again."""
         self._ended_at = None
-        try:
-            self.socket.disconnect(self._where.text)
-        except zmq.ZMQError as error:
-            if error.errno != errno.ENOENT:  # libzmq has forgotten the endpoint already
-                raise
-        self.socket.connect(self._where.text)
+        self._unanswered = False
+        if self._target is not None:
+            try:
+                self.socket.disconnect(self._target.text)
+            except zmq.ZMQError as error:
+                if error.errno != errno.ENOENT:  # libzmq has forgotten the endpoint already
+                    raise
+        if not self._targets:
+            self._targets = list(resolved(self._where))
+            self._note_unknown(not self._targets)
+        # Without an address the name is left to ZeroMQ, which looks it up at each of its attempts.
+        self._target = self._targets.pop(0) if self._targets else self._where
+        self.socket.set(zmq.IPV6, 0 if self._target.is_ipv4 else 1)
+        self.socket.connect(self._target.text)
+        self._dialled_at = time.monotonic()
+
+    def _note_unknown(self, unknown: bool) -> None:
+        """Say once that the host's name leads nowhere."""
+        if unknown and not self._unknown:
+            logger.warning("the host name %s is unknown here; it is looked up again", self._where.host)
+        self._unknown = unknown
 
     def receive(self, limit: int, *, wait_ms: int = 0) -> list[bytes]:
         """Take what has arrived, at most `limit` messages; wait for the first one `wait_ms` at most.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import ipaddress
 import re
+import socket as sockets
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,7 +28,9 @@ __all__ = [
     "configure",
     "connection_failed",
     "is_loopback_ip",
+    "listen_address",
     "parse_address",
+    "resolved",
 ]
 
 MAX_TO_CURATOR_BYTES: Final = HEADER_BYTES + MAX_TARGET_BYTES
@@ -71,12 +74,19 @@ class Address:
         return self.host == "localhost" or is_loopback_ip(self.host)
 
     @property
+    def is_wildcard(self) -> bool:
+        """Whether it stands for all of a machine's addresses, so that nobody can connect to it."""
+        return self.host in ("*", "0.0.0.0", "::")  # noqa: S104 - recognised, not bound
+
+    @property
+    def is_name(self) -> bool:
+        """Whether the host has to be looked up."""
+        return not self.is_wildcard and _version(self.host) is None
+
+    @property
     def is_ipv4(self) -> bool:
         """Whether the host is a numeric IPv4 address."""
-        try:
-            return ipaddress.ip_address(self.host).version == 4
-        except ValueError:
-            return False
+        return _version(self.host) == 4
 
 
 def parse_address(text: str) -> Address:
@@ -92,6 +102,50 @@ def parse_address(text: str) -> Address:
             advice="Write tcp://HOST:PORT, an IPv6 host in brackets: tcp://[::1]:5555.",
         )
     return Address(text, match["host"].strip("[]"), match["port"])
+
+
+def listen_address(contact: str) -> str:
+    """Where a curator listens whose file does not say, by the address at which the others find it.
+
+    A name is the others' way to this machine: it may be that of a router in front of it, and many systems
+    have their own name stand for a loopback address. So all addresses are listened at, but for ``localhost``.
+
+    Raises:
+        ConfigError: It is no address.
+    """
+    where = parse_address(contact)
+    if not where.is_name:
+        return contact
+    return f"tcp://{'127.0.0.1' if where.is_loopback else '*'}:{where.port}"
+
+
+def resolved(where: Address) -> tuple[Address, ...]:
+    """The numeric addresses that a host has now, in the order in which the system would try them.
+
+    ZeroMQ looks a name up itself, but tries the first address alone, and of a name that has both kinds an
+    IPv6 one: a curator that listens at the other would never be found.
+
+    Returns:
+        The address itself where it is numeric; nothing where the name has none.
+    """
+    if not where.is_name:
+        return (where,)
+    try:
+        found = sockets.getaddrinfo(where.host, int(where.port), type=sockets.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return ()
+    hosts = dict.fromkeys(str(address[0]) for _, _, _, _, address in found)
+    return tuple(
+        parse_address(f"tcp://{f'[{host}]' if ':' in host else host}:{where.port}") for host in hosts
+    )
+
+
+def _version(host: str) -> int | None:
+    """4 or 6 of a numeric address; None of a name."""
+    try:
+        return ipaddress.ip_address(host).version
+    except ValueError:
+        return None
 
 
 def is_loopback_ip(text: str) -> bool:
