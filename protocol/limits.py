@@ -18,6 +18,10 @@ up to a hundred times a body's length in memory, so this bounds what a hostile p
 MAX_TARGET_BYTES: Final = 2 * 2**20
 """Longest body of a message from the consumer, whose target brings a sealed map for every owner."""
 
+SMALL_FRAME_BYTES: Final = 2**17
+"""More than a frame has beside points, boxes, sealed maps and arrays of the feature map's dimension. The
+curator's socket takes no frame that is longer than this and what the session's may have of them."""
+
 MAX_MESSAGE_FIELDS: Final = 16
 """Most fields of a message or of a part of one."""
 
@@ -95,6 +99,22 @@ MAX_REFUSALS_PER_PEER: Final = 20
 
 MAX_HELLOS_PER_PEER: Final = 10_000
 """Most connections of a peer in one session that are listened to."""
+
+MAX_CONNECTIONS_PER_PEER: Final = 2
+"""Most connections of a peer at a time: the one that it has lost, and the one that it has made since."""
+
+MAX_UNNAMED_CONNECTIONS: Final = 512
+"""Most connections at a time that have not said a word under a key of the roster: those of strangers, and of
+peers in their handshake."""
+
+MIN_UNNAMED_CONNECTIONS: Final = 32
+"""As many are let in though their frames are long; `MAX_UNNAMED_BYTES` then is exceeded a little."""
+
+MAX_UNNAMED_BYTES: Final = 64 * 2**20
+"""Bytes that all these together can make the curator hold."""
+
+MAX_WAITING_CONNECTIONS: Final = 1024
+"""Most connections that wait in the kernel to be accepted."""
 
 PEER_QUEUE_FRAMES: Final = 64
 """Most frames that wait in ZeroMQ to be sent to a peer: all that is held for it, and signs of life."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from protocol import limits
 from protocol.accounting import Budget, Cost, PrivacyFilter, epsilon_of
 from protocol.acquisition import AcquisitionRule, acquisition_rule
 from protocol.config.session import FeatureSection, MechanismSection, SessionFile
@@ -20,6 +21,7 @@ from protocol.names import CONSUMER, CURATOR
 from protocol.noise import SimulatedNoise
 from protocol.releases import Neighbours, Prior, ReleaseMechanism, Setting, release_mechanism
 from protocol.sealing import default_content_size
+from protocol.wire import HEADER_BYTES
 
 __all__ = [
     "CONSUMERS_DATA",
@@ -146,6 +148,20 @@ class Session:
         if not self.rule.sealed:
             return 0
         return self.rule.parameters.box_bytes or default_content_size(self.space.columns)
+
+    @property
+    def longest_to_curator(self) -> int:
+        """Bytes that no frame of an owner or of the consumer exceeds in this session.
+
+        Less than what the protocol allows to any session: so much each connection can make the curator hold.
+        It is a bound: for a point, a box, three arrays of the feature map's dimension and all sealed maps
+        together, where a message has some of them, and `SMALL_FRAME_BYTES` for all the rest.
+        """
+        point = 8 * self.space.columns + self.box_bytes
+        arrays = 3 * 8 * self.space.dimension
+        maps = limits.MAP_BOX_BYTES * len(self.file.roster.owners)
+        most = HEADER_BYTES + limits.MAX_TARGET_BYTES
+        return min(most, limits.SMALL_FRAME_BYTES + point + arrays + maps)
 
     def check_box(self, needed: int, name: str) -> None:
         """Raise `DataError` unless points of `needed` bytes, labels included, fit the session's boxes."""

@@ -8,7 +8,7 @@ is left is to guess, out of 2^32, the id of a peer that has just gone, and so to
 before its next connection says Hello; the ids start at random and never leave this process.
 
 A multipart message is complete in ZeroMQ before it can be seen here, and `MAXMSGSIZE` counts its parts one by
-one: a peer *on the roster* that sends parts without end takes memory until its connection is cut.
+one: who sends parts without end is cut by `ConnectionLimits`, as is who has too many connections.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from typing import NamedTuple, Self
 import zmq
 
 from protocol.errors import ConfigError
-from protocol.limits import MAX_BYTES_PER_DRAIN
+from protocol.limits import MAX_BYTES_PER_DRAIN, MAX_WAITING_CONNECTIONS
 from protocol.runtime.authentication import DOMAIN, Authenticator
+from protocol.runtime.connection_limits import ConnectionLimits
 from protocol.runtime.keys import KeyPair
 from protocol.runtime.transport import (
     MAX_TO_CURATOR_BYTES,
@@ -73,13 +74,21 @@ class RouterEndpoint:
         address: Where to bind, ``tcp://host:port``; port ``*`` lets the system choose.
         pair: Our keys. None means no security at all, and is for loopback addresses only.
         roster: Public key in Z85 -> name of the peer: who may connect. Unused without security.
+        longest: Bytes of the longest frame to take (`protocol.session.Session.longest_to_curator`).
 
     Raises:
         ConfigError: If the address or a key is malformed, or security is off and the address is not loopback.
         ConnectionFailed: If the address cannot be bound.
     """
 
-    def __init__(self, address: str, *, pair: KeyPair | None, roster: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        address: str,
+        *,
+        pair: KeyPair | None,
+        roster: Mapping[str, str],
+        longest: int = MAX_TO_CURATOR_BYTES,
+    ) -> None:
         where = parse_address(address)
         if pair is None and not where.is_loopback:
             raise ConfigError(
@@ -92,11 +101,13 @@ class RouterEndpoint:
         self._closed = False
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._authenticator: Authenticator | None = None
+        self._limits: ConnectionLimits | None = None
         self.socket = self._context.socket(zmq.ROUTER)
         """For a `zmq.Poller`; use nothing else of it."""
         try:
             self._authenticator = Authenticator(self._context, self._names)
-            self._configure(where, pair)
+            self._configure(where, pair, longest)
+            self._limits = ConnectionLimits(self.socket, longest=longest)
             self.socket.bind(where.text)
             self.address = self.socket.get_string(zmq.LAST_ENDPOINT)
             """The endpoint that was bound, with its real port."""
@@ -107,9 +118,10 @@ class RouterEndpoint:
             self.close()
             raise
 
-    def _configure(self, where: Address, pair: KeyPair | None) -> None:
+    def _configure(self, where: Address, pair: KeyPair | None, longest: int) -> None:
         socket = self.socket
-        configure(socket, where, secure=pair is not None, longest=MAX_TO_CURATOR_BYTES)
+        configure(socket, where, secure=pair is not None, longest=longest)
+        socket.set(zmq.BACKLOG, MAX_WAITING_CONNECTIONS)
         socket.set(zmq.ROUTER_MANDATORY, 1)
         socket.set(zmq.ROUTER_HANDOVER, 0)
         socket.set_string(zmq.ZAP_DOMAIN, DOMAIN.decode("ascii"))
@@ -125,6 +137,12 @@ class RouterEndpoint:
         assert self._authenticator is not None, "set by __init__"
         return self._authenticator.refusals
 
+    @property
+    def cuts(self) -> Counter[str]:
+        """Connections that were cut, by `connection_limits.Cut`; do not change it."""
+        assert self._limits is not None, "set by __init__"
+        return self._limits.cuts
+
     def receive(self, limit: int, *, wait_ms: int = 0) -> list[Arrival]:
         """Take what has arrived, at most `limit` messages; wait for the first one `wait_ms` at most.
 
@@ -133,6 +151,8 @@ class RouterEndpoint:
         """
         arrivals: list[Arrival] = []
         taken = 0
+        assert self._limits is not None, "set by __init__"
+        took = self._limits.took
         recv = self.socket.recv
         flags = zmq.NOBLOCK
         if wait_ms > 0:
@@ -153,11 +173,10 @@ class RouterEndpoint:
                     self.drops[Drop.PART_COUNT] += 1
                 elif len(route) != _AUTOMATIC_ID_BYTES or route[0] != 0:
                     self.drops[Drop.CLAIMED_ROUTE] += 1
-                elif self._names is None:
-                    arrivals.append(Arrival(route, None, body.bytes))
-                elif (peer := self._peer(body)) is None:
+                elif (peer := self._peer(body)) is None and self._names is not None:
                     self.drops[Drop.NO_IDENTITY] += 1
                 else:
+                    took(route, body, peer)
                     arrivals.append(Arrival(route, peer, body.bytes))
                 if taken >= MAX_BYTES_PER_DRAIN:
                     break
@@ -166,7 +185,8 @@ class RouterEndpoint:
         return arrivals
 
     def _peer(self, body: zmq.Frame) -> str | None:
-        assert self._names is not None, "asked with security only"
+        if self._names is None:
+            return None
         try:
             return self._names.get(str(body.get("User-Id")))
         except zmq.ZMQError:  # the connection has no such property
@@ -201,10 +221,13 @@ class RouterEndpoint:
         if self._closed:
             return
         self._closed = True
+        # Not disable_monitor: it holds the interpreter's lock while libzmq may wait for the monitor's reader.
+        # The end of the socket ends the monitor.
         self.socket.close()
         self._context.term()
-        if self._authenticator is not None:
-            self._authenticator.join()
+        for helper in (self._authenticator, self._limits):
+            if helper is not None:
+                helper.join()
 
     def __enter__(self) -> Self:
         return self

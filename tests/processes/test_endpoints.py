@@ -20,6 +20,7 @@ from protocol.errors import ConfigError, ConnectionFailed, LocalProtocolError
 from protocol.limits import (
     ARRIVED_QUEUE_FRAMES,
     MAX_BYTES_PER_DRAIN,
+    MAX_CONNECTIONS_PER_PEER,
     MAX_FRAME_BYTES,
     PEER_QUEUE_FRAMES,
 )
@@ -345,8 +346,11 @@ def test_a_drain_ends_with_the_frame_that_fills_it(wire: Wire) -> None:
     router = wire.router()
     frame = b"x" * MAX_TO_CURATOR_BYTES
     needed = -(-MAX_BYTES_PER_DRAIN // len(frame))
-    # Several connections: one alone does not fill a drain.
-    dealers = [wire.connect(router.address) for _ in range(2 * needed // ARRIVED_QUEUE_FRAMES + 1)]
+    # Several connections, and so several peers: one alone does not fill a drain.
+    pairs = [ALICE, BOB] * MAX_CONNECTIONS_PER_PEER
+    dealers = [wire.connect(router.address, pair) for pair in pairs[: 2 * needed // ARRIVED_QUEUE_FRAMES + 1]]
+    for dealer in dealers:
+        wire.introduce(dealer)  # of who has not spoken, no more than one frame is let in
     for dealer in dealers:
         for _ in range(ARRIVED_QUEUE_FRAMES):
             assert dealer.send(frame)
@@ -363,6 +367,7 @@ def test_what_is_not_taken_stays_with_its_sender(wire: Wire) -> None:
     router = wire.router()
     frame = b"x" * MAX_TO_CURATOR_BYTES
     dealer = wire.connect(router.address)
+    wire.introduce(dealer)
     in_flight = 0
     deadline = time.monotonic() + 2.0
     while time.monotonic() < deadline and dealer.send(frame):

@@ -1,0 +1,246 @@
+"""How many connections the curator keeps, and how much each may make it hold.
+
+libzmq bounds a frame, and how many wait to be taken. It does not bound connections, nor the parts of a
+message that never ends. So a thread follows the ROUTER's monitor, which names the descriptor of every
+connection that comes and goes, and shuts down (shutdown(2)) those that are over a limit; libzmq then clears
+up as after any connection that has ended. A connection is *unnamed* until a frame has been taken from it,
+which takes a key of the roster:
+
+- Of unnamed ones there are at most so many as can hold `MAX_UNNAMED_BYTES`. One more, and the oldest of the
+  network that has most of them is cut: who holds many loses them to who comes from elsewhere, and who
+  authenticates without delay is through before its turn comes.
+- A peer has at most `MAX_CONNECTIONS_PER_PEER`; its newest stay.
+- What arrives on a connection without a frame to show for it is bounded in bytes.
+
+A descriptor that libzmq closes may be another connection's at once. Nothing is shut down whose inode is not
+the one of the connection that was accepted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import os
+import resource
+import socket
+import struct
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import zmq
+from zmq.utils.monitor import parse_monitor_message
+
+from protocol import limits
+
+__all__ = ["ConnectionLimits", "Cut", "raise_descriptor_limit"]
+
+LOOK_MS: Final = 100
+"""How often the bytes of all connections are looked at: 2.3 µs each."""
+_GREETING_BYTES: Final = 64 * 2**10
+"""More than the handshake and the overhead of a first frame."""
+_RECEIVE_BUFFER_BYTES: Final = 8 * 2**20
+"""More than the kernel keeps of a connection (``tcp_rmem``)."""
+_TCP_INFO_BYTES: Final = 136
+_BYTES_RECEIVED: Final = 128
+"""Offset of ``tcpi_bytes_received`` in Linux's ``struct tcp_info``."""
+
+
+class Cut(StrEnum):
+    """Why a connection was cut; the keys of `ConnectionLimits.cuts`."""
+
+    CROWD = "crowd"
+    """There were too many that no frame had been taken from."""
+    SUPERSEDED = "superseded"
+    """Its peer had newer ones."""
+    FLOOD = "flood"
+    """More bytes came than a frame may have, and no frame."""
+
+
+@dataclass(slots=True, eq=False)
+class _Stream:
+    """An accepted connection."""
+
+    descriptor: int
+    inode: int
+    network: str
+    route: bytes | None = None
+    peer: str | None = None
+    taken: bool = False
+    """Whether a frame was taken from it since the last look."""
+    accounted: int = 0
+    """How many bytes had arrived when that was last so."""
+
+
+class ConnectionLimits:
+    """Follows the connections of one ROUTER. Make it before the socket binds; close the socket before `join`.
+
+    Args:
+        router: The socket.
+        longest: Bytes of the longest frame that it takes.
+    """
+
+    def __init__(self, router: zmq.Socket[bytes], *, longest: int) -> None:
+        self.cuts: Counter[str] = Counter()
+        """Connections that were cut, by `Cut`."""
+        self._most_unnamed = max(
+            limits.MIN_UNNAMED_CONNECTIONS,
+            min(limits.MAX_UNNAMED_CONNECTIONS, limits.MAX_UNNAMED_BYTES // longest),
+        )
+        self._most_unnamed_bytes = longest + _GREETING_BYTES
+        self._most_untaken_bytes = limits.MAX_HELD_PER_PEER * longest + _RECEIVE_BUFFER_BYTES
+        self._lock = threading.Lock()
+        self._streams: dict[int, _Stream] = {}
+        self._unnamed: defaultdict[str, dict[int, _Stream]] = defaultdict(dict)
+        """By network; each in the order in which they came."""
+        self._named: dict[bytes, _Stream] = {}
+        self._of_peer: defaultdict[str, list[_Stream]] = defaultdict(list)
+        monitor = router.get_monitor_socket(zmq.Event.ACCEPTED | zmq.Event.DISCONNECTED)
+        self._thread = threading.Thread(
+            target=self._follow, args=(monitor,), name="hushbid-connections", daemon=True
+        )
+        self._thread.start()
+
+    def took(self, route: bytes, frame: zmq.Frame, peer: str | None) -> None:
+        """Note that a frame was taken from a connection.
+
+        Args:
+            route: The connection, as the ROUTER calls it.
+            frame: The frame as it arrived.
+            peer: Whose key the connection has; None without security.
+        """
+        stream = self._named.get(route)
+        if stream is not None:
+            stream.taken = True
+            return
+        with self._lock:
+            # Not there if its end was noted before its last frames were taken.
+            stream = self._streams.get(int(frame.get(zmq.SRCFD)))
+            if stream is not None:
+                self._name(stream, route, peer)
+
+    def join(self) -> None:
+        """Wait for the thread's end; the socket must be closed already."""
+        self._thread.join()
+
+    def _name(self, stream: _Stream, route: bytes, peer: str | None) -> None:
+        self._forget(stream)
+        stream.route, stream.peer, stream.taken = route, peer, True
+        self._streams[stream.descriptor] = stream
+        self._named[route] = stream
+        if peer is not None:
+            of_peer = self._of_peer[peer]
+            of_peer.append(stream)
+            if len(of_peer) > limits.MAX_CONNECTIONS_PER_PEER:
+                self._cut(of_peer[0], Cut.SUPERSEDED)
+
+    def _follow(self, monitor: zmq.Socket[bytes]) -> None:
+        """The thread. Libzmq waits for it when some 2,000 events are unread, so it cannot run ahead of it."""
+        due = time.monotonic()
+        try:
+            while True:
+                if monitor.poll(LOOK_MS):
+                    event = parse_monitor_message(monitor.recv_multipart())
+                    if event["event"] == zmq.Event.MONITOR_STOPPED:
+                        break
+                    with self._lock:
+                        self._note(zmq.Event(event["event"]), event["value"])
+                if time.monotonic() >= due:
+                    due = time.monotonic() + LOOK_MS / 1000
+                    with self._lock:
+                        self._look()
+        except zmq.ContextTerminated:
+            pass
+        finally:
+            monitor.close()
+
+    def _note(self, event: zmq.Event, descriptor: int) -> None:
+        known = self._streams.get(descriptor)
+        if known is not None:
+            self._forget(known)
+        if event is not zmq.Event.ACCEPTED:
+            return
+        try:
+            inode = os.fstat(descriptor).st_ino
+            with _borrowed(descriptor) as connection:
+                network = _network(connection.getpeername()[0])
+        except OSError:  # it has ended already
+            return
+        stream = _Stream(descriptor, inode, network)
+        self._streams[descriptor] = stream
+        self._unnamed[network][descriptor] = stream
+        if len(self._streams) - len(self._named) > self._most_unnamed:
+            crowd = max(self._unnamed.values(), key=len)
+            self._cut(next(iter(crowd.values())), Cut.CROWD)
+
+    def _look(self) -> None:
+        """Cut the connections on which more has arrived than frames account for."""
+        for stream in list(self._streams.values()):
+            try:
+                with _borrowed(stream.descriptor) as connection:
+                    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
+            except OSError:  # its end will be told
+                continue
+            if len(info) < _TCP_INFO_BYTES:
+                return  # a kernel older than 4.1 does not count
+            arrived = struct.unpack_from("=Q", info, _BYTES_RECEIVED)[0]
+            if stream.taken:
+                stream.taken, stream.accounted = False, arrived
+            most = self._most_unnamed_bytes if stream.route is None else self._most_untaken_bytes
+            if arrived - stream.accounted > most:
+                self._cut(stream, Cut.FLOOD)
+
+    def _cut(self, stream: _Stream, why: Cut) -> None:
+        self.cuts[why] += 1
+        self._forget(stream)
+        with contextlib.suppress(OSError):  # it has ended already
+            if os.fstat(stream.descriptor).st_ino == stream.inode:
+                with _borrowed(stream.descriptor) as connection:
+                    connection.shutdown(socket.SHUT_RDWR)
+
+    def _forget(self, stream: _Stream) -> None:
+        self._streams.pop(stream.descriptor, None)
+        if stream.route is not None:
+            self._named.pop(stream.route, None)
+        else:
+            crowd = self._unnamed[stream.network]
+            crowd.pop(stream.descriptor, None)
+            if not crowd:
+                del self._unnamed[stream.network]
+        if stream.peer is not None:
+            of_peer = self._of_peer[stream.peer]
+            if stream in of_peer:
+                of_peer.remove(stream)
+
+
+def raise_descriptor_limit() -> None:
+    """Let this process open as many files as its administrator allows: the usual 1,024 are few for a server.
+
+    Without a descriptor left libzmq cannot accept, and tries again without a pause.
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+@contextlib.contextmanager
+def _borrowed(descriptor: int) -> Iterator[socket.socket]:
+    """A socket of libzmq's as one of Python's, which does not close it; the family given is not looked at."""
+    connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, fileno=descriptor)
+    try:
+        yield connection
+    finally:
+        connection.detach()
+
+
+def _network(text: str) -> str:
+    """What one stranger can have all addresses of: an IPv4 address, or the /64 of an IPv6 address."""
+    ip = ipaddress.ip_address(text.partition("%")[0])
+    if isinstance(ip, ipaddress.IPv4Address):
+        return str(ip)
+    if ip.ipv4_mapped is not None:
+        return str(ip.ipv4_mapped)
+    return str(ipaddress.ip_network((ip, 64), strict=False))
