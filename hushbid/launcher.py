@@ -16,10 +16,11 @@ from typing import Any, Final, Self, TypeAlias
 from curator.machine import CONSUMER
 from hushbid.cluster import Cluster
 from hushbid.evaluation import Baselines
+from hushbid.party_files import Party
 from hushbid.party_process import PartyProcess
 from hushbid.report.write import with_report
 from hushbid.results import RunResult
-from hushbid.run_directory import Party, RunDirectory, prepare
+from hushbid.run_directory import RunDirectory, prepare
 from hushbid.simulation import Progress, baselines
 from protocol.errors import ExitCode, HushbidError, LocalProtocolError
 from protocol.names import CURATOR

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import hushbid
-from hushbid.run_directory import PARTY_FILE, SESSION_FILE, Party
+from hushbid.party_files import PARTY_FILE, SESSION_FILE, Party
 from protocol.errors import ExitCode
 
 __all__ = ["PartyProcess", "party_environment"]

@@ -9,44 +9,26 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
-import tomli_w
-from pydantic import BaseModel
-
-from curator.machine import CONSUMER
 from hushbid.cluster import Cluster
-from hushbid.datasets import write_partition
-from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
-from protocol.config.session import NetworkSection, RosterSection, SessionFile
+from hushbid.party_files import SESSION_FILE, Layout, Party, furnish, keep, parties_in, roster_of, shares
+from protocol.config.session import NetworkSection, SessionFile
 from protocol.errors import ConfigError, ConnectionFailed
-from protocol.names import CURATOR
-from protocol.runtime.keys import KeyPair, new_keypair, write_secret
+from protocol.names import CONSUMER, CURATOR
+from protocol.runtime.keys import KeyPair, new_keypair
 
-__all__ = ["PARTY_FILE", "SESSION_FILE", "Party", "Role", "RunDirectory", "prepare"]
+__all__ = ["RunDirectory", "prepare"]
 
-Role: TypeAlias = Literal["curator", "owner", "consumer"]
-
-SESSION_FILE: Final = "session.toml"
-PARTY_FILE: Final = "party.toml"
-_KEY_FILE: Final = "secret.key"
-_STATE: Final = "state"
-_PRIVATE: Final = 0o700
+_KEY: Final = Path("secret.key")
+_PRIVATE_DIRECTORY: Final = 0o700
+_PRIVATE: Final = 0o600
 
 _PORTS: Final = (20_000, 32_000)
 """Where a free port is looked for: below what operating systems give to outgoing connections, since a party
 that connects to such a port before the curator listens there can be given that very port, and so find
 itself."""
 _PORT_TRIES: Final = 100
-
-
-@dataclass(frozen=True)
-class Party:
-    """One party of a run."""
-
-    name: str
-    role: Role
-    directory: Path
 
 
 @dataclass(frozen=True)
@@ -82,7 +64,8 @@ def prepare(cluster: Cluster, parent: Path) -> RunDirectory:
     names = (CURATOR, CONSUMER, *cluster.owners)
     network = _network(cluster.file.network)
     keys = {} if network.insecure else {name: new_keypair() for name in names}
-    session = cluster.session_file(_roster(cluster.owners, keys), network)
+    public = {name: pair.public.text for name, pair in keys.items()}
+    session = cluster.session_file(roster_of(cluster.owners, public), network)
     try:
         path = _new_directory(parent, session.session.name)
     except OSError as error:
@@ -99,73 +82,35 @@ def prepare(cluster: Cluster, parent: Path) -> RunDirectory:
 
 def _fill(path: Path, cluster: Cluster, session: SessionFile, keys: Mapping[str, KeyPair]) -> RunDirectory:
     # One level down, where a party's name can collide with no file of the run.
-    place = path / "parties"
-    roles: dict[str, Role] = {CURATOR: "curator", CONSUMER: "consumer"}
-    roles |= dict.fromkeys(cluster.owners, "owner")
-    parties = tuple(Party(name, role, place / name) for name, role in roles.items())
+    parties = parties_in(path / "parties", cluster.owners)
+    layout = Layout(own=Path(), state=Path("state"), key=_KEY if keys else None)
+    dealt = {} if cluster.partition is None else shares(cluster.load())
+    named = _named_files(cluster) if cluster.partition is None else {}
     for party in parties:
-        party.directory.mkdir(mode=_PRIVATE, parents=True)
-        (party.directory / _STATE).mkdir(mode=_PRIVATE)
-        _write_toml(party.directory / SESSION_FILE, session)
-        if party.name in keys:
-            write_secret(party.directory / _KEY_FILE, keys[party.name])
-    files = _data_files(cluster, place)
-    shared: dict[str, Any] = {
-        "key": Path(_KEY_FILE) if keys else None,
-        "state": Path(_STATE),
-        "durability": cluster.file.run.durability,
-    }
-    for party in parties:
-        own: BaseModel
-        if party.role == "curator":
-            own = CuratorFile(**shared)
-        elif party.role == "consumer":
-            own = ConsumerFile(**shared, **files[CONSUMER])
-        else:
-            own = OwnerFile(**shared, **files[party.name], name=party.name)
-        _write_toml(party.directory / PARTY_FILE, own)
+        settings = {"durability": cluster.file.run.durability} | named.get(party.name, {})
+        if party.role == "consumer":
+            settings |= {"model": cluster.model, "seed": cluster.file.consumer.seed}
+        furnish(party, layout, key=keys.get(party.name), share=dealt.get(party.name, {}), settings=settings)
+        keep(party.directory / SESSION_FILE, session, mode=_PRIVATE)
     return RunDirectory(path, session, parties)
 
 
-def _data_files(cluster: Cluster, place: Path) -> dict[str, dict[str, Any]]:
-    """What each private file says about data, by party; writes the files of a dataset's partition."""
-    chosen = {"model": cluster.model, "seed": cluster.file.consumer.seed}
-    if cluster.partition is None:
-        consumer, section = cluster.consumer_paths(), cluster.file.consumer
-        files: dict[str, dict[str, Any]] = {
-            name: {
-                "data": owner.data,
-                "columns": owner.columns,
-                "ledger": owner.ledger,
-                "budget": owner.budget,
-            }
-            for name, owner in cluster.owner_paths().items()
-        }
-        files[CONSUMER] = chosen | {
-            "validation": consumer.validation,
-            "seed_set": consumer.seed_set,
-            "test": consumer.test,
-            "columns": consumer.columns,
-            "ledger": section.ledger,
-            "budget": section.budget,
-        }
-        return files
-    written = write_partition(cluster.partition, place)
-    # A party works in its own directory, so that it need not know where that is.
-    files = {name: {"data": Path(written[name]["data"].name)} for name in cluster.owners}
-    files[CONSUMER] = chosen | {
-        key.replace("-", "_"): Path(path.name) for key, path in written[CONSUMER].items()
+def _named_files(cluster: Cluster) -> dict[str, dict[str, Any]]:
+    """What each private file says about data that the cluster file names."""
+    consumer, section = cluster.consumer_paths(), cluster.file.consumer
+    files: dict[str, dict[str, Any]] = {
+        name: {"data": owner.data, "columns": owner.columns, "ledger": owner.ledger, "budget": owner.budget}
+        for name, owner in cluster.owner_paths().items()
+    }
+    files[CONSUMER] = {
+        "validation": consumer.validation,
+        "seed_set": consumer.seed_set,
+        "test": consumer.test,
+        "columns": consumer.columns,
+        "ledger": section.ledger,
+        "budget": section.budget,
     }
     return files
-
-
-def _roster(owners: tuple[str, ...], keys: Mapping[str, KeyPair]) -> RosterSection:
-    public = {name: pair.public.text for name, pair in keys.items()}
-    return RosterSection(
-        curator=public.get(CURATOR, ""),
-        consumer=public.get(CONSUMER, ""),
-        owners={name: public.get(name, "") for name in owners},
-    )
 
 
 def _network(section: NetworkSection) -> NetworkSection:
@@ -197,16 +142,11 @@ def _new_directory(parent: Path, name: str) -> Path:
     while True:
         path = parent.resolve() / f"{name}-{number}"
         try:
-            path.mkdir(mode=_PRIVATE)
+            path.mkdir(mode=_PRIVATE_DIRECTORY)
         except FileExistsError:
             number += 1
         else:
             return path
-
-
-def _write_toml(path: Path, model: BaseModel) -> None:
-    path.touch(mode=0o600, exist_ok=False)
-    path.write_text(tomli_w.dumps(model.model_dump(mode="json", exclude_none=True)), encoding="utf-8")
 
 
 def _cannot_write(path: Path, error: OSError) -> ConfigError:

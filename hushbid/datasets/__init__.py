@@ -15,7 +15,7 @@ import numpy as np
 from hushbid.datasets.digits import digits
 from hushbid.datasets.insurance import insurance
 from hushbid.datasets.mnist import mnist
-from hushbid.datasets.partition import CONSUMER, Partition, PartitionOptions, Table, write_partition
+from hushbid.datasets.partition import CONSUMER, Partition, PartitionOptions, Table
 from protocol.errors import ConfigError
 
 __all__ = [
@@ -26,7 +26,6 @@ __all__ = [
     "PartitionOptions",
     "Table",
     "build",
-    "write_partition",
 ]
 
 Builder: TypeAlias = Callable[[Path | None, np.random.Generator, PartitionOptions], Partition]

@@ -1,15 +1,14 @@
-"""A public dataset dealt out to the parties of a demonstration cluster, and its files on disk."""
+"""A public dataset dealt out to the parties of a demonstration cluster."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["CONSUMER", "Partition", "PartitionOptions", "Table", "limited", "write_partition"]
+__all__ = ["CONSUMER", "Partition", "PartitionOptions", "Table", "limited"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -78,47 +77,3 @@ def limited(
     if most is None or len(rows) <= most:
         return rows
     return np.sort(generator.choice(rows, size=most, replace=False))
-
-
-def write_partition(partition: Partition, directory: Path) -> dict[str, dict[str, Path]]:
-    """Write each party's files into a directory of its own (mode 0700, files 0600).
-
-    An owner gets ``data.npz`` (features, labels); the consumer ``validation.npz`` and ``seed-set.npz``
-    (features) and ``test.npz`` (features, labels). Files of an earlier run are replaced.
-
-    Args:
-        partition: What to write.
-        directory: Created if need be.
-
-    Returns:
-        Party → what it is ("data"; "validation", "seed-set", "test") → path.
-
-    Raises:
-        OSError: A file cannot be written.
-    """
-    files: dict[str, dict[str, Path]] = {}
-    for name, table in partition.owners.items():
-        place = _own_directory(directory, name)
-        files[name] = {"data": _write(place / "data.npz", table.features, table.labels)}
-    place = _own_directory(directory, CONSUMER)
-    files[CONSUMER] = {
-        "validation": _write(place / "validation.npz", partition.validation.features),
-        "seed-set": _write(place / "seed-set.npz", partition.seed_set.features),
-        "test": _write(place / "test.npz", partition.test.features, partition.test.labels),
-    }
-    return files
-
-
-def _own_directory(directory: Path, party: str) -> Path:
-    place = directory / party
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    place.chmod(0o700)
-    return place
-
-
-def _write(path: Path, features: Array, labels: Array | None = None) -> Path:
-    arrays = {"features": features} if labels is None else {"features": features, "labels": labels}
-    path.unlink(missing_ok=True)
-    path.touch(mode=0o600, exist_ok=False)
-    np.savez(path, **arrays)  # type: ignore[arg-type]  # numpy's stub takes the names for its own option
-    return path

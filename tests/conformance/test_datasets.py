@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 
 from consumer.downstream import MODELS
-from hushbid.datasets import CONSUMER, DATASETS, Partition, Table, build, write_partition
+from hushbid.cluster_data import of_partition
+from hushbid.datasets import CONSUMER, DATASETS, Partition, Table, build
+from hushbid.party_files import shares, write_share
 from protocol.data import DataColumns, Dataset, check_dataset, load_dataset
 from protocol.errors import ConfigError
 from protocol.features import feature_map
@@ -83,21 +85,22 @@ def test_what_is_suggested_can_be_used(name: str, path: Path | None) -> None:
 @every_dataset
 def test_each_party_gets_its_own_files_and_nobody_elses(name: str, path: Path | None, tmp_path: Path) -> None:
     partition = build(name, path=path, seed=0, options={"owner_points": 50})
-    files = write_partition(partition, tmp_path)
+    files = {}
+    for party, share in shares(of_partition(partition)).items():
+        (tmp_path / party).mkdir()
+        files[party] = write_share(share, tmp_path / party)
     assert sorted(files) == sorted([*partition.owners, CONSUMER])
-    assert sorted(place.name for place in tmp_path.iterdir()) == sorted(files)
     for party, own in files.items():
-        place = tmp_path / party
-        assert stat.S_IMODE(place.stat().st_mode) == 0o700
-        assert sorted(place.iterdir()) == sorted(own.values())
+        assert sorted((tmp_path / party).iterdir()) == sorted(own.values())
         for file in own.values():
             assert stat.S_IMODE(file.stat().st_mode) == 0o600
     for owner, table in partition.owners.items():
         dataset = load_dataset(files[owner]["data"], DataColumns())
         assert np.array_equal(dataset.features, table.features)
+        assert dataset.features.dtype == table.features.dtype
         assert dataset.labels is not None
         assert np.array_equal(dataset.labels, table.labels)
-    for what, table in (("validation", partition.validation), ("seed-set", partition.seed_set)):
+    for what, table in (("validation", partition.validation), ("seed_set", partition.seed_set)):
         dataset = load_dataset(files[CONSUMER][what], DataColumns())
         assert np.array_equal(dataset.features, table.features)
         assert dataset.labels is None

@@ -263,10 +263,10 @@ def test_a_place_that_cannot_be_written_is_a_configuration_error(digits: Cluster
 def test_a_directory_that_could_not_be_filled_is_taken_away(
     digits: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_arguments: object) -> None:
+    def fail(*_arguments: object, **_options: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("hushbid.run_directory.write_partition", fail)
+    monkeypatch.setattr("hushbid.run_directory.furnish", fail)
     with pytest.raises(ConfigError, match="No space left"):
         prepare(digits, tmp_path)
     assert list(tmp_path.iterdir()) == []

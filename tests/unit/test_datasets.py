@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from hushbid.datasets import Partition, build, write_partition
+from hushbid.datasets import Partition, build
 from hushbid.datasets.idx import read_idx
 from hushbid.datasets.insurance import CATEGORIES, COLUMNS, NUMERIC
 from protocol.errors import ConfigError, DataError
@@ -54,12 +54,6 @@ class TestBuild:
         with pytest.raises(ConfigError, match=says) as caught:
             build(**arguments)
         assert caught.value.advice
-
-    def test_files_of_an_earlier_run_are_replaced(self, tmp_path: Path) -> None:
-        write_partition(build("digits", seed=0), tmp_path)
-        files = write_partition(build("digits", seed=1), tmp_path)
-        with np.load(files["consumer"]["validation"]) as archive:
-            assert np.array_equal(archive["features"], build("digits", seed=1).validation.features)
 
 
 class TestDigits:
