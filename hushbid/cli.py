@@ -21,6 +21,7 @@ import owner.cli
 from hushbid import audit_verbs
 from hushbid.bench_verbs import bench_app
 from hushbid.experiment_verbs import experiment_app
+from hushbid.invite_verb import invite_command
 from hushbid.key_verbs import keys_app
 from hushbid.plan_verbs import plan_command
 from hushbid.report_verbs import report_command
@@ -151,6 +152,7 @@ app.command("curator", epilog=_EXIT_CODES)(curator.cli.command)
 app.command("owner", epilog=_EXIT_CODES)(owner.cli.command)
 app.command("consumer", epilog=_EXIT_CODES)(consumer.cli.command)
 app.add_typer(keys_app, name="keys")
+app.command("invite", epilog=_EXIT_CODES)(invite_command)
 app.add_typer(transcript_app, name="transcript")
 app.add_typer(bench_app, name="bench")
 app.add_typer(experiment_app, name="experiment")

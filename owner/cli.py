@@ -4,36 +4,188 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from owner.process import run_owner
-from protocol.config.loading import load_toml
-from protocol.config.party import OwnerFile
-from protocol.config.session import SessionFile
+from protocol.errors import ConfigError
 from protocol.runtime.command import run_verb, set_up_logging
-from protocol.session import privacy_lines
 
-__all__ = ["command"]
+if TYPE_CHECKING:
+    from protocol.config.invitation import Invitation
+    from protocol.config.party import OwnerFile
+    from protocol.config.session import SessionFile
+
+__all__ = ["OwnerOptions", "command"]
+
+
+@dataclass(frozen=True)
+class OwnerOptions:
+    """What an owner's command line says: which session, and what is its own.
+
+    The session comes from a session file or from an invitation; what is the owner's own from its private
+    file, or from options alone where there is an invitation. An option goes before the file.
+    """
+
+    session: Path | None = None
+    config: Path | None = None
+    invitation: Path | None = None
+    data: Path | None = None
+    key: Path | None = None
+    state: Path | None = None
+    ledger: Path | None = None
+    features: str | None = None
+    label: str | None = None
+    identifier: str | None = None
+    budget_epsilon: float | None = None
+
+    def files(self) -> tuple[SessionFile, OwnerFile]:
+        """The session and the owner's file that the options come to.
+
+        Raises:
+            ConfigError: One of them is missing, cannot be used, or contradicts the other.
+        """
+        from protocol.config.loading import load_toml
+        from protocol.config.session import SessionFile
+        from protocol.runtime.signed_files import read_invitation
+
+        if (self.session is None) == (self.invitation is None):
+            raise ConfigError(
+                "An owner needs either --session or --invitation.",
+                advice="Give the one that the curator's operator sent.",
+            )
+        if self.invitation is None:
+            assert self.session is not None, "one of them is there"
+            return load_toml(SessionFile, self.session), self._own_file(None)
+        invitation = read_invitation(self.invitation)
+        return invitation.configuration, self._own_file(invitation)
+
+    def _own_file(self, invitation: Invitation | None) -> OwnerFile:
+        from protocol.config.loading import load_toml
+        from protocol.config.party import OwnerFile
+
+        if self.config is not None:
+            file = load_toml(OwnerFile, self.config).resolved(self.config.parent)
+            if invitation is not None and file.name != invitation.party:
+                raise ConfigError(
+                    f"{self.invitation} is for {invitation.party}, and {self.config} is the file of "
+                    f"{file.name}.",
+                    advice="Give those of one owner.",
+                )
+        elif invitation is None:
+            raise ConfigError(
+                "Without an invitation an owner needs --config.", advice="Give the owner's private file."
+            )
+        else:
+            file = self._invited_file(invitation)
+        return file.model_copy(update=self._changes(file))
+
+    def _invited_file(self, invitation: Invitation) -> OwnerFile:
+        """An owner's file where there is none: what it says lies beside the invitation."""
+        from protocol.config.party import OwnerFile
+        from protocol.names import CONSUMER
+
+        assert self.invitation is not None, "that is how we came here"
+        if invitation.party == CONSUMER:
+            raise ConfigError(
+                f"{self.invitation} is for the consumer.", advice="Give it to `hushbid consumer`."
+            )
+        if self.data is None:
+            raise ConfigError(
+                "With an invitation an owner needs --data, or --config.",
+                advice="Give the file that holds the points.",
+            )
+        name, beside = invitation.party, self.invitation.resolve().parent
+        return OwnerFile(
+            name=name,
+            key=beside / f"{name}.key",
+            state=beside / f"{name}-{invitation.configuration.session.name}",
+            data=self.data,
+        )
+
+    def _changes(self, file: OwnerFile) -> dict[str, Any]:
+        from protocol.config.loading import validated
+        from protocol.config.party import BudgetSection
+
+        paths = {"data": self.data, "key": self.key, "state": self.state, "ledger": self.ledger}
+        changes: dict[str, Any] = {
+            name: path.expanduser().resolve() for name, path in paths.items() if path is not None
+        }
+        features = None if self.features is None else [name.strip() for name in self.features.split(",")]
+        columns = {"features": features, "label": self.label, "identifier": self.identifier}
+        named = {name: value for name, value in columns.items() if value is not None}
+        changes["columns"] = file.columns.model_copy(update=named)
+        if self.budget_epsilon is not None:
+            changes["budget"] = validated(
+                BudgetSection, {"epsilon": self.budget_epsilon}, where="--budget-epsilon"
+            )
+        return changes
 
 
 def command(
-    session: Annotated[Path, typer.Option(help="The session file.", envvar="HUSHBID_SESSION")],
-    config: Annotated[Path, typer.Option(help="The owner's private file.", envvar="HUSHBID_CONFIG")],
+    session: Annotated[Path | None, typer.Option(help="The session file.", envvar="HUSHBID_SESSION")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="The owner's private file.", envvar="HUSHBID_CONFIG")
+    ] = None,
+    invitation: Annotated[
+        Path | None,
+        typer.Option(help="In place of the session file, and of a private one.", envvar="HUSHBID_INVITATION"),
+    ] = None,
     data: Annotated[
         Path | None, typer.Option(help="The points, in place of the file's.", envvar="HUSHBID_DATA")
+    ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(help="Secret key file; default: NAME.key beside the invitation.", envvar="HUSHBID_KEY"),
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            help="Directory for the transcript; default: NAME-SESSION beside the invitation.",
+            envvar="HUSHBID_STATE",
+        ),
+    ] = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(help="The data's lifetime ledger; default: beside the data.", envvar="HUSHBID_LEDGER"),
+    ] = None,
+    features: Annotated[
+        str | None, typer.Option(help="Feature columns of a table, as in a,b,c.", envvar="HUSHBID_FEATURES")
+    ] = None,
+    label: Annotated[str | None, typer.Option(help="The label's column.", envvar="HUSHBID_LABEL")] = None,
+    identifier: Annotated[
+        str | None, typer.Option(help="The identifier's column.", envvar="HUSHBID_IDENTIFIER")
+    ] = None,
+    budget_epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="The most ε that the data may lose in their life, at δ = 1e-5.",
+            envvar="HUSHBID_BUDGET_EPSILON",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Take part in a session as an owner, on this machine."""
+    options = OwnerOptions(
+        session=session,
+        config=config,
+        invitation=invitation,
+        data=data,
+        key=key,
+        state=state,
+        ledger=ledger,
+        features=features,
+        label=label,
+        identifier=identifier,
+        budget_epsilon=budget_epsilon,
+    )
 
     def body() -> dict[str, Any]:
-        session_file = load_toml(SessionFile, session)
-        file = load_toml(OwnerFile, config).resolved(config.parent)
-        if data is not None:
-            file = file.model_copy(update={"data": data})
+        from owner.process import run_owner
+
+        session_file, file = options.files()
         set_up_logging(file.name)
         return run_owner(session_file, file)
 
@@ -41,6 +193,8 @@ def command(
 
 
 def _show(result: Mapping[str, Any]) -> None:
+    from protocol.session import privacy_lines
+
     lines = [
         f"{result['owner']}: {result['handed_over']} of {result['points']} points were handed over in "
         f"{result['rounds']} rounds.",
