@@ -244,7 +244,7 @@ class CuratorMachine(Rounds):
         """
         self.phase = "closing"
         self._outcome, self._ending = outcome, ending
-        for timer in ("enrolment", "round", "pause", "delivery"):
+        for timer in ("enrolment", "round", "pause", "cadence", "delivery"):
             self._clear_timer(timer)
         self._do(SignHead())
 
@@ -323,10 +323,12 @@ class CuratorMachine(Rounds):
             seat.connected = False
         self._awaited.clear()
         timeouts = self._session.timeouts
+        answers = self._half or timeouts.round
         due = {
             "enrolling": ("enrolment", timeouts.enrolment),
-            "bidding": ("pause", timeouts.pause) if self.paused else ("round", timeouts.round),
-            "asking": ("round", timeouts.round),
+            "bidding": ("pause", timeouts.pause) if self.paused else ("round", answers),
+            "asking": ("cadence" if self._half else "round", answers),
+            "pacing": ("cadence", self._half),
             "delivering": ("delivery", timeouts.delivery),
             "closing": ("closing", timeouts.closing),
         }

@@ -7,6 +7,10 @@ Presence: an owner takes part in a round only if its bid for that round is in an
 from it has been received and verified. Otherwise its pooled points are withheld too. An owner has at most
 one broadcast or ask outstanding; while it has, it is sent nothing further, and when it answers late, its
 point is pooled and it resumes with the current broadcast.
+
+Time: a round ends once nobody is waited for. At a fixed cadence the clock ends it: bids are taken for the
+whole first half of its time, and the second half is for asks, verification and decision. How long these take
+depends on data, so the next broadcast waits for the clock.
 """
 
 from __future__ import annotations
@@ -112,6 +116,10 @@ class Rounds(Machine):
         self._asked: tuple[str, ...] = ()
         self._obtained: set[str] = set()
         self._overdue = False
+        self._half = (self._session.session.fixed_cadence or 0.0) / 2
+        """Of a round's time, in seconds; 0: rounds have no fixed cadence."""
+        self._time_over = False
+        """Whether the clock has ended the round: nobody is asked any more."""
         self._awaited: set[str] = set()
         """Owners that are connected and have this round's broadcast, but have not answered it."""
         self._expected_back: set[str] = set()
@@ -142,7 +150,7 @@ class Rounds(Machine):
         self._stage = 0
         self._obtained = set()
         self._awaited = set()
-        self._overdue = False
+        self._overdue = self._time_over = False
         if self._noisy and not self._noise:
             last = min(self.round + NOISE_BATCH - 1, self._session.session.points)
             self._do(DrawNoise(self.round, last))
@@ -181,7 +189,7 @@ class Rounds(Machine):
         for owner, seat in self.seats.items():
             if seat.free:
                 self._broadcast(owner, message, body)
-        self._set_timer("round", self._session.timeouts.round)
+        self._set_timer("round", self._half or self._session.timeouts.round)
 
     def _charge(self) -> None:
         """Charge this round's release, which is made and has not left: the charge is on record first."""
@@ -258,7 +266,7 @@ class Rounds(Machine):
 
     def _close_bidding_if_complete(self) -> None:
         """Go on once nobody is waited for and enough owners are present."""
-        if (self._awaited or self._missed()) and not self._overdue:
+        if not self._overdue and (self._half or self._awaited or self._missed()):
             return
         if len(self._present()) < self._session.session.min_owners:
             if not self.paused:
@@ -267,6 +275,8 @@ class Rounds(Machine):
             return
         self._clear_timer("pause")
         self.paused = False
+        if self._half:
+            self._set_timer("cadence", self._half)
         self._verify_or_decide()
 
     def _missed(self) -> list[str]:
@@ -332,7 +342,7 @@ class Rounds(Machine):
         self._verify_or_decide()
 
     def _ask_or_decide(self) -> None:
-        asked = self._ask_next()
+        asked = () if self._time_over else self._ask_next()
         if not asked:
             self._decide()
             return
@@ -343,7 +353,8 @@ class Rounds(Machine):
             handle = cast(Bid, seat.bid).handle
             seat.asked = unfixed(handle)
             self._send(owner, Ask(round=self.round, handle=handle))
-        self._set_timer("round", self._session.timeouts.round)
+        if not self._half:
+            self._set_timer("round", self._session.timeouts.round)
 
     def _ask_next(self) -> tuple[str, ...]:
         noise = self._noise[0][1] if self._noisy else ()
@@ -409,8 +420,15 @@ class Rounds(Machine):
     def _on_asking_over(self, event: Event) -> None:
         self._verify_or_decide()
 
+    def _on_cadence_over(self, event: Event) -> None:
+        self._time_over = True
+        if self.phase == "asking":
+            self._verify_or_decide()
+        elif self.phase == "pacing":
+            self._go_on()
+
     def _decide(self) -> None:
-        """Take the best point of the present owners, if there is one, and go on to the next round."""
+        """Take the best point of the present owners, if there is one, and go on when it is time."""
         present = set(self._present())
         withheld = np.array([owner not in present for owner in self.owners])
         best = self._pool.best(self._require_weights(), withheld=withheld if withheld.any() else None)
@@ -422,6 +440,12 @@ class Rounds(Machine):
         if self._noisy:
             self._noise.popleft()
         self._decided = self._now
+        if self._half and not self._time_over:
+            self.phase = "pacing"
+        else:
+            self._go_on()
+
+    def _go_on(self) -> None:
         if self.round == self._session.session.points:
             self._deliver()
         else:

@@ -88,7 +88,8 @@ def times(setting: PlanSetting, speed: Speed, *, cores: int) -> Times:
 
     An owner reads a broadcast, scores its points, seals the best, writes a bid and makes it durable. The
     curator then reads K bids, scores the pool (half full on average), releases, and makes that durable. Noise
-    is drawn ahead, so that a round takes no less than its noise.
+    is drawn ahead, so that a round takes no less than its noise. At a fixed cadence a round takes as long as
+    that says, whatever is done in it.
 
     Args:
         setting: What is planned.
@@ -108,9 +109,10 @@ def times(setting: PlanSetting, speed: Speed, *, cores: int) -> Times:
         + speed.sync
     )
     together = owner * max(1.0, owners / cores) + curator
+    cadence = setting.file.session.fixed_cadence
     return Times(
-        rounds=p * max(owner + curator, speed.draw),
-        rounds_here=p * (together + speed.draw if cores == 1 else max(together, speed.draw)),
+        rounds=p * (cadence or max(owner + curator, speed.draw)),
+        rounds_here=p * (cadence or (together + speed.draw if cores == 1 else max(together, speed.draw))),
         hashing=largest * speed.hash_point,
         noise=p * speed.draw,
     )

@@ -12,7 +12,16 @@ import math
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    model_serializer,
+    model_validator,
+)
 
 from protocol import limits
 
@@ -82,6 +91,17 @@ class SessionSection(Section):
     """Must be true for releases, rules or noise that protect nobody."""
     nonce: Annotated[str, StringConstraints(max_length=64)] = ""
     """Tells sessions with otherwise equal files apart."""
+    fixed_cadence: Annotated[float, Field(ge=0.02, le=86400, allow_inf_nan=False)] | None = None
+    """Seconds from every broadcast to the next, whoever has answered; None: a round ends with its slowest
+    owner (DESIGN §3, "No feedback")."""
+
+    @model_serializer(mode="wrap")
+    def _without_a_cadence_that_is_not_set(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # So that sessions without one keep the digest that they had before there was one.
+        values: dict[str, Any] = handler(self)
+        if self.fixed_cadence is None:
+            values.pop("fixed_cadence", None)
+        return values
 
 
 class FeatureSection(Section):

@@ -135,13 +135,18 @@ def session_file(
     summary: Mapping[str, Any] | None = None,
     target: Mapping[str, Any] | None = None,
     noise_seed: int = 0,
+    fixed_cadence: float | None = None,
     **rule_parameters: Any,
 ) -> SessionFile:
     """A session on loopback, without keys, and with noise that can be repeated."""
     return SessionFile.model_validate(
         {
             "session": SessionSection(
-                name="test", points=points, min_owners=min_owners, allow_nonprivate=True
+                name="test",
+                points=points,
+                min_owners=min_owners,
+                allow_nonprivate=True,
+                fixed_cadence=fixed_cadence,
             ),
             "features": FeatureSection(
                 dimension=dimension,

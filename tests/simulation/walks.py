@@ -178,8 +178,10 @@ class CuratorWalk:
             rule=rule,
             min_owners=int(rng.integers(1, len(owners) + 1)),
             summary=private(Neighbours.ADD_REMOVE_ONE) if rng.random() < 0.15 else EXACT,
+            fixed_cadence=2.0 if rng.random() < 0.35 else None,
         )
         self.bench = CuratorBench(session)
+        self.paced = session.session.fixed_cadence is not None
         if self.bench.machine._filter is not None:
             charges = int(rng.integers(0, session.session.points))
             self.bench.machine._filter = Purse(charges, Neighbours.ADD_REMOVE_ONE)
@@ -263,7 +265,12 @@ class CuratorWalk:
         late = tuple(
             name for name, seat in self.bench.machine.seats.items() if seat.mapped and not seat.enrolled
         )
-        peer = self._pick(late if late and phase in ("verifying", "delivering") else self.peers)
+        clock = "round" if phase == "bidding" else "cadence"
+        tires = phase == "bidding" or not late
+        if self.paced and tires and clock in self.bench.timers and self.rng.random() < 0.15:
+            self._fire(clock)
+            return
+        peer = self._pick(late if late and phase in ("verifying", "pacing", "delivering") else self.peers)
         if peer not in self.bench.machine.links or (peer in self.lost and self.rng.random() < 0.5):
             self.lost.discard(peer)
             self._say(peer, self.bench.hello(peer))

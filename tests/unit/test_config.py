@@ -321,6 +321,7 @@ OTHERS: dict[str, Any] = {
     "session.delta": 1e-6,
     "session.allow_nonprivate": False,
     "session.nonce": "again",
+    "session.fixed_cadence": 2.5,
     "features.map": "cosine",
     "features.dimension": 10,
     "features.gamma": 0.25,

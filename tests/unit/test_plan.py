@@ -204,6 +204,8 @@ def test_the_cost_model_by_hand() -> None:
     assert found.noise == pytest.approx(0.1)
     slow = times(planned, replace(SPEED, draw=1.0), cores=2)
     assert slow.rounds == pytest.approx(100.0)  # noise that takes longer than all the rest
+    paced = times(planned.with_session(fixed_cadence=0.5), SPEED, cores=2)
+    assert paced.rounds == paced.rounds_here == pytest.approx(50.0)
 
 
 def test_what_is_measured_is_positive() -> None:
