@@ -21,6 +21,7 @@ __all__ = ["Connections", "Ignored"]
 _BEAT: Final = encode_message(Beat())
 _HELLO: Final = b"\x88\xa4kind\xa5hello"
 """How the body of every hello begins."""
+_ROUTES: Final = 2**32
 
 
 class Ignored(StrEnum):
@@ -30,6 +31,8 @@ class Ignored(StrEnum):
     """In an insecure session: its connection has not said whose it is."""
     NO_HELLO = "no-hello"
     """Its connection was replaced or refused, or never said hello. What it has to say, it will say again."""
+    OLD_CONNECTION = "old-connection"
+    """Its connection is older than one on which its peer has said hello since: what comes of it is late."""
     SECOND_HELLO = "second-hello"
     """An unnumbered or unreadable frame of a connection that had said hello, or was refused, before."""
     TOO_MANY_REFUSALS = "too-many-refusals"
@@ -48,6 +51,8 @@ class Connections:
         """Frames that were not listened to, by `Ignored`."""
         self._greeting: dict[str, bytes] = {}
         self._greeted: set[bytes] = set()
+        self._newest: dict[str, bytes] = {}
+        """The newest connection on which each peer has said hello."""
         self._hellos: Counter[str] = Counter()
         self._refusals: Counter[str] = Counter()
         self._to_be_told: defaultdict[str, deque[bytes]] = defaultdict(deque)
@@ -64,6 +69,7 @@ class Connections:
             self.ignored[reason] += 1
             return False
         self._greeted.add(route)
+        self._newest[peer] = route
         self._hellos[peer] += 1
         self._greeting[peer] = route
         return True
@@ -75,6 +81,10 @@ class Connections:
             return Ignored.NO_HELLO
         if route in self._greeted:
             return Ignored.SECOND_HELLO
+        if peer in self._newest and _is_older(route, self._newest[peer]):
+            # A hello that was held up, on a connection that its peer has given up: by what was exchanged
+            # since, it would look as if the peer had lost its state.
+            return Ignored.OLD_CONNECTION
         if self._hellos[peer] >= limits.MAX_HELLOS_PER_PEER:
             return Ignored.TOO_MANY_HELLOS
         return None
@@ -98,6 +108,12 @@ class Connections:
     def next_to_be_told(self, peer: str) -> bytes:
         """The connection whose refusal leaves next: refusals leave in the order of `refuse`."""
         return self._to_be_told[peer].popleft()
+
+
+def _is_older(route: bytes, other: bytes) -> bool:
+    """Whether a connection was made before another one: libzmq counts them, in 32 bits that wrap around."""
+    ahead = (int.from_bytes(other) - int.from_bytes(route)) % _ROUTES
+    return 0 < ahead < _ROUTES // 2
 
 
 def _may_be_hello(frame: bytes) -> bool:

@@ -48,6 +48,18 @@ def test_the_newest_welcomed_connection_replaces_the_others(connections: Connect
     assert not connections.hears("alice", route(1), BID)
 
 
+@pytest.mark.parametrize("first", [7, 2**32 - 1])
+def test_a_hello_that_was_held_up_on_an_older_connection_is_not_heard(first: int) -> None:
+    connections = Connections()
+    older, newer = route(first), route((first + 1) % 2**32)
+    assert connections.hears("alice", newer, HELLO)
+    connections.accept("alice")
+    assert not connections.hears("alice", older, HELLO)
+    assert connections.hears("alice", newer, BID)
+    assert connections.hears("bob", older, HELLO), "each peer has its own"
+    assert connections.ignored == {Ignored.OLD_CONNECTION: 1}
+
+
 def test_a_connection_says_hello_once(connections: Connections) -> None:
     for _ in range(3):
         assert not connections.hears("alice", route(1), HELLO)
