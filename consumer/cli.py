@@ -9,12 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from consumer.process import run_consumer
-from protocol.config.loading import load_toml
-from protocol.config.party import ConsumerFile
-from protocol.config.session import SessionFile
 from protocol.runtime.command import run_verb, set_up_logging
-from protocol.session import privacy_lines
 
 __all__ = ["command"]
 
@@ -33,6 +28,11 @@ def command(
     """Take part in a session as its consumer, on this machine."""
 
     def body() -> dict[str, Any]:
+        from consumer.process import run_consumer
+        from protocol.config.loading import load_toml
+        from protocol.config.party import ConsumerFile
+        from protocol.config.session import SessionFile
+
         session_file = load_toml(SessionFile, session)
         file = load_toml(ConsumerFile, config).resolved(config.parent)
         given = {"validation": validation, "seed_set": seed_set}
@@ -44,6 +44,8 @@ def command(
 
 
 def _show(result: Mapping[str, Any]) -> None:
+    from protocol.session import privacy_lines
+
     figures = [
         f"{name} {result[key]:.4g}"
         for name, key in (("MMD²", "mmd2"), ("accuracy", "accuracy"))

@@ -23,6 +23,7 @@ from protocol.runtime.party import (
     transcript_path,
 )
 from protocol.runtime.taking_part import take_part
+from protocol.runtime.vitals import Vitals
 from protocol.session import Session, open_session
 
 __all__ = ["run_consumer"]
@@ -37,6 +38,11 @@ def run_consumer(session_file: SessionFile, file: ConsumerFile) -> dict[str, Any
     Raises:
         HushbidError: As `protocol.errors` says.
     """
+    with Vitals(file.state, party=CONSUMER, role="consumer", session=session_file) as vitals:
+        return _take_part(session_file, file, vitals)
+
+
+def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) -> dict[str, Any]:
     one_blas_thread()
     session = open_session(session_file)
     check_durability(session, file.durability)
@@ -63,15 +69,16 @@ def run_consumer(session_file: SessionFile, file: ConsumerFile) -> dict[str, Any
     statement = session.privacy()[1]
     budget = dataset_budget(session, file, file.validation, machine.charge, statement)
     data = dataset_digest(validation, seed_set)
-    seconds = take_part(session, file, machine, numerics, pair=pair, budget=budget, data=data)
-    appraisal = appraise(
-        session,
-        machine.delivered,
-        validation=validation,
-        test=test,
-        model=file.model,
-        seed=file.seed,
-    )
+    seconds = take_part(session, file, machine, numerics, pair=pair, budget=budget, data=data, vitals=vitals)
+    with vitals.computing("appraise"):
+        appraisal = appraise(
+            session,
+            machine.delivered,
+            validation=validation,
+            test=test,
+            model=file.model,
+            seed=file.seed,
+        )
     disputes = [
         {"owner": entry.owner, "round": entry.round, "what": entry.dispute}
         for entry in machine.delivered

@@ -9,12 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from curator.process import run_curator
-from protocol.config.loading import load_toml
-from protocol.config.party import CuratorFile
-from protocol.config.session import SessionFile
 from protocol.runtime.command import run_verb, set_up_logging
-from protocol.session import privacy_lines
 
 __all__ = ["command"]
 
@@ -31,6 +26,11 @@ def command(
     """Run a session's rounds as its curator, on this machine."""
 
     def body() -> dict[str, Any]:
+        from curator.process import run_curator
+        from protocol.config.loading import load_toml
+        from protocol.config.party import CuratorFile
+        from protocol.config.session import SessionFile
+
         session_file = load_toml(SessionFile, session)
         file = load_toml(CuratorFile, config).resolved(config.parent)
         if listen is not None:
@@ -42,6 +42,8 @@ def command(
 
 
 def _show(result: Mapping[str, Any]) -> None:
+    from protocol.session import privacy_lines
+
     lines = [
         f"{result['points_delivered']} points were chosen in {result['rounds']} rounds; "
         f"{result['points_accessed']} raw points were seen.",

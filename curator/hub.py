@@ -6,6 +6,7 @@ import json
 import logging
 import math
 import os
+from collections import Counter
 from typing import Final
 
 from curator.connections import Connections, Ignored
@@ -20,6 +21,7 @@ from protocol.runtime.clock import Clock
 from protocol.runtime.driver import Driver, Outgoing
 from protocol.runtime.party import StopSignals
 from protocol.runtime.router import Arrival, RouterEndpoint
+from protocol.runtime.vitals import LONGEST_WAIT_SECONDS, Seen, Vitals
 from protocol.wire import Direction, decode_frame, decode_message
 
 __all__ = ["Hub"]
@@ -28,6 +30,7 @@ logger = logging.getLogger("hushbid")
 
 PROGRESS_SECONDS: Final = 0.1
 """Between two lines of progress."""
+_STAGES: Final = frozenset({"enrolling", "delivering", "closing", "done"})
 
 
 class Hub:
@@ -38,6 +41,7 @@ class Hub:
         machine: The curator's machine.
         driver: Runs it.
         endpoint: Bound already.
+        vitals: Told of every turn.
         progress: A file descriptor for one JSON line per PROGRESS_SECONDS, or None.
     """
 
@@ -47,12 +51,14 @@ class Hub:
         machine: CuratorMachine,
         driver: Driver,
         endpoint: RouterEndpoint,
+        vitals: Vitals,
         progress: int | None,
     ) -> None:
         self._session = session
         self._machine = machine
         self._driver = driver
         self._endpoint = endpoint
+        self._vitals = vitals
         self._progress = progress
         if progress is not None:
             # Who watches may stop to read; the rounds do not wait for it.
@@ -63,6 +69,7 @@ class Hub:
         self._heard: dict[str, float] = {}
         self._lost: set[str] = set()
         self._paused = False
+        self._counted: Counter[str] = Counter()
         self._clock = Clock(driver.clock)
         self._beaten = self._shown = self._clock()
 
@@ -71,6 +78,7 @@ class Hub:
         driver = self._driver
         with StopSignals() as stop:
             driver.begin(started(self._session), self._clock())
+            self._vitals.begin(self._look_at_itself)
             while driver.finished is None:
                 self._turn()
                 stop.raise_if_received()
@@ -85,6 +93,7 @@ class Hub:
             ("frames dropped", self._endpoint.drops),
             ("frames ignored", self._connections.ignored),
             ("connections refused", self._endpoint.refusals),
+            ("connections cut", self._endpoint.cuts),
         ):
             if counts:
                 told = ", ".join(f"{reason} {count}" for reason, count in sorted(counts.items()))
@@ -94,11 +103,14 @@ class Hub:
         arrivals = self._endpoint.receive(limits.MAX_EVENTS_PER_DRAIN, wait_ms=self._patience())
         now = self._clock()
         for arrival in arrivals:
+            self._counted["frames_received"] += 1
+            self._counted["bytes_received"] += len(arrival.frame)
             self._take(arrival, now)
         self._driver.fire_due(now)
         self._send_out(now)
         self._note_progress(now)
         self._note_pause()
+        self._vitals.turn(now, (self._stage, self._machine.paused))
         if now - self._beaten >= self._session.timeouts.beat:
             self._beaten = now
             self._check_silence(now)
@@ -107,12 +119,36 @@ class Hub:
         if not arrivals:
             self._driver.settle()
 
+    @property
+    def _stage(self) -> str:
+        """The phase, but for those of a round, which change too often for anybody to follow."""
+        phase = self._machine.phase
+        return phase if phase in _STAGES else "rounds"
+
+    def _look_at_itself(self) -> Seen:
+        machine, ledger = self._machine, self._machine.ledger
+        return Seen(
+            self._stage,
+            machine.round,
+            paused=machine.paused,
+            owners_connected=sum(seat.connected for seat in machine.seats.values()),
+            counters={
+                **self._counted,
+                "frames_dropped": dict(self._endpoint.drops),
+                "frames_ignored": dict(self._connections.ignored),
+                "connections_refused": dict(self._endpoint.refusals),
+                "connections_cut": dict(self._endpoint.cuts),
+                "peers_refused": dict(Counter(refusal.offence.value for refusal in ledger.refusals)),
+                "absences": len(ledger.absences),
+            },
+        )
+
     def _patience(self) -> int:
         """Milliseconds until something is due, at least 1."""
         due = self._beaten + self._session.timeouts.beat
         if self._driver.next_due is not None:
             due = min(due, self._driver.next_due)
-        return max(1, math.ceil((due - self._clock()) * 1000))
+        return max(1, math.ceil(min(due - self._clock(), LONGEST_WAIT_SECONDS) * 1000))
 
     def _take(self, arrival: Arrival, now: float) -> None:
         peer = arrival.peer if arrival.peer is not None else self._name_of(arrival)
@@ -171,7 +207,11 @@ class Hub:
             self._endpoint.send(self._connections.next_to_be_told(frame.peer), frame.data)
             return True
         route = self._connections.current.get(frame.peer)
-        return route is not None and self._endpoint.send(route, frame.data)
+        if route is None or not self._endpoint.send(route, frame.data):
+            return False
+        self._counted["frames_sent"] += 1
+        self._counted["bytes_sent"] += len(frame.data)
+        return True
 
     def _accept(self, peer: str, now: float) -> None:
         """Take the connection of its hello for the peer's."""

@@ -16,6 +16,7 @@ from protocol.errors import ConfigError
 from protocol.names import CURATOR
 from protocol.recorded_session import started
 from protocol.runtime.box_file import BoxFile, KeptBoxes
+from protocol.runtime.connection_limits import raise_descriptor_limit
 from protocol.runtime.drawn_ahead import DrawnAhead
 from protocol.runtime.driver import Driver
 from protocol.runtime.party import (
@@ -33,6 +34,7 @@ from protocol.runtime.party import (
 )
 from protocol.runtime.router import RouterEndpoint
 from protocol.runtime.transport import listen_address
+from protocol.runtime.vitals import Vitals
 from protocol.sealing import SEAL_BYTES
 from protocol.session import Session, open_session
 from protocol.transcript.journal import Journal
@@ -59,7 +61,15 @@ def run_curator(
     Raises:
         HushbidError: As `protocol.errors` says.
     """
+    with Vitals(file.state, party=CURATOR, role="curator", session=session_file) as vitals:
+        return _curate(session_file, file, progress, vitals)
+
+
+def _curate(
+    session_file: SessionFile, file: CuratorFile, progress: int | None, vitals: Vitals
+) -> dict[str, Any]:
     one_blas_thread()
+    raise_descriptor_limit()
     session = open_session(session_file)
     pair = own_keys(session, file, expected=session_file.roster.curator, party=CURATOR)
     address = file.listen or listen_address(session_file.network.address)
@@ -70,7 +80,12 @@ def run_curator(
         if noise.protects:
             noise = stack.enter_context(DrawnAhead(noise))  # so that no round waits for it
         endpoint = stack.enter_context(
-            RouterEndpoint(address, pair=pair, roster=roster if pair is not None else {})
+            RouterEndpoint(
+                address,
+                pair=pair,
+                roster=roster if pair is not None else {},
+                longest=session.longest_to_curator,
+            )
         )
         logger.info("listening at %s", endpoint.address)
         journal = stack.enter_context(
@@ -91,7 +106,7 @@ def run_curator(
         if isinstance(noise, DrawnAhead):
             _expect_noise(noise, session, drawn=machine.noise_drawn)
         spare_collections()
-        hub = Hub(session_file, machine, driver, endpoint, progress)
+        hub = Hub(session_file, machine, driver, endpoint, vitals, progress)
         stack.callback(hub.log_what_was_not_taken)
         finish = hub.run()
     ensure_done(finish)

@@ -21,10 +21,13 @@ import owner.cli
 from hushbid import audit_verbs
 from hushbid.bench_verbs import bench_app
 from hushbid.experiment_verbs import experiment_app
+from hushbid.health import health_command
 from hushbid.invite_verb import invite_command
 from hushbid.key_verbs import keys_app
 from hushbid.plan_verbs import plan_command
 from hushbid.report_verbs import report_command
+from hushbid.setup_verbs import setup_command
+from hushbid.status import status_command
 from hushbid.sweep_verbs import sweep_app
 from hushbid.transcript_verbs import transcript_app
 from protocol import __version__
@@ -157,9 +160,12 @@ app.add_typer(transcript_app, name="transcript")
 app.add_typer(bench_app, name="bench")
 app.add_typer(experiment_app, name="experiment")
 app.add_typer(sweep_app, name="sweep")
+app.command("health", epilog=_EXIT_CODES)(health_command)
+app.command("status", epilog=_EXIT_CODES)(status_command)
 app.command("audit", epilog=_EXIT_CODES)(audit_verbs.command)
 app.command("plan", epilog=_EXIT_CODES)(plan_command)
 app.command("report", epilog=_EXIT_CODES)(report_command)
+app.command("setup", epilog=_EXIT_CODES)(setup_command)
 
 
 def _finished(result: RunResult, *, as_json: bool) -> dict[str, Any]:

@@ -19,6 +19,7 @@ class OpenMap(Computation):
     """Open the secret feature map and hash all points by it."""
 
     KIND: ClassVar[str] = "open-map"
+    LONG: ClassVar[bool] = True
     box: bytes
 
 

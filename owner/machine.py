@@ -58,8 +58,6 @@ class OwnerMachine(Participant):
         points = session.file.session.points
         self.charge = Charge(Neighbours.ADD_REMOVE_ONE.value, 1, points, session.owners_costs())
         """What a session costs the owner's data."""
-        self.round = 0
-        """The round of the last broadcast."""
         self.rounds = 0
         """How many rounds it was sent a broadcast in."""
         self.handed_over = 0

@@ -19,7 +19,8 @@ from protocol.runtime.party import (
     transcript_path,
 )
 from protocol.runtime.taking_part import take_part
-from protocol.session import open_session
+from protocol.runtime.vitals import Vitals
+from protocol.session import Session, open_session
 
 __all__ = ["run_owner"]
 
@@ -42,6 +43,11 @@ def run_owner(session_file: SessionFile, file: OwnerFile) -> dict[str, Any]:
             f"The roster has no owner named {file.name}.",
             advice="Correct `name`, or have the roster corrected.",
         )
+    with Vitals(file.state, party=file.name, role="owner", session=session_file) as vitals:
+        return _take_part(session, file, expected, vitals)
+
+
+def _take_part(session: Session, file: OwnerFile, expected: str, vitals: Vitals) -> dict[str, Any]:
     pair = own_keys(session, file, expected=expected, party=file.name)
     dataset = load_dataset(file.data, file.columns.columns())
     machine, numerics = owner_party(
@@ -56,11 +62,18 @@ def run_owner(session_file: SessionFile, file: OwnerFile) -> dict[str, Any]:
     statement = session.privacy()[0]
     budget = dataset_budget(session, file, file.data, machine.charge, statement)
     seconds = take_part(
-        session, file, machine, numerics, pair=pair, budget=budget, data=dataset_digest(dataset)
+        session,
+        file,
+        machine,
+        numerics,
+        pair=pair,
+        budget=budget,
+        data=dataset_digest(dataset),
+        vitals=vitals,
     )
     return {
         "role": "owner",
-        "session": session_file.session.name,
+        "session": session.file.session.name,
         "owner": file.name,
         "points": len(dataset),
         "handed_over": machine.handed_over,

@@ -84,6 +84,8 @@ class Computation(Effect):
 
     HAS_OUTCOME: ClassVar[bool] = True
     """Whether an event comes of it; else it only changes what the party keeps, and may be done again."""
+    LONG: ClassVar[bool] = False
+    """Whether it may take longer than a health check waits for a party's loop."""
 
     def item(self) -> Item:
         raise LocalProtocolError(f"A {self.KIND} is not recorded; its outcome is.")

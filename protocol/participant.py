@@ -79,6 +79,8 @@ class Participant(Machine):
         public_map = session.public_map
         self._feature_map = None if public_map is None else public_map.digest
         self.name = name
+        self.round = 0
+        """The round of the last broadcast; the consumer is sent none."""
         self.links[CURATOR] = Link()
         self._ending = Finish(ExitCode.DONE, "")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections import Counter
 from types import TracebackType
 from typing import Final, Self
 
@@ -14,11 +15,13 @@ from protocol.errors import ConnectionFailed, LocalProtocolError
 from protocol.identity import roster_identity
 from protocol.machine import Connected, Finish, Lost, Returned, Started
 from protocol.names import CURATOR
+from protocol.participant import Participant
 from protocol.runtime.clock import Clock
 from protocol.runtime.dealer import DealerEndpoint, Happening
 from protocol.runtime.driver import Driver
 from protocol.runtime.keys import KeyPair
 from protocol.runtime.party import StopSignals
+from protocol.runtime.vitals import LONGEST_WAIT_SECONDS, Seen, Vitals
 
 __all__ = ["Connection"]
 
@@ -47,6 +50,8 @@ class Connection:
         self._session = session
         self._pair = pair
         self._driver: Driver  # from `run` on
+        self._machine: Participant
+        self._vitals: Vitals
         self._server_key = roster_identity(session.roster.curator, CURATOR) if pair is not None else None
         self._endpoint = self._connect()
         self._connected = False
@@ -54,6 +59,9 @@ class Connection:
         self._clock = Clock()
         self._heard = self._beaten = self._looked = self._clock()
         self._failed_handshakes = 0
+        self._connections = 0
+        self._dropped: Counter[str] = Counter()
+        """Of connections that were replaced."""
 
     def __enter__(self) -> Self:
         return self
@@ -63,12 +71,14 @@ class Connection:
     ) -> None:
         self._endpoint.close()
 
-    def run(self, driver: Driver, begins: Started) -> Finish:
+    def run(self, driver: Driver, machine: Participant, begins: Started, vitals: Vitals) -> Finish:
         """Run a driver until its machine is done.
 
         Args:
             driver: The party's.
+            machine: Its machine.
             begins: What it begins with, if it does not go on.
+            vitals: Told of every turn.
 
         Returns:
             How it ended.
@@ -77,11 +87,12 @@ class Connection:
             ConnectionFailed: The curator does not know our key, or has another one than the roster says.
             HushbidError: The process was told to stop.
         """
-        self._driver = driver
+        self._driver, self._machine, self._vitals = driver, machine, vitals
         self._clock = Clock(driver.clock)
         self._heard = self._beaten = self._looked = self._clock()
         with StopSignals() as stop:
             driver.begin(begins, self._clock())
+            vitals.begin(self._look_at_itself)
             while driver.finished is None:
                 self._turn()
                 stop.raise_if_received()
@@ -112,8 +123,17 @@ class Connection:
         if self._connected and now - self._beaten >= self._session.timeouts.beat:
             self._beaten = now
             self._endpoint.send(self._driver.beat())
+        self._vitals.turn(now, self._machine.phase)
         if not frames:
             self._driver.settle()
+
+    def _look_at_itself(self) -> Seen:
+        # Frames are not counted here: how many an owner sent says how often it was asked.
+        counters: dict[str, int | dict[str, int]] = {
+            "connections": self._connections,
+            "frames_dropped": dict(self._dropped + self._endpoint.drops),
+        }
+        return Seen(self._machine.phase, self._machine.round, connected=self._connected, counters=counters)
 
     def _patience(self) -> int:
         """Milliseconds until something is due, from 1 to what lies between two signs of life."""
@@ -122,7 +142,7 @@ class Connection:
         due = (self._beaten if self._connected else now) + self._session.timeouts.beat
         if self._driver.next_due is not None:
             due = min(due, self._driver.next_due)
-        longest = math.ceil(self._session.timeouts.beat * 1000)
+        longest = math.ceil(min(LONGEST_WAIT_SECONDS, self._session.timeouts.beat) * 1000)
         return min(longest, max(1, math.ceil((due - now) * 1000)))
 
     def _wait_for_change(self) -> None:
@@ -135,6 +155,7 @@ class Connection:
     def _follow(self, happening: Happening, now: float) -> None:
         if happening is Happening.CONNECTED:
             self._connected = True
+            self._connections += 1
             self._failed_handshakes = 0
             self._heard = now
             logger.info("connected to the curator at %s", self._session.network.address)
@@ -161,6 +182,7 @@ class Connection:
         if self._connected and now - self._heard > self._session.timeouts.silence:
             self._lose(now)
             self._endpoint.close()
+            self._dropped += self._endpoint.drops
             self._endpoint = self._connect()
             self._connected = False
 

@@ -19,6 +19,7 @@ from protocol.runtime.party import (
     spare_collections,
     transcript_path,
 )
+from protocol.runtime.vitals import AnnouncedNumerics, Vitals
 from protocol.session import Session
 from protocol.wire import said_to
 
@@ -34,6 +35,7 @@ def take_part(
     pair: KeyPair | None,
     budget: DatasetBudget,
     data: bytes,
+    vitals: Vitals,
 ) -> float:
     """Run a machine against the curator until it is done.
 
@@ -45,6 +47,7 @@ def take_part(
         pair: Its keys; None in insecure sessions.
         budget: Of the party's data.
         data: Digest of the party's data.
+        vitals: Its signs of life.
 
     Returns:
         How long the session took for it, in seconds: with the time that it was down.
@@ -62,7 +65,7 @@ def take_part(
     ):
         driver = Driver(
             machine,
-            numerics,
+            AnnouncedNumerics(numerics, vitals),
             journal,
             session=session.identifier,
             direction=said_to(machine.name),
@@ -71,6 +74,6 @@ def take_part(
         )
         resume(driver, journal, begins, said_to(machine.name))
         spare_collections()
-        finish = connection.run(driver, begins)
+        finish = connection.run(driver, machine, begins, vitals)
     ensure_done(finish)
     return driver.seconds

@@ -207,8 +207,10 @@ def test_the_size_that_a_box_has_by_itself_is_the_one_stated(columns: int) -> No
 
 READ_BY = {
     "hushbid/cli.py": {"run", "simulate"},
+    "hushbid/health.py": {"health"},
     "hushbid/plan_verbs.py": {"plan"},
     "hushbid/experiment_verbs.py": {"experiment"},
+    "hushbid/setup_verbs.py": {"setup"},
     "curator/cli.py": {"curator"},
     "owner/cli.py": {"owner"},
     "consumer/cli.py": {"consumer"},

@@ -81,9 +81,9 @@ def test_the_fields_of_a_dispute_are_there() -> None:
 @pytest.mark.parametrize(
     ("title", "path", "functions"),
     [
-        ("Curator", "curator/process.py", ("run_curator", "_result")),
-        ("Owner", "owner/process.py", ("run_owner",)),
-        ("Consumer", "consumer/process.py", ("run_consumer",)),
+        ("Curator", "curator/process.py", ("_curate", "_result")),
+        ("Owner", "owner/process.py", ("_take_part",)),
+        ("Consumer", "consumer/process.py", ("_take_part",)),
     ],
 )
 def test_the_fields_of_a_party_s_result_are_there(title: str, path: str, functions: tuple[str, ...]) -> None:

@@ -16,6 +16,7 @@ import pytest
 from hushbid.party_process import party_environment
 from protocol.errors import ExitCode
 from protocol.names import CONSUMER, CURATOR
+from protocol.runtime.status_file import SUFFIX
 from tests.processes.cluster import PATIENCE, Cluster, Ended
 from tests.processes.recovery import OWNERS, POINTS, check_whole, end_well, recorded_bytes, session
 
@@ -79,7 +80,9 @@ def copied(cluster: Cluster, name: str, tmp_path: Path) -> Path:
 
 
 def contents(directory: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in (directory / "state").iterdir()}
+    """What a party's state directory holds, but for its status: that says what the last process did."""
+    state = directory / "state"
+    return {path.name: path.read_bytes() for path in state.iterdir() if path.suffix != SUFFIX}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

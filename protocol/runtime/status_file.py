@@ -1,0 +1,115 @@
+"""The status file of a party: what its main loop last did, for health checks and for people.
+
+A party writes it (`protocol.runtime.vitals`); `hushbid health` and `hushbid status` read it. It holds nothing
+private: no data, no bid, no score, not who was asked and not who won. This module imports little, because a
+health check starts a process each time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Final, Literal, Self
+
+from protocol.errors import HushbidError
+
+__all__ = ["SUFFIX", "Status", "find_statuses", "status_path"]
+
+SUFFIX: Final = ".status"
+_MODE: Final = 0o600
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One party's status; times are in seconds since 1970, by its machine's clock."""
+
+    party: str
+    role: Literal["curator", "owner", "consumer"]
+    session: str
+    """The session's name."""
+    phase: str
+    """`loading` until the loop runs, then the machine's; a curator's phases of a round are all `rounds`."""
+    busy: str | None
+    """A computation that may take long, during which the loop stands still; None: the loop turns."""
+    round: int
+    """The last round that it knows of; 0: none yet."""
+    rounds: int
+    """p, how many the session has."""
+    connected: bool | None
+    """Whether the connection to the curator stands, for an owner and the consumer; else None."""
+    owners_connected: int | None
+    """How many owners are here, for a curator; else None."""
+    owners: int | None
+    """K, for a curator; else None."""
+    paused: bool
+    """Whether the rounds stand still for want of owners."""
+    beat: float
+    """When the loop last turned, or a long computation began."""
+    pid: int
+    started: float
+    ready: bool
+    """Whether the loop runs: a curator listens, an owner or the consumer has its data loaded."""
+    finished: bool
+    exit_code: int | None
+    """What the process ended with, once it is finished."""
+    counters: Mapping[str, int | Mapping[str, int]]
+    """What was counted since the process began; by reason, where there are reasons."""
+
+    def write(self, path: Path) -> None:
+        """Replace the file at once, so that no reader sees half of it. It need not outlive a power cut.
+
+        Raises:
+            OSError: It cannot be written; the one that was there is still there.
+        """
+        scratch = path.with_name(f".{path.name}.new")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            with os.fdopen(os.open(scratch, flags, _MODE), "wb") as file:
+                file.write(json.dumps(asdict(self)).encode())
+            scratch.replace(path)
+        except OSError:
+            scratch.unlink(missing_ok=True)
+            raise
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read a status file.
+
+        Raises:
+            HushbidError: There is none, or it is none that this version has written.
+        """
+        try:
+            values: dict[str, Any] = json.loads(path.read_bytes())
+            return cls(**{field.name: values[field.name] for field in fields(cls)})
+        except OSError as error:
+            raise HushbidError(
+                f"{path}: cannot be read: {error.strerror}.", advice="Ask as the user that the party runs as."
+            ) from None
+        except (ValueError, TypeError, LookupError):
+            raise HushbidError(
+                f"{path}: not a status file of this version.",
+                advice="Use the version of hushbid that the party runs.",
+            ) from None
+
+
+def status_path(state: Path, party: str) -> Path:
+    """Where a party's status lies in its state directory."""
+    return state / f"{party}{SUFFIX}"
+
+
+def find_statuses(state: Path) -> list[Status]:
+    """The statuses in a state directory, by the parties' names: mostly one.
+
+    Raises:
+        HushbidError: There is none, or one that cannot be read.
+    """
+    found = [Status.read(path) for path in sorted(state.glob(f"[!.]*{SUFFIX}"))]
+    if not found:
+        raise HushbidError(
+            f"{state}: no party has started with this state directory.",
+            advice="Name the directory that `state` in the party's file says.",
+        )
+    return found

@@ -1,0 +1,200 @@
+"""A party's signs of life: one picture of what it does, for its status file and its metrics.
+
+The main loop says so at every turn (`Vitals.turn`), which costs one comparison; every `STATUS_SECONDS`, and
+when phase or pause change, a new picture is taken and written. Nothing else writes it, no thread in
+particular: a loop that hangs must look like one. A computation that may take longer than a health check waits
+is announced (`Vitals.computing`), and so is the loading of data, before the loop runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Literal, Self
+
+from protocol.config.session import SessionFile
+from protocol.errors import ExitCode, HushbidError
+from protocol.machine import Computation, Event
+from protocol.runtime.driver import Numerics
+from protocol.runtime.status_file import Status, status_path
+
+__all__ = ["LONGEST_WAIT_SECONDS", "STATUS_SECONDS", "AnnouncedNumerics", "Seen", "Vitals"]
+
+logger = logging.getLogger("hushbid")
+
+STATUS_SECONDS: Final = 0.5
+"""Between two pictures, if nothing changes."""
+LONGEST_WAIT_SECONDS: Final = 1.0
+"""Longest that a loop may wait for something to happen: it is alive, and has to say so."""
+_INTERRUPTED: Final = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a loop sees of itself."""
+
+    phase: str
+    round: int
+    paused: bool = False
+    connected: bool | None = None
+    owners_connected: int | None = None
+    counters: Mapping[str, int | Mapping[str, int]] = field(default_factory=dict)
+
+
+class Vitals:
+    """Keeps a party's status from its start to its end; a context manager.
+
+    A status that cannot be written, on a full disk, say, costs the session nothing: it is counted, and logged
+    once.
+
+    Args:
+        state: The party's state directory; made if need be.
+        party: Its name.
+        role: Its role.
+        session: The session.
+    """
+
+    def __init__(
+        self, state: Path, *, party: str, role: Literal["curator", "owner", "consumer"], session: SessionFile
+    ) -> None:
+        now = time.time()
+        self.status = Status(
+            party=party,
+            role=role,
+            session=session.session.name,
+            phase="loading",
+            busy="loading",
+            round=0,
+            rounds=session.session.points,
+            connected=None if role == "curator" else False,
+            owners_connected=0 if role == "curator" else None,
+            owners=len(session.owners) if role == "curator" else None,
+            paused=False,
+            beat=now,
+            pid=os.getpid(),
+            started=now,
+            ready=False,
+            finished=False,
+            exit_code=None,
+            counters={},
+        )
+        """The last picture; it is replaced, never changed, so that another thread may read it."""
+        self.unwritten = 0
+        """How often it could not be written."""
+        self._path = status_path(state, party)
+        self._look: Callable[[], Seen] | None = None
+        self._due = 0.0
+        self._mark: Hashable = None
+
+    def __enter__(self) -> Self:
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError:
+            pass  # who needs the directory more will say so
+        else:
+            self._write()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._see()
+        self.status = replace(
+            self.status, busy=None, ready=False, finished=True, exit_code=_exit_code(error), beat=time.time()
+        )
+        self._write()
+
+    def begin(self, look: Callable[[], Seen]) -> None:
+        """The loop runs from now on.
+
+        Args:
+            look: Says what the loop sees; called when a picture is taken, by the thread of the loop.
+        """
+        self._look = look
+        self._picture()
+
+    def turn(self, now: float, mark: Hashable) -> None:
+        """The loop has turned.
+
+        Args:
+            now: On the party's clock, in seconds.
+            mark: What makes a picture due at once when it changes.
+        """
+        if now < self._due and mark == self._mark:
+            return
+        self._due, self._mark = now + STATUS_SECONDS, mark
+        self._picture()
+
+    @contextmanager
+    def computing(self, what: str) -> Iterator[None]:
+        """Announce that the loop will stand still for a computation that may take long."""
+        before = self.status.busy
+        self.status = replace(self.status, busy=what, beat=time.time())
+        self._write()
+        yield
+        self.status = replace(self.status, busy=before, beat=time.time())
+        self._write()
+
+    def _picture(self) -> None:
+        self._see()
+        self.status = replace(self.status, busy=None, ready=True, beat=time.time())
+        self._write()
+
+    def _see(self) -> None:
+        if self._look is not None:
+            seen = self._look()
+            self.status = replace(
+                self.status,
+                phase=seen.phase,
+                round=seen.round,
+                paused=seen.paused,
+                connected=seen.connected,
+                owners_connected=seen.owners_connected,
+                counters=dict(seen.counters),
+            )
+
+    def _write(self) -> None:
+        try:
+            self.status.write(self._path)
+        except OSError as error:
+            self.unwritten += 1
+            if self.unwritten == 1:
+                logger.warning("%s: cannot be written: %s; the session goes on", self._path, error.strerror)
+
+
+class AnnouncedNumerics:
+    """A machine's numerics that announce the computations that may take long.
+
+    Args:
+        numerics: Carries them out.
+        vitals: The party's.
+    """
+
+    def __init__(self, numerics: Numerics, vitals: Vitals) -> None:
+        self._numerics = numerics
+        self._vitals = vitals
+        self.restore = numerics.restore
+
+    def perform(self, effect: Computation) -> Event | None:
+        """As `Numerics.perform`."""
+        if not effect.LONG:
+            return self._numerics.perform(effect)
+        with self._vitals.computing(effect.KIND):
+            return self._numerics.perform(effect)
+
+
+def _exit_code(error: BaseException | None) -> int:
+    """What the process will end with."""
+    if error is None:
+        return int(ExitCode.DONE)
+    if isinstance(error, HushbidError):
+        return int(error.exit_code)
+    if isinstance(error, KeyboardInterrupt):
+        return _INTERRUPTED
+    return int(ExitCode.BUG)
