@@ -1,0 +1,50 @@
+# One image for every party (docs/deploy.md). Packages come from wheelhouse/ if `make wheelhouse` has filled it,
+# and from the network otherwise.
+
+FROM scratch AS project
+COPY pyproject.toml README.md LICENSE /project/
+COPY protocol /project/protocol
+COPY curator /project/curator
+COPY owner /project/owner
+COPY consumer /project/consumer
+COPY hushbid /project/hushbid
+COPY configs /project/configs
+
+FROM python:3.11-slim-bookworm AS build
+# `wheelhouse*` may match nothing, and then two files are copied.
+COPY pyproject.toml requirements.lock wheelhouse* /wheelhouse/
+# What it takes to run, at the versions of the lock, and no more. Before the source, so that a change there
+# installs nothing anew. Byte code is compiled here, since containers cannot write it.
+RUN set -eu; cd /wheelhouse; \
+    printf '[global]\nconstraint = /wheelhouse/requirements.lock\n' >/etc/pip.conf; \
+    if ls ./*.whl >/dev/null 2>&1; then printf 'no-index = true\nfind-links = /wheelhouse\n' >>/etc/pip.conf; fi; \
+    python3.11 -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+print(*project["dependencies"], sep="\n")' >runtime.txt; \
+    python3.11 -m venv --without-pip /opt/hushbid; \
+    python3.11 -m pip --python /opt/hushbid/bin/python --disable-pip-version-check \
+        install --quiet --no-cache-dir --no-compile --requirement runtime.txt; \
+    python3.11 -m compileall -q -j 0 /opt/hushbid/lib
+COPY --from=project /project /project
+# A new volume takes owner and mode of the directory that it is mounted over, so that no container needs root.
+# /party is what a party's container has; /parties/NAME is the same for each party, as the setup sees it.
+RUN set -eu; cd /project; \
+    python3.11 -m pip --python /opt/hushbid/bin/python --disable-pip-version-check \
+        install --quiet --no-cache-dir --no-deps .; \
+    cp -r configs /opt/hushbid/configs; \
+    chmod -R a+rX /opt/hushbid; \
+    for party in party parties/curator parties/consumer \
+        parties/owner-1 parties/owner-2 parties/owner-3 parties/owner-4 parties/owner-5 \
+        parties/owner-6 parties/owner-7 parties/owner-8 parties/owner-9 parties/owner-10; do \
+        mkdir -p "/volumes/$party/key" "/volumes/$party/data" "/volumes/$party/state"; \
+    done; \
+    mkdir /volumes/party/session; \
+    chmod -R 0700 /volumes/*
+
+FROM python:3.11-slim-bookworm
+ENV PATH=/opt/hushbid/bin:/usr/local/bin:/usr/bin:/bin HOME=/tmp PYTHONUNBUFFERED=1 \
+    OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+    HUSHBID_SESSION=/party/session/session.toml HUSHBID_CONFIG=/party/data/party.toml HUSHBID_STATE=/party/state
+USER 10001:10001
+ENTRYPOINT ["hushbid"]
+COPY --from=build --chown=10001:10001 /volumes /
+COPY --from=build /opt/hushbid /opt/hushbid
