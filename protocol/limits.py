@@ -18,7 +18,7 @@ up to a hundred times a body's length in memory, so this bounds what a hostile p
 MAX_TARGET_BYTES: Final = 2 * 2**20
 """Longest body of a message from the consumer, whose target brings a sealed map for every owner."""
 
-SMALL_FRAME_BYTES: Final = 2**17
+SMALL_FRAME_BYTES: Final = 2**15
 """More than a frame has beside points, boxes, sealed maps and arrays of the feature map's dimension. The
 curator's socket takes no frame that is longer than this and what the session's may have of them."""
 
@@ -103,14 +103,14 @@ MAX_HELLOS_PER_PEER: Final = 10_000
 MAX_CONNECTIONS_PER_PEER: Final = 2
 """Most connections of a peer at a time: the one that it has lost, and the one that it has made since."""
 
-MAX_UNNAMED_CONNECTIONS: Final = 512
+MAX_UNNAMED_CONNECTIONS: Final = 256
 """Most connections at a time that have not said a word under a key of the roster: those of strangers, and of
 peers in their handshake."""
 
-MIN_UNNAMED_CONNECTIONS: Final = 32
+MIN_UNNAMED_CONNECTIONS: Final = 16
 """As many are let in though their frames are long; `MAX_UNNAMED_BYTES` then is exceeded a little."""
 
-MAX_UNNAMED_BYTES: Final = 64 * 2**20
+MAX_UNNAMED_BYTES: Final = 32 * 2**20
 """Bytes that all these together can make the curator hold."""
 
 MAX_WAITING_CONNECTIONS: Final = 1024

@@ -12,15 +12,17 @@ which takes a key of the roster:
 - A peer has at most `MAX_CONNECTIONS_PER_PEER`; its newest stay.
 - What arrives on a connection without a frame to show for it is bounded in bytes.
 
-A descriptor that libzmq closes may be another connection's at once. Nothing is shut down whose inode is not
-the one of the connection that was accepted.
+A descriptor that libzmq closes may be another connection's at once. Nothing is shut down that has not the
+cookie which the kernel gave to the connection when it was accepted.
+
+Of a flood the thread is behind by what libzmq tells ahead of it, `UNREAD_EVENTS` at most: then libzmq waits.
+It has to take turns with the loop at the interpreter's lock, so it makes few calls that give the lock up.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ipaddress
-import os
 import resource
 import socket
 import struct
@@ -33,11 +35,13 @@ from enum import StrEnum
 from typing import Final
 
 import zmq
-from zmq.utils.monitor import parse_monitor_message
 
 from protocol import limits
 
-__all__ = ["ConnectionLimits", "Cut", "raise_descriptor_limit"]
+__all__ = ["UNREAD_EVENTS", "ConnectionLimits", "Cut", "raise_descriptor_limit"]
+
+UNREAD_EVENTS: Final = 1_001
+"""Of the monitor: libzmq's own 1,000, which cannot be changed, and one."""
 
 LOOK_MS: Final = 100
 """How often the bytes of all connections are looked at: 2.3 µs each."""
@@ -45,6 +49,11 @@ _GREETING_BYTES: Final = 64 * 2**10
 """More than the handshake and the overhead of a first frame."""
 _RECEIVE_BUFFER_BYTES: Final = 8 * 2**20
 """More than the kernel keeps of a connection (``tcp_rmem``)."""
+_ENDPOINT: Final = "inproc://connections"
+_EVENT: Final = struct.Struct("=HI")
+"""The first part of what a monitor tells: event, and descriptor."""
+_SO_COOKIE: Final = 57
+"""Of Linux: 8 bytes that no other socket has had since the machine was started."""
 _TCP_INFO_BYTES: Final = 136
 _BYTES_RECEIVED: Final = 128
 """Offset of ``tcpi_bytes_received`` in Linux's ``struct tcp_info``."""
@@ -66,7 +75,7 @@ class _Stream:
     """An accepted connection."""
 
     descriptor: int
-    inode: int
+    cookie: bytes
     network: str
     route: bytes | None = None
     peer: str | None = None
@@ -99,7 +108,10 @@ class ConnectionLimits:
         """By network; each in the order in which they came."""
         self._named: dict[bytes, _Stream] = {}
         self._of_peer: defaultdict[str, list[_Stream]] = defaultdict(list)
-        monitor = router.get_monitor_socket(zmq.Event.ACCEPTED | zmq.Event.DISCONNECTED)
+        router.monitor(_ENDPOINT, zmq.Event.ACCEPTED | zmq.Event.DISCONNECTED)
+        monitor = router.context.socket(zmq.PAIR)
+        monitor.rcvhwm, monitor.rcvtimeo = 1, LOOK_MS
+        monitor.connect(_ENDPOINT)
         self._thread = threading.Thread(
             target=self._follow, args=(monitor,), name="hushbid-connections", daemon=True
         )
@@ -139,18 +151,19 @@ class ConnectionLimits:
                 self._cut(of_peer[0], Cut.SUPERSEDED)
 
     def _follow(self, monitor: zmq.Socket[bytes]) -> None:
-        """The thread. Libzmq waits for it when some 2,000 events are unread, so it cannot run ahead of it."""
-        due = time.monotonic()
+        due = time.monotonic() + LOOK_MS / 1000
         try:
             while True:
-                if monitor.poll(LOOK_MS):
-                    event = parse_monitor_message(monitor.recv_multipart())
-                    if event["event"] == zmq.Event.MONITOR_STOPPED:
+                with contextlib.suppress(zmq.Again):
+                    event, descriptor = _EVENT.unpack(monitor.recv())
+                    monitor.recv()  # our own address
+                    if event == zmq.Event.MONITOR_STOPPED:
                         break
                     with self._lock:
-                        self._note(zmq.Event(event["event"]), event["value"])
-                if time.monotonic() >= due:
-                    due = time.monotonic() + LOOK_MS / 1000
+                        self._note(event, descriptor)
+                now = time.monotonic()
+                if now >= due:
+                    due = now + LOOK_MS / 1000
                     with self._lock:
                         self._look()
         except zmq.ContextTerminated:
@@ -158,19 +171,19 @@ class ConnectionLimits:
         finally:
             monitor.close()
 
-    def _note(self, event: zmq.Event, descriptor: int) -> None:
+    def _note(self, event: int, descriptor: int) -> None:
         known = self._streams.get(descriptor)
         if known is not None:
             self._forget(known)
-        if event is not zmq.Event.ACCEPTED:
+        if event != zmq.Event.ACCEPTED:
             return
         try:
-            inode = os.fstat(descriptor).st_ino
             with _borrowed(descriptor) as connection:
+                cookie = _cookie(connection)
                 network = _network(connection.getpeername()[0])
         except OSError:  # it has ended already
             return
-        stream = _Stream(descriptor, inode, network)
+        stream = _Stream(descriptor, cookie, network)
         self._streams[descriptor] = stream
         self._unnamed[network][descriptor] = stream
         if len(self._streams) - len(self._named) > self._most_unnamed:
@@ -197,10 +210,9 @@ class ConnectionLimits:
     def _cut(self, stream: _Stream, why: Cut) -> None:
         self.cuts[why] += 1
         self._forget(stream)
-        with contextlib.suppress(OSError):  # it has ended already
-            if os.fstat(stream.descriptor).st_ino == stream.inode:
-                with _borrowed(stream.descriptor) as connection:
-                    connection.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError), _borrowed(stream.descriptor) as connection:
+            if _cookie(connection) == stream.cookie:  # else it has ended already
+                connection.shutdown(socket.SHUT_RDWR)
 
     def _forget(self, stream: _Stream) -> None:
         self._streams.pop(stream.descriptor, None)
@@ -234,6 +246,10 @@ def _borrowed(descriptor: int) -> Iterator[socket.socket]:
         yield connection
     finally:
         connection.detach()
+
+
+def _cookie(connection: socket.socket) -> bytes:
+    return connection.getsockopt(socket.SOL_SOCKET, _SO_COOKIE, 8)
 
 
 def _network(text: str) -> str:

@@ -68,8 +68,8 @@ def with_many_features(frame: Frame, bid: Bid) -> bytes:
     return sent(frame, candidate_with(bid, features=np.ones(MAX_DIMENSION + 1, np.int16)))
 
 
-COUNTLESS = b"\xdc\x40\x00" + (b"\x91" + msgpack.packb(msgpack.ExtType(1, b"\x01\x00\x00"))) * 2**14
-"""16,384 arrays of no axes."""
+COUNTLESS = b"\xdc\x10\x00" + (b"\x91" + msgpack.packb(msgpack.ExtType(1, b"\x01\x00\x00"))) * 2**12
+"""4,096 arrays of no axes: more do not fit into a frame of this session."""
 
 
 def unasked_offer(frame: Frame, bid: Bid) -> bytes:

@@ -1,0 +1,149 @@
+"""Attacks by who has no key of the roster, each in a process of its own: see `ATTACKS`.
+
+    python -m tests.processes.strangers KIND PORT CURATORS-KEY SECONDS
+
+prints how many connections it made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import socket
+import struct
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+
+import zmq
+
+from protocol.limits import SMALL_FRAME_BYTES
+from protocol.runtime.keys import PublicKey, new_keypair
+
+_KEPT = 3_000
+"""Connections that an attack holds open at a time."""
+
+
+def _greeting(mechanism: bytes) -> bytes:
+    """The 64 bytes that begin a connection of ZMTP 3.1."""
+    return b"\xff" + bytes(8) + b"\x7f\x03\x01" + mechanism.ljust(20, b"\0") + bytes(32)
+
+
+class Stranger:
+    """Somebody who can reach the curator's port, and may know its public key."""
+
+    def __init__(self, port: int, curator: PublicKey, until: float) -> None:
+        self._port = port
+        self._curator = curator
+        self._until = until
+        self.connections = 0
+
+    def _more(self) -> bool:
+        return time.monotonic() < self._until
+
+    def _connect(self) -> socket.socket:
+        self.connections += 1
+        made = socket.create_connection(("127.0.0.1", self._port), timeout=1.0)
+        made.settimeout(0.1)
+        return made
+
+    def _each(self, kept: int) -> Iterator[socket.socket]:
+        """New connections as fast as they can be had, of which the newest so many stay open."""
+        held: deque[socket.socket] = deque()
+        while self._more():
+            with contextlib.suppress(OSError):
+                held.append(self._connect())
+                yield held[-1]
+                if len(held) > kept:
+                    held.popleft().close()
+
+    def half_open(self) -> None:
+        for _ in self._each(_KEPT):
+            pass
+
+    def churn(self) -> None:
+        for _ in self._each(0):
+            pass
+
+    def garbage(self) -> None:
+        for number, connection in enumerate(self._each(100)):
+            said = (
+                os.urandom(1000),
+                b"GET / HTTP/1.1\r\nHost: curator\r\n\r\n",
+                b"\x01\x00\x05\x00hello" * 9,
+            )
+            with contextlib.suppress(OSError):
+                connection.sendall(said[number % len(said)])
+
+    def slow(self) -> None:
+        """Greetings a byte at a time."""
+        held: list[socket.socket] = []
+        for byte in range(64):
+            for connection in self._each(0) if byte == 0 else ():
+                held.append(connection.dup())
+                if len(held) == 600:
+                    break
+            for connection in held:
+                with contextlib.suppress(OSError):
+                    connection.sendall(_greeting(b"CURVE")[byte : byte + 1])
+            if not self._more():
+                return
+            time.sleep(0.05)
+
+    def bytes(self) -> None:
+        """The longest command that is read, on every connection, and never its last bytes."""
+        flood = _greeting(b"CURVE") + b"\x06" + struct.pack(">Q", SMALL_FRAME_BYTES)
+        flood += bytes(SMALL_FRAME_BYTES - 100)
+        for connection in self._each(_KEPT):
+            with contextlib.suppress(OSError):
+                connection.sendall(flood)
+
+    def other_mechanisms(self) -> None:
+        for number, connection in enumerate(self._each(100)):
+            mechanism = (b"NULL", b"PLAIN", b"GSSAPI")[number % 3]
+            with contextlib.suppress(OSError):
+                connection.sendall(
+                    _greeting(mechanism) + b"\x04\x19\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER"
+                )
+
+    def unregistered(self) -> None:
+        """Handshakes with keys of nobody."""
+        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        held: deque[zmq.Socket[bytes]] = deque()
+        while self._more():
+            pair = new_keypair()
+            dealer = context.socket(zmq.DEALER)
+            dealer.linger = 0
+            dealer.curve_publickey, dealer.curve_secretkey = pair.curve_public, pair.curve_secret
+            dealer.curve_serverkey = self._curator.curve
+            dealer.connect(f"tcp://127.0.0.1:{self._port}")
+            self.connections += 1
+            held.append(dealer)
+            if len(held) > 200:
+                held.popleft().close()
+        context.destroy(linger=0)
+
+
+ATTACKS: dict[str, Callable[[Stranger], None]] = {
+    "half-open connections": Stranger.half_open,
+    "churn": Stranger.churn,
+    "garbage": Stranger.garbage,
+    "slow greetings": Stranger.slow,
+    "long commands": Stranger.bytes,
+    "other mechanisms": Stranger.other_mechanisms,
+    "unregistered keys": Stranger.unregistered,
+}
+
+
+def main(kind: str, port: str, curator: str, seconds: str) -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    stranger = Stranger(int(port), PublicKey(curator), time.monotonic() + float(seconds))
+    ATTACKS[kind](stranger)
+    print(stranger.connections)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
