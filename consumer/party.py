@@ -16,7 +16,7 @@ from protocol.identity import Identity
 from protocol.noise import NoiseSource
 from protocol.session import Session
 
-__all__ = ["consumer_party"]
+__all__ = ["check_disjoint", "consumer_party"]
 
 MOST_SHARED: Final = 0.1
 """Share of D_v's rows that may also be rows of the seed set, where columns have few values."""
@@ -49,7 +49,7 @@ def consumer_party(
     features = session.file.features
     for dataset in (validation, seed_set):
         check_dataset(dataset, columns=features.columns, lower=features.lower, upper=features.upper)
-    _check_disjoint(validation, seed_set)
+    check_disjoint(validation, seed_set)
     if session.rule.sealed and identity is None:
         raise ConfigError(
             f"With the rule {session.rule.name} the consumer needs a key, and has none.",
@@ -64,8 +64,12 @@ def consumer_party(
     return machine, numerics
 
 
-def _check_disjoint(validation: Dataset, seed_set: Dataset) -> None:
-    """Refuse a seed set of D_v's own points: it enters every broadcast without noise (DESIGN §2)."""
+def check_disjoint(validation: Dataset, seed_set: Dataset) -> None:
+    """Refuse a seed set of D_v's own points: it enters every broadcast without noise (DESIGN §2).
+
+    Raises:
+        DataError: More than `MOST_SHARED` of D_v's different rows are in it.
+    """
     public = {row.tobytes() for row in np.asarray(seed_set.features, dtype=np.float64)}
     private = {row.tobytes() for row in np.asarray(validation.features, dtype=np.float64)}
     shared = len(public & private)

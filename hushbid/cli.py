@@ -25,6 +25,7 @@ from hushbid.health import health_command
 from hushbid.invite_verb import invite_command
 from hushbid.key_verbs import keys_app
 from hushbid.plan_verbs import plan_command
+from hushbid.preflight_verb import preflight_command
 from hushbid.report_verbs import report_command
 from hushbid.setup_verbs import setup_command
 from hushbid.status import status_command
@@ -156,6 +157,7 @@ app.command("owner", epilog=_EXIT_CODES)(owner.cli.command)
 app.command("consumer", epilog=_EXIT_CODES)(consumer.cli.command)
 app.add_typer(keys_app, name="keys")
 app.command("invite", epilog=_EXIT_CODES)(invite_command)
+app.command("preflight", epilog=_EXIT_CODES)(preflight_command)
 app.add_typer(transcript_app, name="transcript")
 app.add_typer(bench_app, name="bench")
 app.add_typer(experiment_app, name="experiment")

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -18,7 +18,69 @@ if TYPE_CHECKING:
     from protocol.config.party import OwnerFile
     from protocol.config.session import SessionFile
 
-__all__ = ["OwnerOptions", "command"]
+__all__ = [
+    "BudgetOption",
+    "ConfigOption",
+    "DataOption",
+    "FeaturesOption",
+    "IdentifierOption",
+    "InvitationOption",
+    "KeyOption",
+    "LabelOption",
+    "LedgerOption",
+    "OwnerOptions",
+    "SessionOption",
+    "StateOption",
+    "command",
+]
+
+
+SessionOption: TypeAlias = Annotated[
+    Path | None, typer.Option(help="The session file.", envvar="HUSHBID_SESSION")
+]
+ConfigOption: TypeAlias = Annotated[
+    Path | None, typer.Option(help="The party's private file.", envvar="HUSHBID_CONFIG")
+]
+InvitationOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        help="In place of the session file, and with --data of an owner's private one.",
+        envvar="HUSHBID_INVITATION",
+    ),
+]
+DataOption: TypeAlias = Annotated[
+    Path | None, typer.Option(help="The points, in place of the file's.", envvar="HUSHBID_DATA")
+]
+KeyOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(help="Secret key file; default: NAME.key beside the invitation.", envvar="HUSHBID_KEY"),
+]
+StateOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        help="Directory for the transcript; default: NAME-SESSION beside the invitation.",
+        envvar="HUSHBID_STATE",
+    ),
+]
+LedgerOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(help="The data's lifetime ledger; default: beside the data.", envvar="HUSHBID_LEDGER"),
+]
+FeaturesOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="Feature columns of a table, as in a,b,c.", envvar="HUSHBID_FEATURES")
+]
+LabelOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="The label's column.", envvar="HUSHBID_LABEL")
+]
+IdentifierOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="The identifier's column.", envvar="HUSHBID_IDENTIFIER")
+]
+BudgetOption: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        help="The most ε that the data may lose in their life, at δ = 1e-5.", envvar="HUSHBID_BUDGET_EPSILON"
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -125,46 +187,17 @@ class OwnerOptions:
 
 
 def command(
-    session: Annotated[Path | None, typer.Option(help="The session file.", envvar="HUSHBID_SESSION")] = None,
-    config: Annotated[
-        Path | None, typer.Option(help="The owner's private file.", envvar="HUSHBID_CONFIG")
-    ] = None,
-    invitation: Annotated[
-        Path | None,
-        typer.Option(help="In place of the session file, and of a private one.", envvar="HUSHBID_INVITATION"),
-    ] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="The points, in place of the file's.", envvar="HUSHBID_DATA")
-    ] = None,
-    key: Annotated[
-        Path | None,
-        typer.Option(help="Secret key file; default: NAME.key beside the invitation.", envvar="HUSHBID_KEY"),
-    ] = None,
-    state: Annotated[
-        Path | None,
-        typer.Option(
-            help="Directory for the transcript; default: NAME-SESSION beside the invitation.",
-            envvar="HUSHBID_STATE",
-        ),
-    ] = None,
-    ledger: Annotated[
-        Path | None,
-        typer.Option(help="The data's lifetime ledger; default: beside the data.", envvar="HUSHBID_LEDGER"),
-    ] = None,
-    features: Annotated[
-        str | None, typer.Option(help="Feature columns of a table, as in a,b,c.", envvar="HUSHBID_FEATURES")
-    ] = None,
-    label: Annotated[str | None, typer.Option(help="The label's column.", envvar="HUSHBID_LABEL")] = None,
-    identifier: Annotated[
-        str | None, typer.Option(help="The identifier's column.", envvar="HUSHBID_IDENTIFIER")
-    ] = None,
-    budget_epsilon: Annotated[
-        float | None,
-        typer.Option(
-            help="The most ε that the data may lose in their life, at δ = 1e-5.",
-            envvar="HUSHBID_BUDGET_EPSILON",
-        ),
-    ] = None,
+    session: SessionOption = None,
+    config: ConfigOption = None,
+    invitation: InvitationOption = None,
+    data: DataOption = None,
+    key: KeyOption = None,
+    state: StateOption = None,
+    ledger: LedgerOption = None,
+    features: FeaturesOption = None,
+    label: LabelOption = None,
+    identifier: IdentifierOption = None,
+    budget_epsilon: BudgetOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Take part in a session as an owner, on this machine."""

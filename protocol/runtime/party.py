@@ -35,6 +35,7 @@ from protocol.wire import Direction
 __all__ = [
     "StopSignals",
     "check_durability",
+    "check_transcript",
     "ensure_done",
     "has_begun",
     "head_signer",
@@ -45,6 +46,7 @@ __all__ = [
     "resume",
     "sealing_identity",
     "spare_collections",
+    "transcript_header",
     "transcript_path",
 ]
 
@@ -79,7 +81,20 @@ def open_journal(session: Session, *, role: str, party: str, state: Path, durabi
             f"{state}: cannot make the state directory: {error.strerror}.",
             advice="Name one that can be made.",
         ) from None
-    header = Header(
+    header = transcript_header(session, role, party)
+    path = transcript_path(state, party)
+    if not path.exists() or path.stat().st_size == 0:
+        return Journal.create(path, header, durability=durability)
+    check_transcript(path, header)
+    journal = Journal.reopen(path, durability=durability)
+    if journal.cut:
+        logger.warning("%s: its last record was cut off by a crash (%d bytes)", path, journal.cut)
+    return journal
+
+
+def transcript_header(session: Session, role: str, party: str) -> Header:
+    """What a party's transcript of a session begins with on this machine."""
+    return Header(
         role=role,
         party=party,
         session=session.identifier.hex(),
@@ -88,18 +103,19 @@ def open_journal(session: Session, *, role: str, party: str, state: Path, durabi
         environment=environment_fingerprint(),
         noise=session.file.noise.source,
     )
-    path = transcript_path(state, party)
-    if not path.exists() or path.stat().st_size == 0:
-        return Journal.create(path, header, durability=durability)
-    _check_same(path, header)
-    journal = Journal.reopen(path, durability=durability)
-    if journal.cut:
-        logger.warning("%s: its last record was cut off by a crash (%d bytes)", path, journal.cut)
-    return journal
 
 
-def _check_same(path: Path, header: Header) -> None:
-    """Refuse to go on with what is not this party's transcript of this session."""
+def check_transcript(path: Path, header: Header) -> None:
+    """Refuse to go on with what is not this party's transcript of this session.
+
+    Args:
+        path: The transcript that is there.
+        header: What one would begin with now (`transcript_header`).
+
+    Raises:
+        ConfigError: It is of another session or party, or of another version of hushbid.
+        TranscriptDamaged: It cannot be read.
+    """
     with iterate(path) as reader:
         there = reader.header
     if (there.role, there.party, there.config_digest) != (header.role, header.party, header.config_digest):

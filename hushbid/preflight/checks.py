@@ -1,0 +1,147 @@
+"""The checks in their order, and how they are made: all of them, whatever comes of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from hushbid.preflight.data import boxes, budget, data
+from hushbid.preflight.keys import fingerprints, key, roster
+from hushbid.preflight.network import address, connection, handshake, listen
+from hushbid.preflight.software import clock, versions
+from hushbid.preflight.state import disk, state
+from hushbid.preflight.subject import NotChecked, Subject
+from protocol.config.key_request import Role
+from protocol.errors import ExitCode, HushbidError
+
+__all__ = ["CHECKS", "Check", "Finding", "Status", "exit_code", "preflight"]
+
+_ALL: Final[tuple[Role, ...]] = ("curator", "owner", "consumer")
+_WITH_DATA: Final[tuple[Role, ...]] = ("owner", "consumer")
+
+
+class Status(StrEnum):
+    """What came of a check."""
+
+    OK = "ok"
+    PROBLEM = "problem"
+    NOT_CHECKED = "not checked"
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check.
+
+    Attributes:
+        name: What is checked.
+        roles: Whom it is for.
+        run: Makes it: what is well, or why it was not made; raises what is not well.
+        needs: Checks without whose success it says nothing.
+        asks_network: Whether it is left out by ``--offline``.
+    """
+
+    name: str
+    roles: tuple[Role, ...]
+    run: Callable[[Subject], str | NotChecked]
+    needs: tuple[str, ...] = ()
+    asks_network: bool = False
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What came of a check.
+
+    Attributes:
+        check: Its name.
+        status: What came of it.
+        said: What is well, what the problem is, or why it was not made.
+        fix: What to do about a problem.
+        exit_code: Of a problem.
+    """
+
+    check: str
+    status: Status
+    said: str
+    fix: str = ""
+    exit_code: ExitCode = ExitCode.DONE
+
+    def as_json(self) -> dict[str, str]:
+        """Under the names of the command line's JSON."""
+        problem = self.said if self.status is Status.PROBLEM else ""
+        said = "" if problem else self.said
+        return {
+            "check": self.check,
+            "status": self.status.value,
+            "said": said,
+            "problem": problem,
+            "fix": self.fix,
+        }
+
+
+CHECKS: Final = (
+    Check("versions", _ALL, versions),
+    Check("clock", _ALL, clock),
+    Check("roster", _ALL, roster),
+    Check("key", _ALL, key),
+    Check("fingerprints", _ALL, fingerprints),
+    Check("listen", ("curator",), listen, needs=("key",), asks_network=True),
+    Check("address", _WITH_DATA, address, asks_network=True),
+    Check("connection", _WITH_DATA, connection, needs=("address",), asks_network=True),
+    Check("handshake", _WITH_DATA, handshake, needs=("connection", "key"), asks_network=True),
+    Check("data", _WITH_DATA, data),
+    Check("boxes", ("owner",), boxes, needs=("data",)),
+    Check("budget", _WITH_DATA, budget),
+    Check("state", _ALL, state),
+    Check("disk", _ALL, disk, needs=("state",)),
+)
+"""Every check, in the order in which it is made."""
+
+
+def preflight(open_subject: Callable[[], Subject]) -> Iterator[Finding]:
+    """Make every check that the party's role has.
+
+    Args:
+        open_subject: Reads the files; that this succeeds is the first check.
+    """
+    try:
+        subject = open_subject()
+    except HushbidError as error:
+        yield _problem("session", error)
+        return
+    file = subject.session.file
+    yield Finding("session", Status.OK, f"{file.session.name}, digest {file.digest().hex()}")
+    well = set()
+    for check in CHECKS:
+        if subject.role not in check.roles:
+            continue
+        finding = _made(check, subject, missing=[name for name in check.needs if name not in well])
+        if finding.status is Status.OK:
+            well.add(check.name)
+        yield finding
+
+
+def exit_code(findings: list[Finding]) -> ExitCode:
+    """What to end with: what only a person can put right goes before what may pass by itself."""
+    codes = {finding.exit_code for finding in findings}
+    order = (ExitCode.USAGE, ExitCode.FAILED, ExitCode.CONNECTION, ExitCode.TIMEOUT)
+    return next((code for code in order if code in codes), ExitCode.DONE)
+
+
+def _made(check: Check, subject: Subject, missing: list[str]) -> Finding:
+    if check.asks_network and subject.offline:
+        return Finding(check.name, Status.NOT_CHECKED, "left out by --offline")
+    if missing:
+        return Finding(check.name, Status.NOT_CHECKED, f"only once the check of {missing[0]} succeeds")
+    try:
+        said = check.run(subject)
+    except HushbidError as error:
+        return _problem(check.name, error)
+    if isinstance(said, NotChecked):
+        return Finding(check.name, Status.NOT_CHECKED, said.why)
+    return Finding(check.name, Status.OK, said)
+
+
+def _problem(name: str, error: HushbidError) -> Finding:
+    return Finding(name, Status.PROBLEM, error.what, error.advice, error.exit_code)

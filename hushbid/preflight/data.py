@@ -1,0 +1,94 @@
+"""A party's data: readable, as the session wants them, and with privacy left to spend.
+
+Nothing here says how many rows there are: that is what one record more or less would change.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import cast
+
+from consumer.machine import ConsumerMachine
+from consumer.party import check_disjoint
+from hushbid.preflight.subject import NotChecked, Subject
+from owner.machine import OwnerMachine
+from protocol.config.party import ConsumerFile, OwnerFile
+from protocol.data import check_dataset
+from protocol.errors import ConfigError, HushbidError
+from protocol.machine import Charge
+from protocol.runtime.dataset_budget import DatasetBudget, dataset_budget
+from protocol.runtime.party import has_begun, transcript_path
+from protocol.sealing import content_bytes
+
+__all__ = ["boxes", "budget", "data"]
+
+
+def data(subject: Subject) -> str:
+    """Whether every file can be read, has the right columns, and holds nothing out of bounds."""
+    features = subject.session.file.features
+    for dataset in subject.datasets.values():
+        check_dataset(dataset, columns=features.columns, lower=features.lower, upper=features.upper)
+    if subject.role == "consumer":
+        validation, seed_set, *_ = subject.datasets.values()
+        check_disjoint(validation, seed_set)
+    names = ", ".join(dataset.name for dataset in subject.datasets.values())
+    return f"{names}: {features.columns} feature columns, all within the session's bounds"
+
+
+def boxes(subject: Subject) -> str | NotChecked:
+    """Whether a point with its label fits the session's boxes."""
+    if not subject.session.rule.sealed:
+        return NotChecked(f"the rule {subject.session.rule.name} seals nothing")
+    [dataset] = subject.datasets.values()
+    table = dataset.features
+    subject.session.check_box(
+        content_bytes(table.shape[1], table.dtype, dataset.attribute_length), dataset.name
+    )
+    return f"a point with its label fits into the {subject.session.box_bytes} bytes of a box"
+
+
+def budget(subject: Subject) -> str:
+    """Whether the session fits into what is left of the budget, by the ledger."""
+    file = cast(OwnerFile | ConsumerFile, subject.file)
+    path = file.ledger or subject.data_files[0].with_name(f"{subject.data_files[0].name}.ledger")
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
+        raise ConfigError(
+            f"{path}: the ledger of the data cannot be kept there.",
+            advice="Name one in a directory that is there and that this user can write to.",
+        )
+    if path.exists():
+        _budget(subject, file, path).check(resumed=_resumed(subject))
+    else:
+        _check_without_a_ledger(subject, file, path)
+    if file.budget is None:
+        return "no budget is set: every session is charged to the ledger, and none refused"
+    return f"the session fits into what is left of ε = {file.budget.epsilon:g} at δ = {file.budget.delta:g}"
+
+
+def _check_without_a_ledger(subject: Subject, file: OwnerFile | ConsumerFile, path: Path) -> None:
+    """Check against an empty ledger, in a place of its own: that of the data begins when it is charged."""
+    with tempfile.TemporaryDirectory() as place:
+        empty = Path(place) / "ledger"
+        try:
+            _budget(subject, file, empty).check()
+        except HushbidError as error:
+            raise type(error)(error.what.replace(str(empty), str(path)), advice=error.advice) from None
+
+
+def _budget(subject: Subject, file: OwnerFile | ConsumerFile, ledger: Path) -> DatasetBudget:
+    owner = subject.role == "owner"
+    statement = subject.session.privacy()[0 if owner else 1]
+    kept = file.model_copy(update={"ledger": ledger})
+    return dataset_budget(subject.session, kept, subject.data_files[0], _charge(subject), statement)
+
+
+def _charge(subject: Subject) -> Charge:
+    if subject.role == "owner":
+        return OwnerMachine(subject.session, name=subject.name).charge
+    return ConsumerMachine(subject.session).charge
+
+
+def _resumed(subject: Subject) -> bool:
+    return has_begun(transcript_path(subject.file.state, subject.name))

@@ -1,0 +1,40 @@
+"""Who takes part, by which keys."""
+
+from __future__ import annotations
+
+from hushbid.preflight.subject import NotChecked, Subject
+from protocol.identity import PublicIdentity
+from protocol.names import CONSUMER, CURATOR
+
+__all__ = ["fingerprints", "key", "roster"]
+
+_NO_KEYS = "the session is insecure: it has no keys, and is for this machine alone"
+
+
+def roster(subject: Subject) -> str:
+    """Who is on the roster; one with a key that is missing, or is another's, makes no session."""
+    count = len(subject.session.file.owners)
+    owners = f"{count} owner{'s' if count > 1 else ''}"
+    return f"complete: the curator, the consumer and {owners}; this is {subject.name}"
+
+
+def key(subject: Subject) -> str | NotChecked:
+    """Whether the key file is the party's alone, and its key the one that the roster gives it."""
+    pair = subject.pair
+    if pair is None:
+        return NotChecked(_NO_KEYS)
+    return f"{subject.file.key} is readable by its owner alone; fingerprint {pair.public.fingerprint}"
+
+
+def fingerprints(subject: Subject) -> NotChecked:
+    """What only people can compare."""
+    file = subject.session.file
+    if file.network.insecure:
+        return NotChecked(_NO_KEYS)
+    keys = {CURATOR: file.roster.curator, CONSUMER: file.roster.consumer}
+    if subject.role == "curator":
+        keys |= file.roster.owners
+    told = [
+        f"{name} {PublicIdentity(text).fingerprint}" for name, text in keys.items() if name != subject.name
+    ]
+    return NotChecked(f"compare by telephone: {', '.join(told)}")

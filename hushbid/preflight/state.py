@@ -1,0 +1,89 @@
+"""The state directory, and the room that its disk has."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Final
+
+from hushbid.preflight.subject import Subject
+from protocol.config.key_request import Role
+from protocol.errors import ConfigError
+from protocol.runtime.party import check_transcript, has_begun, transcript_header, transcript_path
+from protocol.sealing import SEAL_BYTES
+from protocol.session import Session
+
+__all__ = ["disk", "expected_bytes", "state"]
+
+RECORD_BYTES: Final = 700
+"""What a round's records take in an owner's or the consumer's transcript, beside arrays and boxes."""
+CURATORS_RECORD_BYTES: Final = 2500
+"""The same in the curator's, for a round, and"""
+BID_BYTES: Final = 450
+"""for each owner's bid in it."""
+SPARE_BYTES: Final = 2**20
+
+
+def state(subject: Subject) -> str:
+    """Whether the transcript can be begun, or the one that is there gone on with."""
+    directory = subject.file.state
+    there = next(path for path in (directory, *directory.parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise ConfigError(
+            f"{directory}: this user cannot make or write the state directory.",
+            advice=f"See to the owner and the mode of {there}, or name another with `state`.",
+        )
+    path = transcript_path(directory, subject.name)
+    if not has_begun(path):
+        return f"{directory}: a new transcript can be begun there"
+    check_transcript(path, transcript_header(subject.session, subject.role, subject.name))
+    return f"{path} is of this session and this version: the party will go on with it"
+
+
+def disk(subject: Subject) -> str:
+    """Whether there is room for the longest transcript that the session can have."""
+    directory = subject.file.state
+    there = next(path for path in (directory, *directory.parents) if path.exists())
+    needed = expected_bytes(subject.session, subject.role) - _written(directory)
+    free = shutil.disk_usage(there).free
+    if free < needed:
+        raise ConfigError(
+            f"{directory}: {_size(free)} are free, and the session may take {_size(needed)}.",
+            advice="Make room, or name a directory on another disk with `state`.",
+        )
+    return f"{_size(free)} are free at {directory}; the session may take {_size(max(0, needed))}"
+
+
+def expected_bytes(session: Session, role: Role) -> int:
+    """About how much a party's state takes if every round is run: an upper estimate, not a bound.
+
+    Args:
+        session: The session.
+        role: The party's.
+    """
+    file = session.file
+    dimension, rounds, owners = session.space.dimension, file.session.points, len(file.owners)
+    # A point travels in its box, or as it is, at 8 bytes a column at most.
+    point = session.box_bytes + SEAL_BYTES if session.rule.sealed else 8 * session.space.columns
+    if role == "curator":
+        bid = 8 * dimension + BID_BYTES + point  # a box lies in a file of its own
+        one = 4 * dimension + CURATORS_RECORD_BYTES + owners * bid
+    elif role == "owner":
+        one = 8 * dimension + RECORD_BYTES + point
+    else:
+        one = 5 * dimension + RECORD_BYTES + 2 * point  # in the transcript, and opened
+    return rounds * one + SPARE_BYTES
+
+
+def _written(directory: Path) -> int:
+    """Bytes that a session that is gone on with has taken already."""
+    if not directory.is_dir():
+        return 0
+    return sum(path.stat().st_size for path in directory.iterdir() if path.is_file())
+
+
+def _size(count: int) -> str:
+    if count >= 10**9:
+        return f"{count / 1e9:.1f} GB"
+    return f"{count / 1e6:.1f} MB"

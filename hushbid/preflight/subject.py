@@ -1,0 +1,169 @@
+"""What is checked: a party with its session and its own files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from owner.cli import OwnerOptions
+from protocol.config.key_request import Role
+from protocol.config.loading import load_toml, read_toml
+from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
+from protocol.config.session import SessionFile
+from protocol.data import Dataset, load_dataset
+from protocol.errors import ConfigError
+from protocol.identity import PublicIdentity
+from protocol.names import CONSUMER, CURATOR
+from protocol.runtime.keys import KeyPair
+from protocol.runtime.party import check_durability, own_keys
+from protocol.runtime.signed_files import read_invitation
+from protocol.runtime.transport import listen_address
+from protocol.session import Session, open_session
+
+__all__ = ["NotChecked", "PartyFile", "Subject", "open_subject"]
+
+PartyFile: TypeAlias = CuratorFile | OwnerFile | ConsumerFile
+
+
+class NotChecked(NamedTuple):
+    """That a check was not made, and why."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A party that is about to take part.
+
+    Attributes:
+        role: What it is in the session.
+        name: Its name on the roster.
+        session: The session.
+        file: Its own file.
+        offline: Whether nothing is to be asked of the network.
+    """
+
+    role: Role
+    name: str
+    session: Session
+    file: PartyFile
+    offline: bool
+
+    @property
+    def expected(self) -> str:
+        """The public key that the roster gives to the party."""
+        roster = self.session.file.roster
+        return {CURATOR: roster.curator, CONSUMER: roster.consumer, **roster.owners}[self.name]
+
+    @property
+    def listen(self) -> str:
+        """Where the curator listens."""
+        assert isinstance(self.file, CuratorFile), "asked of the curator alone"
+        return self.file.listen or listen_address(self.session.file.network.address)
+
+    @cached_property
+    def pair(self) -> KeyPair | None:
+        """Its keys; None in an insecure session.
+
+        Raises:
+            HushbidError: They cannot be used.
+        """
+        return own_keys(self.session, self.file, expected=self.expected, party=self.name)
+
+    @cached_property
+    def curator(self) -> PublicIdentity | None:
+        """The curator's key; None in an insecure session."""
+        insecure = self.session.file.network.insecure
+        return None if insecure else PublicIdentity(self.session.file.roster.curator)
+
+    @cached_property
+    def datasets(self) -> Mapping[Path, Dataset]:
+        """Its data, by their files.
+
+        Raises:
+            DataError: One of them cannot be read.
+        """
+        assert not isinstance(self.file, CuratorFile), "a curator has no data"
+        columns = self.file.columns.columns()
+        return {path: load_dataset(path, columns) for path in self.data_files}
+
+    @property
+    def data_files(self) -> tuple[Path, ...]:
+        """Where its data lie, those that its budget is for first."""
+        if isinstance(self.file, OwnerFile):
+            return (self.file.data,)
+        if isinstance(self.file, ConsumerFile):
+            test = () if self.file.test is None else (self.file.test,)
+            return (self.file.validation, self.file.seed_set, *test)
+        return ()
+
+
+def open_subject(
+    options: OwnerOptions,
+    *,
+    listen: str | None = None,
+    validation: Path | None = None,
+    seed_set: Path | None = None,
+    offline: bool = False,
+) -> Subject:
+    """The party that files and options describe. Its role is that of its own file.
+
+    Args:
+        options: The session and the party's own, as an owner gives them.
+        listen: Of a curator, in place of its file's.
+        validation: Of the consumer, in place of its file's.
+        seed_set: Likewise.
+        offline: Whether nothing is to be asked of the network.
+
+    Raises:
+        HushbidError: They cannot be read, make no session, or are those of nobody on its roster.
+    """
+    role = _role(options)
+    file: PartyFile
+    if role == "owner":
+        session_file, file = options.files()
+        name = file.name
+        if name not in session_file.roster.owners:
+            raise ConfigError(
+                f"The roster has no owner named {name}.",
+                advice="Correct `name`, or have the roster corrected.",
+            )
+    else:
+        assert options.config is not None, "else the role is an owner's"
+        session_file, name = _session_file(options), role
+        file = _loaded(CuratorFile if role == CURATOR else ConsumerFile, options.config)
+        given = {"key": options.key, "state": options.state}
+        if role == CURATOR:
+            changes = {**given, "listen": listen}
+        else:
+            changes = {**given, "validation": validation, "seed_set": seed_set, "ledger": options.ledger}
+        file = file.model_copy(update={name: value for name, value in changes.items() if value is not None})
+    session = open_session(session_file)
+    check_durability(session, file.durability, listen=file.listen if isinstance(file, CuratorFile) else None)
+    return Subject(role, name, session, file, offline)
+
+
+def _loaded(kind: type[CuratorFile] | type[ConsumerFile], path: Path) -> CuratorFile | ConsumerFile:
+    return load_toml(kind, path).resolved(path.parent)
+
+
+def _role(options: OwnerOptions) -> Role:
+    """The role of whose file is given; without one, that of whoever starts with an invitation alone."""
+    if options.config is None:
+        return "owner"
+    keys = read_toml(options.config).keys()
+    if "validation" in keys or "seed_set" in keys:
+        return "consumer"
+    return "owner" if "data" in keys or "name" in keys else "curator"
+
+
+def _session_file(options: OwnerOptions) -> SessionFile:
+    if (options.session is None) == (options.invitation is None):
+        raise ConfigError("Which session?", advice="Give either --session or --invitation.")
+    if options.invitation is not None:
+        return read_invitation(options.invitation).configuration
+    assert options.session is not None, "one of them is there"
+    return load_toml(SessionFile, options.session)

@@ -1,0 +1,112 @@
+"""`hushbid preflight`: whether a party can take part in a session from this machine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from owner.cli import (
+    BudgetOption,
+    ConfigOption,
+    DataOption,
+    FeaturesOption,
+    IdentifierOption,
+    InvitationOption,
+    KeyOption,
+    LabelOption,
+    LedgerOption,
+    OwnerOptions,
+    SessionOption,
+    StateOption,
+)
+from protocol.errors import ExitCode
+from protocol.runtime.command import run_verb
+
+__all__ = ["preflight_command"]
+
+
+def preflight_command(
+    session: SessionOption = None,
+    config: ConfigOption = None,
+    invitation: InvitationOption = None,
+    data: DataOption = None,
+    key: KeyOption = None,
+    state: StateOption = None,
+    ledger: LedgerOption = None,
+    features: FeaturesOption = None,
+    label: LabelOption = None,
+    identifier: IdentifierOption = None,
+    budget_epsilon: BudgetOption = None,
+    listen: Annotated[
+        str | None, typer.Option(help="Of a curator, as it is given it.", envvar="HUSHBID_LISTEN")
+    ] = None,
+    validation: Annotated[
+        Path | None, typer.Option(help="Of the consumer, as it is given it.", envvar="HUSHBID_VALIDATION")
+    ] = None,
+    seed_set: Annotated[
+        Path | None, typer.Option(help="Of the consumer, as it is given it.", envvar="HUSHBID_SEED_SET")
+    ] = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Ask nothing of the network, and bind nothing.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Check whether a party can take part from this machine. Give it the options that the party is given."""
+    options = OwnerOptions(
+        session=session,
+        config=config,
+        invitation=invitation,
+        data=data,
+        key=key,
+        state=state,
+        ledger=ledger,
+        features=features,
+        label=label,
+        identifier=identifier,
+        budget_epsilon=budget_epsilon,
+    )
+    code = ExitCode.DONE
+
+    def body() -> dict[str, Any]:
+        from functools import partial
+
+        from hushbid.preflight.checks import exit_code, preflight
+        from hushbid.preflight.subject import open_subject
+
+        nonlocal code
+        opening = partial(
+            open_subject,
+            options,
+            listen=listen,
+            validation=validation,
+            seed_set=seed_set,
+            offline=offline,
+        )
+        findings = []
+        for finding in preflight(opening):
+            findings.append(finding)
+            _say(finding.as_json(), as_json=as_json)
+        code = exit_code(findings)
+        return {"checks": [finding.as_json() for finding in findings]}
+
+    try:
+        run_verb(body, as_json=as_json)
+    except SystemExit as ending:
+        if ending.code == ExitCode.DONE:
+            sys.exit(code)
+        raise
+
+
+def _say(finding: Mapping[str, str], *, as_json: bool) -> None:
+    """One line for what is well, and one more for what to do about what is not."""
+    stream = sys.stderr if as_json else sys.stdout
+    stream.write(
+        f"{finding['status']:<11}  {finding['check']:<12}  {finding['problem'] or finding['said']}\n"
+    )
+    if finding["fix"]:
+        stream.write(f"{'':<11}  {'fix':<12}  {finding['fix']}\n")
+    stream.flush()
