@@ -113,7 +113,8 @@ class Connection:
                 self._follow(happening, now)
         for frame in frames:
             self._heard = now
-            if self._lost:
+            # What was read of a connection that has ended since is no sign that the curator is back.
+            if self._lost and self._connected:
                 self._lost = False
                 self._driver.feed(Returned(CURATOR), now)
             self._driver.receive(CURATOR, frame, now)

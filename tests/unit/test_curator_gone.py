@@ -1,0 +1,68 @@
+"""A party whose curator is gone gives it up in time, whatever it still read of its connection."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from owner.party import owner_party
+from protocol.config.session import TimeoutSection
+from protocol.data import Dataset
+from protocol.errors import ExitCode
+from protocol.noise import SimulatedNoise
+from protocol.recorded_session import started
+from protocol.runtime import connection
+from protocol.runtime.dealer import DealerEndpoint, Happening
+from protocol.runtime.driver import Driver
+from protocol.runtime.vitals import Vitals
+from protocol.session import open_session
+from protocol.transcript.journal import NullJournal
+from protocol.wire import said_to
+from tests.simulation.harness import names, session_file
+from tests.unit.test_wire import FRAMES
+
+OWNER = names(1)[0]
+ENROLMENT = 8.0
+ABANDON = 0.3
+
+
+class Scripted(DealerEndpoint):
+    """An endpoint to which happens what a script says, turn by turn: what is read, and what is noticed.
+
+    Nobody listens where it really connects to.
+    """
+
+    script: deque[tuple[list[bytes], list[Happening]]]
+
+    def receive(self, limit: int, *, wait_ms: int = 0) -> list[bytes]:
+        return self.script[0][0] if self.script else super().receive(limit, wait_ms=wait_ms)
+
+    def happenings(self) -> list[Happening]:
+        return self.script.popleft()[1] if self.script else super().happenings()
+
+
+@pytest.mark.parametrize("read", [[], [FRAMES["beat"]]])
+def test_a_frame_of_a_connection_that_has_ended_is_no_sign_that_the_curator_is_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: list[bytes]
+) -> None:
+    file = session_file(
+        owners=(OWNER,), points=3, timeouts=TimeoutSection(enrolment=ENROLMENT, abandon=ABANDON, beat=0.05)
+    )
+    session = open_session(file)
+    monkeypatch.setattr(connection, "DealerEndpoint", Scripted)
+    monkeypatch.setattr(connection, "LOOK_SECONDS", 0.0)
+    Scripted.script = deque([([], [Happening.CONNECTED]), (read, [Happening.DISCONNECTED])])
+    rows = Dataset.from_arrays(OWNER, np.full((1, file.features.columns), 0.5))
+    machine, numerics = owner_party(
+        session, OWNER, rows, identity=None, noise=SimulatedNoise(0, OWNER), scratch=None, memory_limit=2**30
+    )
+    driver = Driver(machine, numerics, NullJournal(), session=session.identifier, direction=said_to(OWNER))
+    vitals = Vitals(tmp_path, party=OWNER, role="owner", session=file)
+    with connection.Connection(file, None) as way:
+        finish = way.run(driver, machine, started(file), vitals)
+    assert not Scripted.script
+    assert finish.code is ExitCode.TIMEOUT
+    assert driver.seconds < ENROLMENT
