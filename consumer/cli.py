@@ -9,14 +9,18 @@ from typing import Annotated, Any
 
 import typer
 
+from protocol.errors import ConfigError
 from protocol.runtime.command import run_verb, set_up_logging
 
 __all__ = ["command"]
 
 
 def command(
-    session: Annotated[Path, typer.Option(help="The session file.", envvar="HUSHBID_SESSION")],
     config: Annotated[Path, typer.Option(help="The consumer's private file.", envvar="HUSHBID_CONFIG")],
+    session: Annotated[Path | None, typer.Option(help="The session file.", envvar="HUSHBID_SESSION")] = None,
+    invitation: Annotated[
+        Path | None, typer.Option(help="In place of the session file.", envvar="HUSHBID_INVITATION")
+    ] = None,
     validation: Annotated[
         Path | None, typer.Option(help="D_v, in place of the file's.", envvar="HUSHBID_VALIDATION")
     ] = None,
@@ -31,9 +35,12 @@ def command(
         from consumer.process import run_consumer
         from protocol.config.loading import load_toml
         from protocol.config.party import ConsumerFile
-        from protocol.config.session import SessionFile
+        from protocol.names import CONSUMER
+        from protocol.runtime.signed_files import read_session
 
-        session_file = load_toml(SessionFile, session)
+        session_file, invited = read_session(session, invitation)
+        if invited not in (None, CONSUMER):
+            raise ConfigError(f"{invitation} is for {invited}.", advice="Give it to `hushbid owner`.")
         file = load_toml(ConsumerFile, config).resolved(config.parent)
         given = {"validation": validation, "seed_set": seed_set}
         file = file.model_copy(update={name: path for name, path in given.items() if path is not None})

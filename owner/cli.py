@@ -14,7 +14,6 @@ from protocol.errors import ConfigError
 from protocol.runtime.command import run_verb, set_up_logging
 
 if TYPE_CHECKING:
-    from protocol.config.invitation import Invitation
     from protocol.config.party import OwnerFile
     from protocol.config.session import SessionFile
 
@@ -109,48 +108,37 @@ class OwnerOptions:
         Raises:
             ConfigError: One of them is missing, cannot be used, or contradicts the other.
         """
-        from protocol.config.loading import load_toml
-        from protocol.config.session import SessionFile
-        from protocol.runtime.signed_files import read_invitation
+        from protocol.runtime.signed_files import read_session
 
-        if (self.session is None) == (self.invitation is None):
-            raise ConfigError(
-                "An owner needs either --session or --invitation.",
-                advice="Give the one that the curator's operator sent.",
-            )
-        if self.invitation is None:
-            assert self.session is not None, "one of them is there"
-            return load_toml(SessionFile, self.session), self._own_file(None)
-        invitation = read_invitation(self.invitation)
-        return invitation.configuration, self._own_file(invitation)
+        session, invited = read_session(self.session, self.invitation)
+        file = self._file(session, invited)
+        return session, file.model_copy(update=self._changes(file))
 
-    def _own_file(self, invitation: Invitation | None) -> OwnerFile:
+    def _file(self, session: SessionFile, invited: str | None) -> OwnerFile:
+        """The owner's own file, or one in its place if the owner is invited."""
         from protocol.config.loading import load_toml
         from protocol.config.party import OwnerFile
 
-        if self.config is not None:
-            file = load_toml(OwnerFile, self.config).resolved(self.config.parent)
-            if invitation is not None and file.name != invitation.party:
-                raise ConfigError(
-                    f"{self.invitation} is for {invitation.party}, and {self.config} is the file of "
-                    f"{file.name}.",
-                    advice="Give those of one owner.",
-                )
-        elif invitation is None:
+        if self.config is None:
+            return self._file_of(session, invited)
+        file = load_toml(OwnerFile, self.config).resolved(self.config.parent)
+        if invited not in (None, file.name):
             raise ConfigError(
-                "Without an invitation an owner needs --config.", advice="Give the owner's private file."
+                f"{self.invitation} is for {invited}, and {self.config} is the file of {file.name}.",
+                advice="Give those of one owner.",
             )
-        else:
-            file = self._invited_file(invitation)
-        return file.model_copy(update=self._changes(file))
+        return file
 
-    def _invited_file(self, invitation: Invitation) -> OwnerFile:
-        """An owner's file where there is none: what it says lies beside the invitation."""
+    def _file_of(self, session: SessionFile, invited: str | None) -> OwnerFile:
+        """What stands for the file of an owner without one: its key and its state lie beside the invitation."""
         from protocol.config.party import OwnerFile
         from protocol.names import CONSUMER
 
-        assert self.invitation is not None, "that is how we came here"
-        if invitation.party == CONSUMER:
+        if invited is None or self.invitation is None:
+            raise ConfigError(
+                "Without an invitation an owner needs --config.", advice="Give the owner's private file."
+            )
+        if invited == CONSUMER:
             raise ConfigError(
                 f"{self.invitation} is for the consumer.", advice="Give it to `hushbid consumer`."
             )
@@ -159,11 +147,11 @@ class OwnerOptions:
                 "With an invitation an owner needs --data, or --config.",
                 advice="Give the file that holds the points.",
             )
-        name, beside = invitation.party, self.invitation.resolve().parent
+        beside = self.invitation.resolve().parent
         return OwnerFile(
-            name=name,
-            key=beside / f"{name}.key",
-            state=beside / f"{name}-{invitation.configuration.session.name}",
+            name=invited,
+            key=beside / f"{invited}.key",
+            state=beside / f"{invited}-{session.session.name}",
             data=self.data,
         )
 

@@ -12,14 +12,13 @@ from owner.cli import OwnerOptions
 from protocol.config.key_request import Role
 from protocol.config.loading import load_toml, read_toml
 from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
-from protocol.config.session import SessionFile
 from protocol.data import Dataset, load_dataset
 from protocol.errors import ConfigError
 from protocol.identity import PublicIdentity
 from protocol.names import CONSUMER, CURATOR
 from protocol.runtime.keys import KeyPair
 from protocol.runtime.party import check_durability, own_keys
-from protocol.runtime.signed_files import read_invitation
+from protocol.runtime.signed_files import read_session
 from protocol.runtime.transport import listen_address
 from protocol.session import Session, open_session
 
@@ -133,7 +132,13 @@ def open_subject(
             )
     else:
         assert options.config is not None, "else the role is an owner's"
-        session_file, name = _session_file(options), role
+        session_file, invited = read_session(options.session, options.invitation)
+        if invited not in (None, role):
+            raise ConfigError(
+                f"{options.invitation} is for {invited}, and {options.config} is the file of a {role}.",
+                advice="Give those of one party.",
+            )
+        name = role
         file = _loaded(CuratorFile if role == CURATOR else ConsumerFile, options.config)
         given = {"key": options.key, "state": options.state}
         if role == CURATOR:
@@ -158,12 +163,3 @@ def _role(options: OwnerOptions) -> Role:
     if "validation" in keys or "seed_set" in keys:
         return "consumer"
     return "owner" if "data" in keys or "name" in keys else "curator"
-
-
-def _session_file(options: OwnerOptions) -> SessionFile:
-    if (options.session is None) == (options.invitation is None):
-        raise ConfigError("Which session?", advice="Give either --session or --invitation.")
-    if options.invitation is not None:
-        return read_invitation(options.invitation).configuration
-    assert options.session is not None, "one of them is there"
-    return load_toml(SessionFile, options.session)

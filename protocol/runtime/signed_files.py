@@ -1,4 +1,7 @@
-"""Reading key requests and invitations: what these return has been checked, signature and all."""
+"""Reading key requests and invitations: what these return has been checked, signature and all.
+
+An invitation holds a session file, and goes wherever one goes (`read_session`).
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,12 @@ from pathlib import Path
 
 from protocol.config.invitation import Invitation, check_invitation
 from protocol.config.key_request import KeyRequest, check_request
-from protocol.config.loading import read_toml, validated
+from protocol.config.loading import load_toml, read_toml, validated
+from protocol.config.session import SessionFile
 from protocol.config.signed import check_kind
+from protocol.errors import ConfigError
 
-__all__ = ["read_invitation", "read_key_request"]
+__all__ = ["read_invitation", "read_key_request", "read_session"]
 
 
 def read_key_request(path: Path) -> KeyRequest:
@@ -37,3 +42,23 @@ def read_invitation(path: Path) -> Invitation:
     read = validated(Invitation, values, where=str(path))
     check_invitation(read, values, where=str(path))
     return read
+
+
+def read_session(session: Path | None, invitation: Path | None) -> tuple[SessionFile, str | None]:
+    """The session of a session file or of an invitation, whichever a party was given.
+
+    Returns:
+        The session, and who is invited to it: an owner's name or "consumer"; None with a session file.
+
+    Raises:
+        ConfigError: Neither or both were given, or what was given cannot be used.
+    """
+    if invitation is not None and session is None:
+        read = read_invitation(invitation)
+        return read.configuration, read.party
+    if session is not None and invitation is None:
+        return load_toml(SessionFile, session), None
+    raise ConfigError(
+        "A party needs either --session or --invitation.",
+        advice="Give the file that the curator's operator sent.",
+    )
