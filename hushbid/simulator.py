@@ -241,6 +241,8 @@ class Simulation:
                 self._network.round_began(shown, now)
                 if progress is not None:
                     progress(self.curator)
+        for name in self._up:
+            self._drivers[name].settle()  # as a process does when it ends
         return SimulationOutcome(
             finishes=self.finishes,
             seconds=now,

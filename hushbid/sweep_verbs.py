@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -66,10 +68,8 @@ def _crashes(
     session came to another result, sent other frames, or left a transcript that does not replay; with --only,
     also if a crash that was asked for never came.
     """
-    ended_well = True
 
     def body() -> dict[str, Any]:
-        nonlocal ended_well
         from hushbid.faults.crashes import Which, every, read_crashes
         from hushbid.faults.sweep import sweep, uncrashed
 
@@ -86,16 +86,96 @@ def _crashes(
                     setting, plan, all_come=bool(given), jobs=jobs or os.cpu_count() or 1, progress=progress
                 )
                 results.append(done)
-        ended_well = not any(result.failures for result in results)
         return {
             "crashes": "only" if only else which.value,
             "share": share,
             "rules": [result.as_json() for result in results],
-            "ok": ended_well,
+            "ok": not any(result.failures for result in results),
         }
 
+    _end(body, as_json=as_json, show=_show_crashes)
+
+
+@sweep_app.command("faults")
+def _faults(
+    rules: Annotated[
+        list[str] | None, typer.Option("--rule", help="An acquisition rule, may be repeated; default: all.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The first session's seed; the next have the next.")] = 0,
+    sessions: Annotated[
+        int | None, typer.Option(min=1, help="How many; default: 200, or as many as --minutes allow.")
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(min=0, help="After which no further session is begun.")
+    ] = None,
+    share: Annotated[
+        str, typer.Option(help="Every N-th session, from the I-th on, counted from 0.", metavar="I/N")
+    ] = "0/1",
+    transcripts: Annotated[
+        Path | None,
+        typer.Option(
+            help="A directory to make, for the transcripts of the session of --seed.", metavar="DIR"
+        ),
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one a core.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Let everything go wrong in short sessions, in simulation: what must hold has to hold in each.
+
+    A seed says which session it is, and all that goes wrong in it: frames late, twice, held up, or lost with
+    their connection; partitions of one way or both; crashes; owners that break the protocol. After a time the
+    faults end, and the session has to. The same seed gives the same session again, to the last byte. Ends
+    with 1 if an invariant was broken (docs/faults.md), and tells the seeds and their faults.
+    """
+
+    def body() -> dict[str, Any]:
+        from hushbid.faults.fault_sweep import seeds_of, sweep_faults, write_transcripts
+        from protocol.acquisition import RULES
+
+        chosen = tuple(dict.fromkeys(rules or ()))
+        for rule in chosen:
+            if rule not in RULES:
+                raise ConfigError(
+                    f"There is no rule named {rule!r}.", advice=f"Choose of: {', '.join(RULES)}."
+                )
+        if transcripts is not None:
+            write_transcripts(seed, chosen, transcripts)
+        most = 200 if sessions is None and minutes is None else sessions
+        begun = time.monotonic()
+        with job_progress("sweeping", "sessions") as progress:
+            result = sweep_faults(
+                seeds_of(seed, most, _share(share)),
+                rules=chosen,
+                jobs=1 if most == 1 else jobs or os.cpu_count() or 1,
+                seconds=None if minutes is None else 60 * minutes,
+                progress=lambda done: progress("faults", done, most or done),
+            )
+        return {
+            "seed": seed,
+            "share": share,
+            "rule": list(chosen),
+            "seconds": time.monotonic() - begun,
+            **result.as_json(),
+            "ok": not result.failures,
+        }
+
+    _end(body, as_json=as_json, show=_show_faults)
+
+
+def _end(
+    body: Callable[[], Mapping[str, Any]], *, as_json: bool, show: Callable[[Mapping[str, Any]], None]
+) -> None:
+    """Run a sweep, and end with 1 if it is not ok."""
+    ended_well = True
+
+    def noted() -> Mapping[str, Any]:
+        nonlocal ended_well
+        result = body()
+        ended_well = bool(result["ok"])
+        return result
+
     try:
-        run_verb(body, as_json=as_json, show=_show)
+        run_verb(noted, as_json=as_json, show=show)
     except SystemExit as ended:
         if ended.code == ExitCode.DONE and not ended_well:
             sys.exit(ExitCode.FAILED)
@@ -120,7 +200,7 @@ def _share(text: str) -> slice:
     return slice(int(index), None, int(count))
 
 
-def _show(result: Mapping[str, Any]) -> None:
+def _show_crashes(result: Mapping[str, Any]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -140,5 +220,29 @@ def _show(result: Mapping[str, Any]) -> None:
             lines += [failure["what"], f'  {again} --only "{failure["only"]}"']
     console = Console()
     console.print(table)
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _show_faults(result: Mapping[str, Any]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD)
+    table.add_column("what happened")
+    table.add_column("times", justify="right")
+    for what, times in result["happened"].items():
+        table.add_row(what, str(times))
+    console = Console()
+    console.print(table)
+    failures = result["failures"]
+    lines = [f"{result['sessions']} sessions in {result['seconds']:.0f} s, {len(failures)} failed"]
+    again = "".join(f" --rule {rule}" for rule in result["rule"])
+    for failure in failures:
+        lines += ["", f"hushbid sweep faults --seed {failure['seed']} --sessions 1{again}"]
+        lines += [f"  {name}: {what}" for name, told in failure["broken"].items() for what in told]
+        lines += ["  what went wrong:", *(f"    {line}" for line in failure["plan"])]
+        lines += ["  enough to break it:", *(f"    {line}" for line in failure["smallest"])]
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)

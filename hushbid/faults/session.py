@@ -28,7 +28,7 @@ from protocol.session import Session, open_session
 from protocol.transcript.reader import TranscriptReader
 from protocol.wire import decode_frame
 
-__all__ = ["FEWEST_FOR_LOGISTIC", "Course", "Step", "compared", "run", "small_session"]
+__all__ = ["FEWEST_FOR_LOGISTIC", "Course", "Step", "compared", "result_of", "run", "small_session"]
 
 COLUMNS: Final = 3
 DIMENSION: Final = 8
@@ -172,14 +172,15 @@ def run(
     )
     outcome = simulation.run()
     return Course(
-        _result(outcome),
+        result_of(outcome),
         {frame: frozenset(found) for frame, found in bodies.items()},
         {party: simulation.image(party) for party in (CURATOR, CONSUMER, *names)},
         tuple(simulation.crashed),
     )
 
 
-def _result(outcome: SimulationOutcome) -> dict[str, Any]:
+def result_of(outcome: SimulationOutcome) -> dict[str, Any]:
+    """All that has to be the same whoever crashed, by name: wins, books, settlement, points, ends."""
     curator, consumer = outcome.curator, outcome.consumer
     ledger, stored = curator.ledger, outcome.delivered
     return {
