@@ -53,16 +53,23 @@ def command(
 def _show(result: Mapping[str, Any]) -> None:
     from protocol.session import privacy_lines
 
-    figures = [
-        f"{name} {result[key]:.4g}"
-        for name, key in (("MMD²", "mmd2"), ("accuracy", "accuracy"))
-        if result[key] is not None
-    ]
+    figures = {
+        "points delivered": f"{result['points_delivered']} of {result['p']}, {result['disputed']} disputed",
+        "MMD² to the validation set": _figure(result["mmd2"], ".5f"),
+        "accuracy": _figure(result["accuracy"], ".3f"),
+        "seconds": _figure(result["wall_seconds"], ".1f"),
+        "delivered points": result["data"],
+        "ledger of the validation set": result["ledger"],
+        "transcript": result["transcript"],
+    }
+    width = max(map(len, figures))
     lines = [
-        f"{result['points_delivered']} points were delivered, {result['disputed']} of them disputed.",
-        *(f"Against the validation set: {', '.join(figures)}." for _ in figures[:1]),
+        f"{result['session']}: what was procured",
+        *(f"  {name:<{width}}  {value}" for name, value in figures.items()),
         *privacy_lines(result["privacy"]),
-        f"Delivered points: {result['data']}",
-        f"Transcript: {result['transcript']}",
     ]
     sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _figure(value: float | None, form: str) -> str:
+    return "–" if value is None else format(value, form)

@@ -87,6 +87,7 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
     return {
         "role": "consumer",
         "session": session_file.session.name,
+        "p": session_file.session.points,
         "m": len(validation),
         "points_delivered": len(machine.delivered),
         "disputed": len(disputes),
