@@ -12,7 +12,7 @@ import pytest
 
 from hushbid.cluster import ClusterFile, open_cluster
 from hushbid.simulation import simulate
-from protocol.config.loading import load_toml, load_toml_text, validated
+from protocol.config.loading import load_toml, validated
 from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
 from protocol.config.session import SessionFile
 from protocol.errors import ConfigError
@@ -50,12 +50,12 @@ def session_of(path: Path) -> Session:
 
 
 def separate_session(**changes: Any) -> Session:
-    """The session between machines, with keys in the place of placeholders."""
-    text = (SEPARATE / "session.toml").read_text(encoding="utf-8")
-    roster = tomllib.loads(text)["roster"]
-    for placeholder in (roster["curator"], roster["consumer"], *roster["owners"].values()):
-        text = text.replace(placeholder, new_keypair().public.text)
-    file = load_toml_text(SessionFile, text, where="session.toml")
+    """The session between machines, once everybody has a key."""
+    values = tomllib.loads((SEPARATE / "session.toml").read_text(encoding="utf-8"))
+    roster = values["roster"]
+    roster |= {party: new_keypair().public.text for party in ("curator", "consumer")}
+    roster["owners"] = {owner: new_keypair().public.text for owner in roster["owners"]}
+    file = validated(SessionFile, values, where="session.toml")
     return open_session(file.model_copy(update=changes))
 
 

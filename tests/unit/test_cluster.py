@@ -16,7 +16,7 @@ from hushbid.cluster_data import spread
 from hushbid.party_process import party_environment
 from hushbid.run_directory import prepare
 from hushbid.simulation import simulate
-from protocol.config.loading import load_toml, load_toml_text
+from protocol.config.loading import load_toml, validated
 from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
 from protocol.config.session import SessionFile
 from protocol.errors import ConfigError, DataError
@@ -166,12 +166,11 @@ def test_a_shipped_cluster_without_its_data_says_where_to_get_them(name: str) ->
 
 def test_the_files_for_separate_machines_hold_once_keys_are_filled_in() -> None:
     separate = CONFIGS / "separate"
-    text = (separate / "session.toml").read_text()
-    placeholders = [*tomllib.loads(text)["roster"]["owners"].values()]
-    placeholders += [tomllib.loads(text)["roster"][name] for name in ("curator", "consumer")]
-    for placeholder in placeholders:
-        text = text.replace(placeholder, new_keypair().public.text)
-    session = open_session(load_toml_text(SessionFile, text, where="session.toml"))
+    values = tomllib.loads((separate / "session.toml").read_text())
+    roster = values["roster"]
+    roster |= {party: new_keypair().public.text for party in ("curator", "consumer")}
+    roster["owners"] = {owner: new_keypair().public.text for owner in roster["owners"]}
+    session = open_session(validated(SessionFile, values, where="session.toml"))
     owner = load_toml(OwnerFile, separate / "owner.toml")
     consumer = load_toml(ConsumerFile, separate / "consumer.toml")
     load_toml(CuratorFile, separate / "curator.toml")
