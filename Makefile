@@ -29,8 +29,10 @@ help:
 
 install: $(STAMP)
 
-$(STAMP): requirements.lock pyproject.toml
+$(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
+
+$(STAMP): requirements.lock pyproject.toml | $(BIN)/python
 	$(PIP) install --requirement requirements.lock
 	$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
@@ -74,7 +76,7 @@ base-image:
 # The wheels are for the image's Python, whatever Python is here.
 wheelhouse: wheelhouse/.complete
 
-wheelhouse/.complete: requirements.lock pyproject.toml | $(STAMP)
+wheelhouse/.complete: requirements.lock pyproject.toml | $(BIN)/python
 	rm -rf wheelhouse
 	$(PIP) download --only-binary :all: --python-version 3.11 --dest wheelhouse --constraint requirements.lock \
 	    $$($(BIN)/python -c 'import tomllib; toml = tomllib.load(open("pyproject.toml", "rb")); \
