@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from protocol.errors import ConfigError
-from protocol.runtime.command import run_verb, set_up_logging
+from protocol.runtime.command import LogFormatOption, MetricsOption, run_verb
+from protocol.runtime.logs import LogFormat, set_up_logging
 
 __all__ = ["command"]
 
@@ -27,6 +28,8 @@ def command(
     seed_set: Annotated[
         Path | None, typer.Option(help="D_init, in place of the file's.", envvar="HUSHBID_SEED_SET")
     ] = None,
+    metrics: MetricsOption = None,
+    log_format: LogFormatOption = LogFormat.TEXT,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Take part in a session as its consumer, on this machine."""
@@ -42,9 +45,9 @@ def command(
         if invited not in (None, CONSUMER):
             raise ConfigError(f"{invitation} is for {invited}.", advice="Give it to `hushbid owner`.")
         file = load_toml(ConsumerFile, config).resolved(config.parent)
-        given = {"validation": validation, "seed_set": seed_set}
-        file = file.model_copy(update={name: path for name, path in given.items() if path is not None})
-        set_up_logging("consumer")
+        given = {"validation": validation, "seed_set": seed_set, "metrics": metrics}
+        file = file.model_copy(update={name: value for name, value in given.items() if value is not None})
+        set_up_logging("consumer", log_format)
         return run_consumer(session_file, file)
 
     run_verb(body, as_json=as_json, show=_show)

@@ -14,6 +14,7 @@ from protocol.data import Dataset, check_dataset, dataset_digest, load_dataset
 from protocol.errors import ConfigError
 from protocol.names import CONSUMER
 from protocol.runtime.dataset_budget import dataset_budget
+from protocol.runtime.metrics import serving_metrics
 from protocol.runtime.party import (
     check_durability,
     one_blas_thread,
@@ -38,7 +39,10 @@ def run_consumer(session_file: SessionFile, file: ConsumerFile) -> dict[str, Any
     Raises:
         HushbidError: As `protocol.errors` says.
     """
-    with Vitals(file.state, party=CONSUMER, role="consumer", session=session_file) as vitals:
+    with (
+        Vitals(file.state, party=CONSUMER, role="consumer", session=session_file) as vitals,
+        serving_metrics(file.metrics, vitals),
+    ):
         return _take_part(session_file, file, vitals)
 
 

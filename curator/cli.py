@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from protocol.runtime.command import run_verb, set_up_logging
+from protocol.runtime.command import LogFormatOption, MetricsOption, run_verb
+from protocol.runtime.logs import LogFormat, set_up_logging
 
 __all__ = ["command"]
 
@@ -20,6 +21,8 @@ def command(
     listen: Annotated[
         str | None, typer.Option(help="Address to bind, in place of the files'.", envvar="HUSHBID_LISTEN")
     ] = None,
+    metrics: MetricsOption = None,
+    log_format: LogFormatOption = LogFormat.TEXT,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
     progress_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
@@ -35,7 +38,9 @@ def command(
         file = load_toml(CuratorFile, config).resolved(config.parent)
         if listen is not None:
             file = file.model_copy(update={"listen": listen})
-        set_up_logging("curator")
+        if metrics is not None:
+            file = file.model_copy(update={"metrics": metrics})
+        set_up_logging("curator", log_format)
         return run_curator(session_file, file, progress=progress_fd)
 
     run_verb(body, as_json=as_json, show=_show)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-import logging
 import math
 import os
 from collections import Counter
 from typing import Final
 
-from curator.connections import Connections, Ignored
+from curator.connections import REPLACED, Connections, Ignored
 from curator.machine import CONSUMER, CuratorMachine
+from curator.session_log import CuratorLog, stage_of
 from protocol import limits
 from protocol.config.session import SessionFile
 from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
 from protocol.machine import Finish, Lost, Returned
-from protocol.messages import Hello
+from protocol.messages import CONTROL_SEQUENCE, Hello
 from protocol.recorded_session import started
+from protocol.runtime import log_events
 from protocol.runtime.clock import Clock
 from protocol.runtime.driver import Driver, Outgoing
 from protocol.runtime.party import StopSignals
@@ -26,11 +27,8 @@ from protocol.wire import Direction, decode_frame, decode_message
 
 __all__ = ["Hub"]
 
-logger = logging.getLogger("hushbid")
-
 PROGRESS_SECONDS: Final = 0.1
 """Between two lines of progress."""
-_STAGES: Final = frozenset({"enrolling", "delivering", "closing", "done"})
 
 
 class Hub:
@@ -41,6 +39,7 @@ class Hub:
         machine: The curator's machine.
         driver: Runs it.
         endpoint: Bound already.
+        log: Told of every step.
         vitals: Told of every turn.
         progress: A file descriptor for one JSON line per PROGRESS_SECONDS, or None.
     """
@@ -51,6 +50,7 @@ class Hub:
         machine: CuratorMachine,
         driver: Driver,
         endpoint: RouterEndpoint,
+        log: CuratorLog,
         vitals: Vitals,
         progress: int | None,
     ) -> None:
@@ -58,6 +58,7 @@ class Hub:
         self._machine = machine
         self._driver = driver
         self._endpoint = endpoint
+        self._log = log
         self._vitals = vitals
         self._progress = progress
         if progress is not None:
@@ -68,10 +69,14 @@ class Hub:
         """Who said hello on which connection: insecure sessions only."""
         self._heard: dict[str, float] = {}
         self._lost: set[str] = set()
-        self._paused = False
         self._counted: Counter[str] = Counter()
+        self._known = set(machine.links)
+        """Peers that were welcomed before."""
+        self._sent = {peer: link.sent for peer, link in machine.links.items()}
+        """The last frame that was sent to each peer, by its number."""
+        self._timed = log.decided
         self._clock = Clock(driver.clock)
-        self._beaten = self._shown = self._clock()
+        self._beaten = self._shown = self._round_began = self._clock()
 
     def run(self) -> Finish:
         """Run until the machine is done."""
@@ -83,21 +88,25 @@ class Hub:
                 self._turn()
                 stop.raise_if_received()
             self._send_out(self._clock())
+            self._log.follow()
         if driver.finished is None:
             raise LocalProtocolError("The loop ended before the machine did.")
+        self._log.over(driver.finished)
         return driver.finished
 
     def log_what_was_not_taken(self) -> None:
         """Say once how many frames and connections came to nothing, by reason alone."""
-        for what, counts in (
-            ("frames dropped", self._endpoint.drops),
-            ("frames ignored", self._connections.ignored),
-            ("connections refused", self._endpoint.refusals),
-            ("connections cut", self._endpoint.cuts),
+        for event, counts in (
+            (log_events.FRAMES_DROPPED, self._endpoint.drops),
+            (log_events.FRAMES_IGNORED, self._connections.ignored),
+            (log_events.CONNECTIONS_REFUSED, self._endpoint.refusals),
+            (log_events.CONNECTIONS_CUT, self._endpoint.cuts),
         ):
-            if counts:
-                told = ", ".join(f"{reason} {count}" for reason, count in sorted(counts.items()))
-                logger.info("%s: %s", what, told)
+            for reason, count in sorted(counts.items()):
+                self._log.say(event, count=count, reason=str(reason))
+        if self._driver.repeats:
+            self._log.say(log_events.FRAMES_REPEATED, count=self._driver.repeats)
+        self._log.say.close()
 
     def _turn(self) -> None:
         arrivals = self._endpoint.receive(limits.MAX_EVENTS_PER_DRAIN, wait_ms=self._patience())
@@ -107,10 +116,12 @@ class Hub:
             self._counted["bytes_received"] += len(arrival.frame)
             self._take(arrival, now)
         self._driver.fire_due(now)
+        self._log.follow()
         self._send_out(now)
+        self._log.follow()
         self._note_progress(now)
-        self._note_pause()
-        self._vitals.turn(now, (self._stage, self._machine.paused))
+        self._time_rounds(now)
+        self._vitals.turn(now, (stage_of(self._machine.phase), self._machine.paused))
         if now - self._beaten >= self._session.timeouts.beat:
             self._beaten = now
             self._check_silence(now)
@@ -119,16 +130,20 @@ class Hub:
         if not arrivals:
             self._driver.settle()
 
-    @property
-    def _stage(self) -> str:
-        """The phase, but for those of a round, which change too often for anybody to follow."""
-        phase = self._machine.phase
-        return phase if phase in _STAGES else "rounds"
+    def _time_rounds(self, now: float) -> None:
+        decided = self._log.decided
+        if decided > self._timed:
+            self._vitals.round_times.add((now - self._round_began) / (decided - self._timed))
+            self._counted["rounds"] += decided - self._timed
+            self._timed = decided
+        elif self._machine.round:
+            return
+        self._round_began = now
 
     def _look_at_itself(self) -> Seen:
         machine, ledger = self._machine, self._machine.ledger
         return Seen(
-            self._stage,
+            stage_of(machine.phase),
             machine.round,
             paused=machine.paused,
             owners_connected=sum(seat.connected for seat in machine.seats.values()),
@@ -138,8 +153,10 @@ class Hub:
                 "frames_ignored": dict(self._connections.ignored),
                 "connections_refused": dict(self._endpoint.refusals),
                 "connections_cut": dict(self._endpoint.cuts),
-                "peers_refused": dict(Counter(refusal.offence.value for refusal in ledger.refusals)),
-                "absences": len(ledger.absences),
+                "refusals": dict(Counter(refusal.offence.value for refusal in ledger.refusals)),
+                "absences": self._log.absences,
+                "frames_repeated": self._driver.repeats,
+                "transcript_records": self._driver.records,
             },
         )
 
@@ -161,20 +178,23 @@ class Hub:
             self._heard[peer] = now
             if peer in self._lost:
                 self._lost.discard(peer)
-                logger.info("%s is back", peer)
+                self._log.say(log_events.PEER_BACK, peer=peer)
                 self._driver.feed(Returned(peer), now)
         refusals = self._machine.ledger.refusals
         before = len(refusals)
-        self._driver.receive(peer, arrival.frame, now)
+        with self._log.noting_late_bid(peer):
+            self._driver.receive(peer, arrival.frame, now)
+        self._log.follow()
         if len(refusals) > before:
             self._refuse(peer, arrival.route, refusals[-1].offence, now)
 
     def _refuse(self, peer: str, route: bytes, offence: Offence, now: float) -> None:
         """Listen no more to the connection that a breach came from; the peer's own ends with it."""
-        logger.warning("%s was refused: %s", peer, offence.value)
+        self._log.say(log_events.PEER_REFUSED, peer=peer, offence=offence.value)
         was_current = self._connections.current.get(peer) == route
         if self._connections.refuse(peer, route):
-            logger.warning("%s was refused %d times: no more", peer, limits.MAX_REFUSALS_PER_PEER)
+            count = limits.MAX_REFUSALS_PER_PEER
+            self._log.say(log_events.PEER_REFUSED_FOR_GOOD, peer=peer, count=count)
         if was_current:
             self._lose(peer, now)
 
@@ -211,14 +231,28 @@ class Hub:
             return False
         self._counted["frames_sent"] += 1
         self._counted["bytes_sent"] += len(frame.data)
+        self._note_repetition(frame)
         return True
 
+    def _note_repetition(self, frame: Outgoing) -> None:
+        if frame.sequence > self._sent.get(frame.peer, CONTROL_SEQUENCE):
+            self._sent[frame.peer] = frame.sequence
+        elif frame.sequence != CONTROL_SEQUENCE:
+            self._counted["frames_resent"] += 1
+            if frame.kind == "delivery":
+                self._log.say(log_events.DELIVERY_RESENT, peer=frame.peer)
+
     def _accept(self, peer: str, now: float) -> None:
-        """Take the connection of its hello for the peer's."""
-        self._connections.accept(peer)
+        """Take the connection of its hello for the peer's, and end the one before."""
+        before = self._connections.accept(peer)
+        if before is not None:
+            # Who has connected anew does not listen there any more: who does is a second process.
+            self._endpoint.send(before, self._driver.unrecorded(REPLACED))
         self._heard[peer] = now
         self._lost.discard(peer)
-        logger.info("%s is here", peer)
+        known = peer in self._known
+        self._known.add(peer)
+        self._log.say(log_events.PEER_RECONNECTED if known else log_events.PEER_HERE, peer=peer)
 
     def _give_sign_of_life(self, now: float) -> None:
         beat = self._driver.beat()
@@ -232,26 +266,15 @@ class Hub:
             return
         self._lost.add(peer)
         self._connections.current.pop(peer, None)
-        logger.warning("%s is gone; waiting %g s for it", peer, self._session.timeouts.comeback)
+        self._log.say(log_events.PEER_GONE, peer=peer, seconds=self._session.timeouts.comeback)
         self._driver.feed(Lost(peer), now)
 
     def _check_silence(self, now: float) -> None:
         for peer in list(self._connections.current):
             if peer not in self._lost and now - self._heard[peer] > self._session.timeouts.silence:
                 self._lost.add(peer)
-                logger.warning("%s is silent; waiting %g s for it", peer, self._session.timeouts.comeback)
+                self._log.say(log_events.PEER_SILENT, peer=peer, seconds=self._session.timeouts.comeback)
                 self._driver.feed(Lost(peer), now)
-
-    def _note_pause(self) -> None:
-        """Say when the rounds stand still for want of owners, and when they go on."""
-        if self._machine.paused == self._paused:
-            return
-        self._paused = self._machine.paused
-        if self._paused:
-            least, seconds = self._session.session.min_owners, self._session.timeouts.pause
-            logger.warning("fewer than %d owners are here: paused, for %g s at most", least, seconds)
-        else:
-            logger.info("goes on with round %d", self._machine.round)
 
     def _note_progress(self, now: float) -> None:
         machine = self._machine

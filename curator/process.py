@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from contextlib import ExitStack
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from curator.hub import Hub
 from curator.machine import CONSUMER, CuratorMachine
 from curator.party import curator_party
+from curator.session_log import CuratorLog
 from protocol.config.party import CuratorFile
 from protocol.config.session import SessionFile
 from protocol.errors import ConfigError
@@ -19,6 +19,9 @@ from protocol.runtime.box_file import BoxFile, KeptBoxes
 from protocol.runtime.connection_limits import raise_descriptor_limit
 from protocol.runtime.drawn_ahead import DrawnAhead
 from protocol.runtime.driver import Driver
+from protocol.runtime.log_events import CURATOR_LISTENING
+from protocol.runtime.logs import log
+from protocol.runtime.metrics import serving_metrics
 from protocol.runtime.party import (
     check_durability,
     ensure_done,
@@ -42,8 +45,6 @@ from protocol.wire import said_to
 
 __all__ = ["run_curator"]
 
-logger = logging.getLogger("hushbid")
-
 
 def run_curator(
     session_file: SessionFile, file: CuratorFile, *, progress: int | None = None
@@ -61,7 +62,10 @@ def run_curator(
     Raises:
         HushbidError: As `protocol.errors` says.
     """
-    with Vitals(file.state, party=CURATOR, role="curator", session=session_file) as vitals:
+    with (
+        Vitals(file.state, party=CURATOR, role="curator", session=session_file) as vitals,
+        serving_metrics(file.metrics, vitals),
+    ):
         return _curate(session_file, file, progress, vitals)
 
 
@@ -87,7 +91,7 @@ def _curate(
                 longest=session.longest_to_curator,
             )
         )
-        logger.info("listening at %s", endpoint.address)
+        log(CURATOR_LISTENING, address=endpoint.address)
         journal = stack.enter_context(
             open_journal(session, role="curator", party=CURATOR, state=file.state, durability=file.durability)
         )
@@ -106,7 +110,7 @@ def _curate(
         if isinstance(noise, DrawnAhead):
             _expect_noise(noise, session, drawn=machine.noise_drawn)
         spare_collections()
-        hub = Hub(session_file, machine, driver, endpoint, vitals, progress)
+        hub = Hub(session_file, machine, driver, endpoint, CuratorLog(session, machine), vitals, progress)
         stack.callback(hub.log_what_was_not_taken)
         finish = hub.run()
     ensure_done(finish)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from protocol.errors import ConfigError
-from protocol.runtime.command import run_verb, set_up_logging
+from protocol.runtime.command import LogFormatOption, MetricsOption, run_verb
+from protocol.runtime.logs import LogFormat, set_up_logging
 
 if TYPE_CHECKING:
     from protocol.config.party import OwnerFile
@@ -186,6 +187,8 @@ def command(
     label: LabelOption = None,
     identifier: IdentifierOption = None,
     budget_epsilon: BudgetOption = None,
+    metrics: MetricsOption = None,
+    log_format: LogFormatOption = LogFormat.TEXT,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Take part in a session as an owner, on this machine."""
@@ -207,7 +210,9 @@ def command(
         from owner.process import run_owner
 
         session_file, file = options.files()
-        set_up_logging(file.name)
+        if metrics is not None:
+            file = file.model_copy(update={"metrics": metrics})
+        set_up_logging(file.name, log_format)
         return run_owner(session_file, file)
 
     run_verb(body, as_json=as_json, show=_show)

@@ -10,6 +10,7 @@ from protocol.config.session import SessionFile
 from protocol.data import dataset_digest, load_dataset
 from protocol.errors import ConfigError
 from protocol.runtime.dataset_budget import dataset_budget
+from protocol.runtime.metrics import serving_metrics
 from protocol.runtime.party import (
     check_durability,
     one_blas_thread,
@@ -43,7 +44,10 @@ def run_owner(session_file: SessionFile, file: OwnerFile) -> dict[str, Any]:
             f"The roster has no owner named {file.name}.",
             advice="Correct `name`, or have the roster corrected.",
         )
-    with Vitals(file.state, party=file.name, role="owner", session=session_file) as vitals:
+    with (
+        Vitals(file.state, party=file.name, role="owner", session=session_file) as vitals,
+        serving_metrics(file.metrics, vitals),
+    ):
         return _take_part(session, file, expected, vitals)
 
 

@@ -59,6 +59,8 @@ class _PartyFile(_Private):
     durability: Literal["fsync", "flush"] = "fsync"
     """Whether a transcript record is on the disk, or only with the operating system, before what
     it says leaves."""
+    metrics: str | None = None
+    """``HOST:PORT`` to serve metrics at; None: nowhere."""
 
     def resolved(self, base: Path) -> Self:
         """The file with its paths made absolute.

@@ -13,7 +13,6 @@ A refusal has status 400, which the client is told at once and once. Status 300 
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,6 +24,8 @@ import zmq
 from protocol.errors import ConfigError
 from protocol.identity import roster_identity
 from protocol.runtime.keys import KEY_BYTES, curve_fingerprints
+from protocol.runtime.log_events import CONNECTION_REFUSED
+from protocol.runtime.logs import log
 from protocol.runtime.transport import is_loopback_ip
 
 __all__ = ["DOMAIN", "Authenticator", "Refusal"]
@@ -38,8 +39,6 @@ _ACCEPTED: Final = b"200"
 _REFUSED: Final = b"400"
 _MAX_LOGGED: Final = 100
 """Most refusals that are logged one by one: a stranger must not fill the disk. All are counted."""
-
-_log = logging.getLogger(__name__)
 
 
 class Refusal(StrEnum):
@@ -126,7 +125,7 @@ class Authenticator:
         if refusal is Refusal.UNKNOWN_KEY:
             whose = f", key {' or '.join(curve_fingerprints(request[6]))}"
         last = "; further ones are only counted" if total == _MAX_LOGGED else ""
-        _log.warning("refused a connection from %s: %s%s%s", address, refusal.value, whose, last)
+        log(CONNECTION_REFUSED, address=address, reason=refusal.value, more=whose + last)
 
 
 def _user_ids(roster: Mapping[str, str]) -> dict[bytes, bytes]:

@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import json
-import logging
 import math
 import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NoReturn
+from typing import Annotated, Any, Final, NoReturn, TypeAlias
 
 import typer
 from typer.exceptions import TyperException
 
 from protocol.errors import ConfigError, ExitCode, HushbidError
+from protocol.runtime.logs import LogFormat, printable
 
-__all__ = ["INTERRUPTED", "fail", "run_app", "run_command", "run_verb", "set_up_logging"]
+__all__ = ["INTERRUPTED", "LogFormatOption", "MetricsOption", "fail", "run_app", "run_command", "run_verb"]
 
 INTERRUPTED: Final = 130
 """What a shell expects of a process that Ctrl-C ended."""
+
+LogFormatOption: TypeAlias = Annotated[
+    LogFormat, typer.Option(help="How the log is written.", envvar="HUSHBID_LOG_FORMAT")
+]
+MetricsOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help="Serve metrics at this address, in place of the file's.",
+        metavar="HOST:PORT",
+        envvar="HUSHBID_METRICS",
+    ),
+]
+"""Options of every party's verb."""
 
 
 def run_verb(
@@ -50,7 +63,7 @@ def run_verb(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(ExitCode.FAILED)
     except Exception:
-        sys.stderr.write("".join(f"{_escaped(line)}\n" for line in traceback.format_exc().splitlines()))
+        sys.stderr.write("".join(f"{printable(line)}\n" for line in traceback.format_exc().splitlines()))
         sys.stderr.write("This is a bug in hushbid: please report it with the lines above.\n")
         if as_json:
             _print_json(
@@ -64,25 +77,11 @@ def fail(error: HushbidError, *, as_json: bool) -> NoReturn:
     """Say what went wrong and end the process. A peer's text cannot steer the terminal or begin a line."""
     for start, text in (("hushbid: ", error.what), ("         ", error.advice)):
         for line in text.split("\n") if text else ():
-            sys.stderr.write(f"{start}{_escaped(line)}\n")
+            sys.stderr.write(f"{start}{printable(line)}\n")
             start = "         "
     if as_json:
         _print_json({"error": _error(type(error).__name__, error.what, error.advice, error.exit_code)})
     sys.exit(error.exit_code)
-
-
-def set_up_logging(party: str) -> None:
-    """Log to stderr, one line an event, with the party's name. No log line holds a private value."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_OneLine(f"%(asctime)s {party} %(levelname)s %(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
-
-
-class _OneLine(logging.Formatter):
-    """Keeps a message that holds a peer's text to one line without control characters."""
-
-    def formatMessage(self, record: logging.LogRecord) -> str:
-        return _escaped(super().formatMessage(record))
 
 
 def run_command(command: Callable[..., None]) -> NoReturn:
@@ -109,13 +108,6 @@ def _end_interrupted(*, as_json: bool) -> NoReturn:
     if as_json:
         _print_json({"error": _error("Interrupted", "Interrupted.", "", INTERRUPTED)})
     sys.exit(INTERRUPTED)
-
-
-def _escaped(text: str) -> str:
-    """The text with its unprintable characters escaped, those that turn its direction among them."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def _finite(value: Any) -> Any:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections import Counter
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import zmq
 
@@ -16,16 +15,17 @@ from protocol.identity import roster_identity
 from protocol.machine import Connected, Finish, Lost, Returned, Started
 from protocol.names import CURATOR
 from protocol.participant import Participant
+from protocol.runtime import log_events
 from protocol.runtime.clock import Clock
 from protocol.runtime.dealer import DealerEndpoint, Happening
 from protocol.runtime.driver import Driver
 from protocol.runtime.keys import KeyPair
+from protocol.runtime.log_events import LogEvent
+from protocol.runtime.logs import SessionLog, ending_event
 from protocol.runtime.party import StopSignals
 from protocol.runtime.vitals import LONGEST_WAIT_SECONDS, Seen, Vitals
 
 __all__ = ["Connection"]
-
-logger = logging.getLogger("hushbid")
 
 LOOK_SECONDS: Final = 0.1
 """How often a busy party looks after its connection."""
@@ -52,6 +52,8 @@ class Connection:
         self._driver: Driver  # from `run` on
         self._machine: Participant
         self._vitals: Vitals
+        self._log = SessionLog(self._where)
+        self._phase = ""
         self._server_key = roster_identity(session.roster.curator, CURATOR) if pair is not None else None
         self._endpoint = self._connect()
         self._connected = False
@@ -99,6 +101,7 @@ class Connection:
             self._send_out()
         if driver.finished is None:
             raise LocalProtocolError("The loop ended before the machine did.")
+        self._log(ending_event(driver.finished), reason=driver.finished.reason)
         return driver.finished
 
     def _turn(self) -> None:
@@ -116,6 +119,7 @@ class Connection:
             # What was read of a connection that has ended since is no sign that the curator is back.
             if self._lost and self._connected:
                 self._lost = False
+                self._log(log_events.CURATOR_BACK)
                 self._driver.feed(Returned(CURATOR), now)
             self._driver.receive(CURATOR, frame, now)
         self._driver.fire_due(now)
@@ -125,6 +129,7 @@ class Connection:
             self._beaten = now
             self._endpoint.send(self._driver.beat())
         self._vitals.turn(now, self._machine.phase)
+        self._note_phase()
         if not frames:
             self._driver.settle()
 
@@ -133,8 +138,20 @@ class Connection:
         counters: dict[str, int | dict[str, int]] = {
             "connections": self._connections,
             "frames_dropped": dict(self._dropped + self._endpoint.drops),
+            "frames_repeated": self._driver.repeats,
+            "transcript_records": self._driver.records,
         }
         return Seen(self._machine.phase, self._machine.round, connected=self._connected, counters=counters)
+
+    def _where(self) -> dict[str, Any]:
+        phase, round_number = self._machine.phase, self._machine.round
+        return {"phase": phase, "round": round_number} if round_number else {"phase": phase}
+
+    def _note_phase(self) -> None:
+        if self._machine.phase != self._phase:
+            self._phase = self._machine.phase
+            if self._phase != "done":
+                self._log(log_events.PHASE_BEGUN, phase=self._phase)
 
     def _patience(self) -> int:
         """Milliseconds until something is due, from 1 to what lies between two signs of life."""
@@ -159,7 +176,7 @@ class Connection:
             self._connections += 1
             self._failed_handshakes = 0
             self._heard = now
-            logger.info("connected to the curator at %s", self._session.network.address)
+            self._log(log_events.CURATOR_CONNECTED, address=self._session.network.address)
             self._driver.feed(Connected(), now)
         elif happening is Happening.DISCONNECTED:
             self._connected = False
@@ -181,16 +198,16 @@ class Connection:
     def _check_silence(self, now: float) -> None:
         """A curator that is silent on a standing connection may have lost track of it: connect anew."""
         if self._connected and now - self._heard > self._session.timeouts.silence:
-            self._lose(now)
+            self._lose(now, log_events.CURATOR_SILENT)
             self._endpoint.close()
             self._dropped += self._endpoint.drops
             self._endpoint = self._connect()
             self._connected = False
 
-    def _lose(self, now: float) -> None:
+    def _lose(self, now: float, event: LogEvent = log_events.CURATOR_GONE) -> None:
         if not self._lost and self._driver.finished is None:
             self._lost = True
-            logger.warning("the curator is gone; waiting %g s for it", self._session.timeouts.abandon)
+            self._log(event, seconds=self._session.timeouts.abandon)
             self._driver.feed(Lost(CURATOR), now)
 
     def _send_out(self) -> None:

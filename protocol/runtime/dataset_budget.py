@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +12,12 @@ from protocol.config.party import ConsumerFile, OwnerFile
 from protocol.errors import ConfigError
 from protocol.machine import Charge
 from protocol.runtime.lifetime_ledger import LifetimeLedger
+from protocol.runtime.log_events import LEDGER_CUT
+from protocol.runtime.logs import log
 from protocol.runtime.spending import Spending
 from protocol.session import PrivacyStatement, Session
 
 __all__ = ["DatasetBudget", "dataset_budget"]
-
-logger = logging.getLogger("hushbid")
 
 
 @dataclass(frozen=True)
@@ -50,11 +49,7 @@ class DatasetBudget:
         """
         with self._open() as ledger:
             if ledger.cut:
-                logger.warning(
-                    "%s: its last line was cut off by a crash (%d bytes), and paid for nothing",
-                    self.path,
-                    ledger.cut,
-                )
+                log(LEDGER_CUT, path=str(self.path), bytes=ledger.cut)
             if not ledger.check(self.spending) and not resumed:
                 raise ConfigError(
                     f"{self.path}: this session has been run before with these data. A second run's boxes, "

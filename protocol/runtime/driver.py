@@ -104,6 +104,8 @@ class Driver:
         self.finished: Finish | None = None
         self.clock = 0.0
         """When the last step was, on the party's clock."""
+        self.repeats = 0
+        """Frames that had been received before, and were not taken again."""
         self._began: float | None = None
         """When the first one was."""
         self._numerics = numerics
@@ -143,7 +145,9 @@ class Driver:
         if type(message) is Beat:
             return
         event = Received(peer, sequence, acknowledged, frame.body, message)
-        if not self.machine.is_repeat(event):
+        if self.machine.is_repeat(event):
+            self.repeats += 1
+        else:
             self.feed(event, now)
 
     def feed(self, event: Event, now: float) -> None:
@@ -171,8 +175,6 @@ class Driver:
         except BaseException:
             del self._outgoing[handed_out:]  # what is not on record does not leave
             raise
-        if self.finished is not None and not self.finished.final:
-            return
         self._journal.append(now, event.item(), recorded)
         if failure is not None:
             self.settle()
@@ -241,6 +243,11 @@ class Driver:
             self.feed(TimerFired(due.name, due.attempt), now)
 
     @property
+    def records(self) -> int:
+        """Of the transcript so far."""
+        return self._journal.count
+
+    @property
     def next_due(self) -> float | None:
         """When the next timer is due."""
         return min((timer.due for timer in self._timers.values()), default=None)
@@ -266,7 +273,11 @@ class Driver:
 
     def beat(self) -> bytes:
         """The frame of a sign of life."""
-        return encode_frame(Frame(self._session, CONTROL_SEQUENCE, 0, encode_message(Beat())))
+        return self.unrecorded(Beat())
+
+    def unrecorded(self, message: Message) -> bytes:
+        """The frame of a message without a number that is no step of the machine's."""
+        return encode_frame(Frame(self._session, CONTROL_SEQUENCE, 0, encode_message(message)))
 
     def _perform(self, effect: Computation) -> Event | None:
         if type(effect) is SignHead:

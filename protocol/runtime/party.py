@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import logging
 import signal
 from collections.abc import Callable
 from itertools import chain
@@ -22,6 +21,13 @@ from protocol.noise import NoiseSource, SecureNoise, SimulatedNoise
 from protocol.recorded_session import check_same_start
 from protocol.runtime.driver import Driver
 from protocol.runtime.keys import KeyPair, read_secret
+from protocol.runtime.log_events import (
+    SESSION_ENDED_BEFORE,
+    SESSION_RESUMED,
+    TRANSCRIPT_CUT,
+    TRANSCRIPT_FROM_ELSEWHERE,
+)
+from protocol.runtime.logs import log
 from protocol.runtime.transport import parse_address
 from protocol.sealing import head_statement, sign
 from protocol.session import Session
@@ -49,8 +55,6 @@ __all__ = [
     "transcript_header",
     "transcript_path",
 ]
-
-logger = logging.getLogger("hushbid")
 
 
 def has_begun(path: Path) -> bool:
@@ -88,7 +92,7 @@ def open_journal(session: Session, *, role: str, party: str, state: Path, durabi
     check_transcript(path, header)
     journal = Journal.reopen(path, durability=durability)
     if journal.cut:
-        logger.warning("%s: its last record was cut off by a crash (%d bytes)", path, journal.cut)
+        log(TRANSCRIPT_CUT, path=str(path), bytes=journal.cut)
     return journal
 
 
@@ -130,7 +134,7 @@ def check_transcript(path: Path, header: Header) -> None:
             advice=f"Finish the session with hushbid {there.software}, or start a new one.",
         )
     if environment_differences(there.environment):
-        logger.warning("%s: recorded with another numpy, BLAS or processor than this", path)
+        log(TRANSCRIPT_FROM_ELSEWHERE, path=str(path))
 
 
 def resume(
@@ -162,9 +166,9 @@ def resume(
         check_same_start(first.event, begins)
         driver.resume(chain([first], records), EventReader(driver.machine.OUTCOMES, direction, box))
     if driver.finished is None:
-        logger.info("goes on after record %d of %s", journal.count - 1, journal.path)
+        log(SESSION_RESUMED, record=journal.count - 1, path=str(journal.path))
     else:
-        logger.info("the session was over for this party: %s has how it ended", journal.path)
+        log(SESSION_ENDED_BEFORE, path=str(journal.path))
 
 
 def head_signer(session: Session, party: str, identity: Identity | None) -> Callable[[bytes], bytes] | None:

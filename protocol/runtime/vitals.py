@@ -8,12 +8,13 @@ is announced (`Vitals.computing`), and so is the loading of data, before the loo
 
 from __future__ import annotations
 
-import logging
 import os
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Literal, Self
@@ -22,11 +23,11 @@ from protocol.config.session import SessionFile
 from protocol.errors import ExitCode, HushbidError
 from protocol.machine import Computation, Event
 from protocol.runtime.driver import Numerics
+from protocol.runtime.log_events import STATUS_UNWRITABLE
+from protocol.runtime.logs import log
 from protocol.runtime.status_file import Status, status_path
 
-__all__ = ["LONGEST_WAIT_SECONDS", "STATUS_SECONDS", "AnnouncedNumerics", "Seen", "Vitals"]
-
-logger = logging.getLogger("hushbid")
+__all__ = ["LONGEST_WAIT_SECONDS", "STATUS_SECONDS", "AnnouncedNumerics", "RoundTimes", "Seen", "Vitals"]
 
 STATUS_SECONDS: Final = 0.5
 """Between two pictures, if nothing changes."""
@@ -45,6 +46,26 @@ class Seen:
     connected: bool | None = None
     owners_connected: int | None = None
     counters: Mapping[str, int | Mapping[str, int]] = field(default_factory=dict)
+
+
+class RoundTimes:
+    """How long rounds took, counted by upper bounds, in seconds."""
+
+    BOUNDS: Final = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(self.BOUNDS) + 1)
+        self._total = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count a round."""
+        self._counts[bisect_left(self.BOUNDS, seconds)] += 1
+        self._total += seconds
+
+    def cumulative(self) -> tuple[list[tuple[str, float]], float]:
+        """Rounds up to each bound, as Prometheus has them, and the sum of all seconds."""
+        bounds = [*(f"{bound:g}" for bound in self.BOUNDS), "+Inf"]
+        return list(zip(bounds, accumulate(self._counts), strict=True)), self._total
 
 
 class Vitals:
@@ -87,6 +108,7 @@ class Vitals:
         """The last picture; it is replaced, never changed, so that another thread may read it."""
         self.unwritten = 0
         """How often it could not be written."""
+        self.round_times = RoundTimes()
         self._path = status_path(state, party)
         self._look: Callable[[], Seen] | None = None
         self._due = 0.0
@@ -156,7 +178,7 @@ class Vitals:
                 paused=seen.paused,
                 connected=seen.connected,
                 owners_connected=seen.owners_connected,
-                counters=dict(seen.counters),
+                counters={**seen.counters, "status_failures": self.unwritten},
             )
 
     def _write(self) -> None:
@@ -165,7 +187,7 @@ class Vitals:
         except OSError as error:
             self.unwritten += 1
             if self.unwritten == 1:
-                logger.warning("%s: cannot be written: %s; the session goes on", self._path, error.strerror)
+                log(STATUS_UNWRITABLE, path=str(self._path), reason=error.strerror)
 
 
 class AnnouncedNumerics:

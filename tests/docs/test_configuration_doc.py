@@ -208,6 +208,7 @@ def test_the_size_that_a_box_has_by_itself_is_the_one_stated(columns: int) -> No
 READ_BY = {
     "hushbid/cli.py": {"run", "simulate"},
     "hushbid/health.py": {"health"},
+    "protocol/runtime/command.py": {"curator", "owner", "consumer"},
     "hushbid/plan_verbs.py": {"plan"},
     "hushbid/experiment_verbs.py": {"experiment"},
     "hushbid/setup_verbs.py": {"setup"},

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from protocol.errors import HushbidError
-from protocol.runtime.command import run_verb, set_up_logging
+from protocol.runtime.command import run_verb
+from protocol.runtime.logs import set_up_logging
 
 Captured = pytest.CaptureFixture[str]
 HOSTILE = "too \x1b[2J\x9b31m late\r\x07\u202e; \nhushbid: all is well"
@@ -73,4 +74,4 @@ def test_a_log_line_is_one_line(capsys: Captured) -> None:
         root.setLevel(level)
     assert said.count("\n") == 1
     assert said.rstrip("\n").isprintable()
-    assert " curator WARNING a peer said: too " in said
+    assert " curator WARNING hushbid a peer said: too " in said

@@ -1,0 +1,180 @@
+"""What the curator logs of a session: lines derived from what ledger and seats show after each step.
+
+Where a rule asks owners for points, who is asked is private, and so is who won. An owner is named for what
+its connection shows, or for a bid that it owes as all owners do; never for a point that it was asked for:
+neither that it did not come, nor that it was a wrong one. Nor may a line be missing, or be there, by which it
+could be told who was asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from curator.machine import CuratorMachine
+from curator.seat import Seat
+from protocol.machine import Finish
+from protocol.runtime import log_events
+from protocol.runtime.logs import SessionLog, ending_event
+from protocol.session import Session
+
+__all__ = ["CuratorLog", "stage_of"]
+
+_STAGES: Final = frozenset({"enrolling", "delivering", "closing", "done"})
+_DECIDED: Final = frozenset({"pacing", "delivering"})
+"""Phases in which the current round is decided."""
+_LISTED: Final = 8
+"""Names that a line lists."""
+
+
+def stage_of(phase: str) -> str:
+    """The curator's phase, but for those of a round, which change too often for anybody to follow."""
+    return phase if phase in _STAGES else "rounds"
+
+
+class CuratorLog:
+    """Logs what changed in a session.
+
+    Args:
+        session: The session.
+        machine: The curator's machine, brought to where its transcript ends.
+    """
+
+    def __init__(self, session: Session, machine: CuratorMachine) -> None:
+        self.say = SessionLog(self._where)
+        self.absences = 0
+        """How often an owner was absent from a round for a reason that may be told."""
+        self._session = session.file
+        self._machine = machine
+        self._asks = not session.rule.candidate_with_bid
+        self._stage = stage_of(machine.phase)
+        self._decided = self._last_decided()
+        self._paused = False
+        self._faults, self._disputes = len(machine.ledger.faults), len(machine.ledger.disputes)
+        self._absent: dict[str, tuple[str, int]] = {}
+        """Owners that are absent: why, and from how many rounds so far."""
+        self._unnamed = 0
+        """Most owners that were asked and did not answer in one round."""
+
+    def follow(self) -> None:
+        """Log what the last step has changed."""
+        machine = self._machine
+        decided = self._last_decided()
+        if decided > self._decided:
+            self._decided = decided
+            self._note_absences(decided)
+        if machine.paused != self._paused:
+            self._note_pause()
+        if len(machine.ledger.faults) > self._faults:
+            self._note_faults()
+        if len(machine.ledger.disputes) > self._disputes:
+            count = len(machine.ledger.disputes) - self._disputes
+            self._disputes += count
+            self.say(log_events.DELIVERY_DISPUTED, count=count)
+        if stage_of(machine.phase) != self._stage:
+            self._note_stage()
+
+    @property
+    def decided(self) -> int:
+        """The last round that is decided."""
+        return self._decided
+
+    def over(self, finish: Finish) -> None:
+        """Log how the session ended."""
+        self.say(ending_event(finish), reason=finish.reason)
+
+    @contextmanager
+    def noting_late_bid(self, peer: str) -> Iterator[None]:
+        """Log a bid of a peer's that is taken in this block, if it comes late."""
+        seat = self._machine.seats.get(peer)
+        before, due = (seat.bid if seat is not None else None), self._machine.round
+        yield
+        bid = seat.bid if seat is not None else None
+        if seat is not None and bid is not None and bid is not before and (seat.late or bid.round < due):
+            self.say(log_events.BID_LATE, peer=peer)
+
+    def _where(self) -> Mapping[str, Any]:
+        stage, round_number = stage_of(self._machine.phase), self._machine.round
+        return {"phase": stage, "round": round_number} if round_number else {"phase": stage}
+
+    def _last_decided(self) -> int:
+        machine = self._machine
+        return machine.round if machine.phase in _DECIDED else machine.round - 1
+
+    def _note_absences(self, decided: int) -> None:
+        """Log who is absent from the round that was decided, if it was not from the one before."""
+        machine = self._machine
+        why = {}
+        unnamed = 0
+        for absence in reversed(machine.ledger.absences):
+            if absence.round != decided:
+                break
+            seat = machine.seats[absence.owner]
+            if (reason := self._reason(seat, decided)) is not None:
+                why[absence.owner] = reason
+            elif seat.asked and seat.connected:
+                unnamed += 1
+        self.absences += len(why)
+        for owner, (reason, rounds) in list(self._absent.items()):
+            if why.get(owner) != reason:
+                del self._absent[owner]
+                if owner not in why:
+                    self.say(log_events.OWNER_TAKES_PART, peer=owner, reason=reason, rounds=rounds)
+        for owner, reason in sorted(why.items()):
+            if owner not in self._absent:
+                self.say(log_events.OWNER_ABSENT, peer=owner, round=decided, reason=reason)
+            self._absent[owner] = reason, self._absent.get(owner, ("", 0))[1] + 1
+        if unnamed > self._unnamed:
+            self._unnamed = unnamed
+            self.say(log_events.OWNERS_SILENT_WHEN_ASKED, count=unnamed, round=decided)
+
+    def _reason(self, seat: Seat, decided: int) -> str | None:
+        """Why an owner is absent from the last decided round; None: that is not told."""
+        if seat.faulty:
+            return None if self._asks else "misbehaving"
+        if not seat.enrolled:
+            return "not enrolled"
+        if seat.asked and seat.bid is not None and (seat.connected or seat.bid.round == decided):
+            # Had it not been asked in this round it would be present, connected or not.
+            return None
+        if seat.late or 0 < seat.broadcast <= decided:
+            return "late" if seat.connected else "unreachable"
+        return "unreachable"
+
+    def _note_faults(self) -> None:
+        faults = self._machine.ledger.faults[self._faults :]
+        self._faults += len(faults)
+        for fault in faults:
+            if self._asks:
+                self.say(log_events.POINT_REFUSED, what=fault.what)
+            else:
+                self.say(log_events.OWNER_MISBEHAVED, peer=fault.owner, what=fault.what)
+
+    def _note_pause(self) -> None:
+        self._paused = self._machine.paused
+        if self._paused:
+            least, seconds = self._session.session.min_owners, self._session.timeouts.pause
+            self.say(log_events.ROUNDS_PAUSED, least=least, seconds=seconds)
+        else:
+            self.say(log_events.ROUNDS_GO_ON)
+
+    def _note_stage(self) -> None:
+        before, self._stage = self._stage, stage_of(self._machine.phase)
+        if before == "enrolling" and self._stage == "rounds":
+            missing = [owner for owner, seat in self._machine.seats.items() if not seat.enrolled]
+            owners = len(self._machine.owners)
+            self.say(
+                log_events.ENROLMENT_OVER,
+                enrolled=owners - len(missing),
+                owners=owners,
+                missing=_listed(missing) or "none",
+            )
+        if self._stage != "done":
+            self.say(log_events.PHASE_BEGUN, phase=self._stage)
+
+
+def _listed(names: list[str]) -> str:
+    """The names, the first few of many."""
+    shown = ", ".join(names[:_LISTED])
+    return shown if len(names) <= _LISTED else f"{shown} and {len(names) - _LISTED} more"
