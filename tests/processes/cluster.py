@@ -235,6 +235,10 @@ class Cluster:
             arguments = ["--session", "session.toml", "--config", "party.toml", "--json"]
             self.run(name, ["-m", self.role(name), *arguments], environment)
 
+    def launcher(self, name: str) -> Sequence[str]:
+        """What a party's process is started by, where that is not this process."""
+        return ()
+
     def role(self, name: str) -> str:
         return name if name in (CURATOR, CONSUMER) else "owner"
 
@@ -242,7 +246,7 @@ class Cluster:
         """Run Python with these arguments as a party's process."""
         with self._said(name, "out").open("wb") as out, self._said(name, "err").open("wb") as err:
             self.processes[name] = subprocess.Popen(
-                [sys.executable, "-P", *arguments],
+                [*self.launcher(name), sys.executable, "-P", *arguments],
                 cwd=self.directory(name),
                 env=party_environment(os.environ) | dict(environment),
                 stdin=subprocess.DEVNULL,
