@@ -31,10 +31,16 @@ def setup_command(
     data: Annotated[Path | None, typer.Option(help="Where the cluster file's dataset lies.")] = None,
     public_keys: Annotated[
         Path | None,
-        typer.Option(help="Directory of NAME.pub of every party, if they have made their keys themselves."),
+        typer.Option(
+            help="Directory of NAME.pub of every party, if they have made their keys themselves.",
+            envvar="HUSHBID_PUBLIC_KEYS",
+        ),
     ] = None,
     secret_key: Annotated[
-        Path | None, typer.Option(help="With --public-keys: where each party finds its own; absolute.")
+        Path | None,
+        typer.Option(
+            help="With --public-keys: where each party finds its own; absolute.", envvar="HUSHBID_SECRET_KEY"
+        ),
     ] = None,
     settings: Annotated[
         list[str] | None,
