@@ -40,7 +40,8 @@ class ConsumerMachine(Participant):
     OUTCOMES: ClassVar[tuple[type[Event], ...]] = (TargetReleased, PurchasesChecked)
     TRANSITIONS: ClassVar[tuple[Transition, ...]] = (
         *participant_transitions(
-            _OPEN, Transition("greeting", "received:welcome", "_on_welcome", ("releasing", "done"))
+            _OPEN,
+            Transition("greeting", "received:welcome", "_on_welcome", ("greeting", "releasing", "done")),
         ),
         Transition("releasing", "target-released", "_on_released", ("waiting",)),
         Transition("waiting", "received:delivery", "_on_delivery", ("checking",)),

@@ -12,11 +12,18 @@ from enum import StrEnum
 from typing import Final
 
 from protocol import limits
-from protocol.errors import RemoteProtocolError
-from protocol.messages import CONTROL_SEQUENCE, Beat
+from protocol.errors import Offence, RemoteProtocolError
+from protocol.messages import CONTROL_SEQUENCE, Beat, Refused
 from protocol.wire import HEADER_BYTES, decode_frame, encode_message
 
-__all__ = ["Connections", "Ignored"]
+__all__ = ["REPLACED", "Connections", "Ignored"]
+
+REPLACED: Final = Refused(
+    code=Offence.DUPLICATE.value,
+    detail="Another process has said hello with this party's key since.",
+    advice="A party runs once, with one state directory: stop the other process, or leave it to that one.",
+)
+"""What is said on a connection in whose place there is a newer one of the same peer."""
 
 _BEAT: Final = encode_message(Beat())
 _HELLO: Final = b"\x88\xa4kind\xa5hello"
@@ -89,11 +96,18 @@ class Connections:
             return Ignored.TOO_MANY_HELLOS
         return None
 
-    def accept(self, peer: str) -> None:
-        """Take the connection of its newest hello for the peer's, when it is welcomed."""
+    def accept(self, peer: str) -> bytes | None:
+        """Take the connection of its newest hello for the peer's, when it is welcomed.
+
+        Returns:
+            The one in whose place it is, if there was one.
+        """
+        before = self.current.get(peer)
         route = self._greeting.pop(peer, None)
-        if route is not None:
-            self.current[peer] = route
+        if route is None:
+            return None
+        self.current[peer] = route
+        return before
 
     def refuse(self, peer: str, route: bytes) -> bool:
         """Listen no more to a connection; returns whether this was the last refusal that the peer can get."""

@@ -99,7 +99,7 @@ class CuratorMachine(Rounds):
         )
         self._greet(peer, welcome)
         self._resend(peer, hello.received)
-        self._expected_back.discard(peer)
+        self._expected_back.pop(peer, None)
         self._dismissed.discard(peer)
         if peer == CONSUMER:
             self.consumer_enrolled = self.consumer_connected = True
@@ -229,12 +229,15 @@ class CuratorMachine(Rounds):
             self._do(DestroyBoxes())
 
     def _on_delivery_over(self, event: Event) -> None:
-        self._give_up(
+        """End the process and keep the delivery: started again, the curator waits for the receipt anew."""
+        ending = Finish(
             ExitCode.TIMEOUT,
             f"The consumer sent no receipt of part {self._part} of the delivery in time.",
-            "The chosen points are kept: in the curator's transcript, and sealed ones in its file of boxes, "
-            "which is yours to remove.",
+            "The chosen points are kept: have the consumer started, and start the curator again with the "
+            "same state directory.",
+            final=False,
         )
+        self._do(ending)
 
     def _begin_closing(self, outcome: Literal["complete", "abandoned"], ending: Finish) -> None:
         """Tell all who can be reached that the session is over, and wait until they have it, but not long.
@@ -276,7 +279,7 @@ class CuratorMachine(Rounds):
 
     def _finish_if_all_left(self) -> None:
         """End once all who were told have left; who was here a short while ago may come to be told."""
-        if self._farewells >= self._closed | self._expected_back:
+        if self._farewells >= self._closed | self._expected_back.keys():
             self._finish()
 
     def _on_closing_over(self, event: Event) -> None:
@@ -304,12 +307,26 @@ class CuratorMachine(Rounds):
         self._disconnect(peer)
 
     def _expect_back(self, peers: Iterable[str]) -> None:
-        """Wait for peers that will come back, if they can."""
-        self._expected_back.update(set(peers) - self._farewells - self._dismissed)
-        self._set_timer("comeback", self._session.timeouts.comeback)
+        """Wait for peers that will come back, if they can, for each its own time."""
+        over = self._now + self._session.timeouts.comeback
+        for peer in peers:
+            if peer not in self._farewells and peer not in self._dismissed:
+                self._expected_back[peer] = over
+        if not self._comeback_set:
+            self._await_comeback()
+
+    def _await_comeback(self) -> None:
+        """Have a timer fire when the first of them has been waited for long enough."""
+        if self._expected_back:
+            self._comeback_set = True
+            self._set_timer_at("comeback", min(self._expected_back.values()))
 
     def _on_comeback_over(self, event: Event) -> None:
-        self._expected_back.clear()
+        """See who has been waited for long enough; who was lost later has time left."""
+        self._comeback_set = False
+        for peer in [peer for peer, over in self._expected_back.items() if over <= self._now]:
+            del self._expected_back[peer]
+        self._await_comeback()
         if self.phase == "closing":
             self._finish_if_all_left()
         else:
@@ -317,6 +334,7 @@ class CuratorMachine(Rounds):
 
     def _on_restarted(self, event: Event) -> None:
         """All connections are gone, and all peers are expected back; what is due gets its time anew."""
+        self._comeback_set = False
         self._expect_back(self._reachable())
         self.consumer_connected = False
         for seat in self.seats.values():
@@ -351,7 +369,7 @@ class CuratorMachine(Rounds):
 
     def _on_returned(self, event: Event) -> None:
         peer = cast(Returned, event).peer
-        self._expected_back.discard(peer)
+        self._expected_back.pop(peer, None)
         if peer == CONSUMER:
             self.consumer_connected = True
         else:
@@ -368,7 +386,7 @@ class CuratorMachine(Rounds):
         self._greet(offended.peer, refusal)
         self.ledger.refusals.append(Refusal(self.round, offended.peer, offended.offence))
         self._dismissed.add(offended.peer)
-        self._expected_back.discard(offended.peer)
+        self._expected_back.pop(offended.peer, None)
         if offended.sequence == CONTROL_SEQUENCE or offended.peer not in self.links:
             # A hello that was refused ends its own connection only: an earlier one may be in use.
             return

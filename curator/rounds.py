@@ -122,8 +122,10 @@ class Rounds(Machine):
         """Whether the clock has ended the round: nobody is asked any more."""
         self._awaited: set[str] = set()
         """Owners that are connected and have this round's broadcast, but have not answered it."""
-        self._expected_back: set[str] = set()
-        """Peers whose connection was lost a short while ago: what is due from them is waited for."""
+        self._expected_back: dict[str, float] = {}
+        """Peers whose connection was lost a short while ago: until when what is due from each is awaited."""
+        self._comeback_set = False
+        """Whether a timer will fire for the first of them."""
         self.paused = False
         """Whether the round stands still until enough owners are here."""
         self._boxes_destroyed = False

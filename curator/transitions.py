@@ -57,7 +57,7 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
     *expand((*_QUIET, "bidding"), "received:offer", "_on_late_offer"),
     # Delivery and closing.
     Transition("delivering", "received:receipt", "_on_receipt", ("delivering", "closing")),
-    Transition("delivering", "timer:delivery", "_on_delivery_over", ("closing",)),
+    Transition("delivering", "timer:delivery", "_on_delivery_over", ("delivering",)),
     Transition("closing", "head-signed", "_on_head_signed", ("closing", "done")),
     Transition("closing", "received:farewell", "_on_farewell", ("closing", "done")),
     Transition("closing", "timer:closing", "_on_closing_over", ("done",)),

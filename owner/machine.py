@@ -42,7 +42,8 @@ class OwnerMachine(Participant):
     OUTCOMES: ClassVar[tuple[type[Event], ...]] = (MapOpened, MapRefused, Scored)
     TRANSITIONS: ClassVar[tuple[Transition, ...]] = (
         *participant_transitions(
-            _OPEN, Transition("greeting", "received:welcome", "_on_welcome", ("mapping", "waiting", "done"))
+            _OPEN,
+            Transition("greeting", "received:welcome", "_on_welcome", ("greeting", "mapping", "waiting")),
         ),
         Transition("mapping", "received:secret-map", "_on_map", ("mapping",)),
         Transition("mapping", "map-opened", "_on_opened", ("waiting",)),

@@ -138,6 +138,8 @@ class Offence(StrEnum):
     """The key, or the role it claims, is not on the roster."""
     STATE_LOST = "state-lost"
     """The peer came back without the state of the session that it was in."""
+    DUPLICATE = "duplicate"
+    """Another process has said hello as the peer since: the newer one counts."""
     MISMATCH = "mismatch"
     """A point, its features and its bid do not belong together."""
 

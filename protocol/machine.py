@@ -271,8 +271,8 @@ class Finish(Effect):
     reason: str
     advice: str = ""
     final: bool = True
-    """Whether the session is over for the party. If not, the step is not recorded: started again, it goes on
-    from before it, when whatever stood in its way may be gone."""
+    """Whether the session is over for the party. If not, its process ends and its machine stays in its phase:
+    started again, it goes on from there, when whatever stood in its way may be gone."""
 
     def item(self) -> Item:
         return Item(self.KIND, {"code": int(self.code)}, {"reason": self.reason, "advice": self.advice})
@@ -477,9 +477,13 @@ class Machine(ABC):
 
     def _set_timer(self, name: str, seconds: float) -> None:
         """Let `TimerFired(name)` come in that many seconds, and an earlier timer of that name not at all."""
+        self._set_timer_at(name, self._now + seconds)
+
+    def _set_timer_at(self, name: str, due: float) -> None:
+        """The same, at a time on the party's clock."""
         attempt = self._attempts.get(name, 0) + 1
         self._attempts[name] = attempt
-        self._do(SetTimer(name, attempt, self._now + seconds))
+        self._do(SetTimer(name, attempt, due))
 
     def _clear_timer(self, name: str) -> None:
         """Make a timer that was set fire into nothing."""

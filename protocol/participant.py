@@ -31,6 +31,7 @@ _REFUSAL_EXIT: Final[Mapping[str, ExitCode]] = {
     Offence.UNKNOWN_PEER: ExitCode.CONNECTION,
     Offence.CONFIGURATION: ExitCode.USAGE,
     Offence.STATE_LOST: ExitCode.USAGE,
+    Offence.DUPLICATE: ExitCode.USAGE,
 }
 """Exit codes of refusals of a hello, which another try may mend; all others are failures of the job."""
 
@@ -46,19 +47,15 @@ def participant_transitions(phases: tuple[str, ...], welcome: Transition) -> tup
         Transition("greeting", "started", "_on_started", ("greeting",)),
         welcome,
         *expand(phases, "connected", "_on_connected"),
-        *(
-            Transition(phase, "received:welcome", "_on_welcome_back", (phase, "done"))
-            for phase in phases
-            if phase != "greeting"
-        ),
+        *expand(phases[1:], "received:welcome", "_on_welcome_back"),
         *expand(phases, "lost", "_on_lost"),
         *expand(phases, "returned", "_on_returned"),
         *expand(phases, "restarted", "_on_restarted"),
-        *expand(phases, "received:refused", "_on_refused", "done"),
+        *(Transition(phase, "received:refused", "_on_refused", (phase, "done")) for phase in phases),
         *expand(phases, "received:close", "_on_close", "leaving"),
         Transition("leaving", "head-signed", "_on_head_signed", ("done",)),
         *expand(phases, "offended", "_on_offended", "done"),
-        *expand(phases, "timer:abandon", "_on_abandon", "done"),
+        *expand(phases, "timer:abandon", "_on_abandon"),
     )
 
 
@@ -101,7 +98,7 @@ class Participant(Machine):
         self._greet(CURATOR, hello)
 
     def _welcomed(self, event: Event) -> bool:
-        """Whether the curator is of the same session; if not, this party is done."""
+        """Whether the curator is of the same session; if not, this party's process ends."""
         welcome = cast(Welcome, cast(Received, event).message)
         link = self.links[CURATOR]
         if welcome.version != PROTOCOL_VERSION:
@@ -190,6 +187,5 @@ class Participant(Machine):
         self._do(Finish(code, reason, advice))
 
     def _stop(self, code: ExitCode, reason: str, advice: str) -> None:
-        """End the process for a reason that may be gone when it is started again."""
-        self.phase = "done"
+        """End the process for a reason that may be gone when it is started again, and goes on from here."""
         self._do(Finish(code, reason, advice, final=False))

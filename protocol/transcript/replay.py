@@ -157,7 +157,7 @@ class Replay:
                 continue
             _compare(record, effect, recorded.popleft() if recorded else None)
             effects.append(effect)
-            if isinstance(effect, Finish):
+            if isinstance(effect, Finish) and effect.final:
                 self.finished = effect
         if recorded:
             raise _diverged(record, f"a {recorded[0].kind}", "nothing")

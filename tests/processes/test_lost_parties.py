@@ -311,7 +311,7 @@ def test_an_owner_that_is_told_to_stop_ends_in_order_and_the_others_go_on(
 @pytest.mark.parametrize(
     ("stopped", "others"),
     [
-        pytest.param("consumer", {"curator": 3, "heron": 1, "magpie": 1}, id="consumer"),
+        pytest.param("consumer", {"curator": 3, "heron": 3, "magpie": 3}, id="consumer"),
         pytest.param("curator", {"consumer": 3, "heron": 3, "magpie": 3}, id="curator"),
     ],
 )

@@ -16,6 +16,7 @@ from protocol.machine import (
     Connected,
     Effect,
     Event,
+    Finish,
     Lost,
     Received,
     Restarted,
@@ -102,7 +103,7 @@ class ParticipantWalk:
                 self.timers[effect.name] = effect
             elif type(effect) is Send:
                 self.had = max(self.had, effect.sequence)
-            elif type(effect) not in (Charge, SignHead):
+            elif type(effect) not in (Charge, SignHead, Finish):
                 self.jobs.append(effect)
         self.done += effects
         return effects
@@ -287,6 +288,7 @@ class ConsumerWalk(ParticipantWalk):
             ),
             self.welcome(sent=0, received=WRONG),
             Refused(code="state-lost", detail="d", advice="a"),
+            Refused(code="malformed", detail="d", advice="a"),
             self.delivery(WRONG),
             self.delivery(machine._part),
             self.delivery(machine._part + 1, count=5),

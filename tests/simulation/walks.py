@@ -19,6 +19,7 @@ from protocol.errors import BudgetExceeded, Offence, RemoteProtocolError
 from protocol.machine import (
     Effect,
     Event,
+    Finish,
     Lost,
     Machine,
     Offended,
@@ -146,6 +147,8 @@ class Walk:
             self.edges.add((phase, trigger_of(event), reached))
         if SignHead() in effects:
             self.step(HEAD_SIGNED)  # a driver lets nothing come between
+        elif any(type(effect) is Finish and not effect.final for effect in effects):
+            self.step(Restarted())  # the process had ended: nothing else can come
         self.reached = reached
         return True
 
@@ -171,17 +174,18 @@ class CuratorWalk:
         owners = names(int(rng.integers(1, 4)))
         # Rules that ask lead to more of the table than those that have the points with the bids.
         rules = (*RULES_FOR_FEW, "published", "winner-only")
-        rule = rules[int(rng.integers(len(rules)))]
+        self.paced = bool(rng.random() < 0.35)
+        # Of what goes on while the clock is waited for, most is about maps that are late.
+        rule = "sealed" if self.paced and rng.random() < 0.3 else rules[int(rng.integers(len(rules)))]
         session = session_file(
             owners=owners,
             points=int(rng.integers(1, 4)),
             rule=rule,
             min_owners=int(rng.integers(1, len(owners) + 1)),
             summary=private(Neighbours.ADD_REMOVE_ONE) if rng.random() < 0.15 else EXACT,
-            fixed_cadence=2.0 if rng.random() < 0.35 else None,
+            fixed_cadence=2.0 if self.paced else None,
         )
         self.bench = CuratorBench(session)
-        self.paced = session.session.fixed_cadence is not None
         if self.bench.machine._filter is not None:
             charges = int(rng.integers(0, session.session.points))
             self.bench.machine._filter = Purse(charges, Neighbours.ADD_REMOVE_ONE)
@@ -263,7 +267,9 @@ class CuratorWalk:
         if self.rng.random() < self.diligence * pace and self._compute():
             return
         late = tuple(
-            name for name, seat in self.bench.machine.seats.items() if seat.mapped and not seat.enrolled
+            name
+            for name, seat in self.bench.machine.seats.items()
+            if (seat.mapped and not seat.enrolled) or (seat.asked and phase != "asking")
         )
         clock = "round" if phase == "bidding" else "cadence"
         tires = phase == "bidding" or not late
@@ -292,6 +298,8 @@ class CuratorWalk:
 
     def _owner(self, owner: str) -> None:
         seat, last = self.bench.machine.seats[owner], self.bench.last(owner)
+        if isinstance(last, Close) and seat.asked and self.rng.random() < 0.5:
+            last = next(each for each in reversed(self.bench.inbox[owner]) if isinstance(each, Ask))
         if isinstance(last, SecretMap) and not seat.enrolled:
             if owner not in self.slow or self.bench.machine.phase != "enrolling" or self.rng.random() < 0.1:
                 self._say(owner, Ready())
@@ -322,14 +330,14 @@ class CuratorWalk:
             due = tuple(owner for owner in self._due() if owner not in self.lost)
             peer = self._pick(due if due and self.rng.random() < 0.7 else known)
             event: Event = Returned(peer) if peer in self.lost else Lost(peer)
-            if type(event) is Lost and self.rng.random() < (0.6 if phase == "asking" else 0.25):
+            if type(event) is Lost and self.rng.random() < (0.6 if phase == "asking" else 0.35):
                 # A refused hello leaves its connection be; when that is lost, the peer is not waited for.
                 self._say(peer, self.bench.hello(peer, session=bytes(32)))
             phase = self.bench.machine.phase
             self.lost ^= {peer}
             self.walk.step(event)
             self.walk.note(phase, event)
-            if type(event) is Lost and self.rng.random() < 0.4:
+            if type(event) is Lost and "comeback" in self.bench.timers and self.rng.random() < 0.4:
                 self._fire("comeback")
         elif dice < 0.75 and self.bench.timers:
             name = self._pick(tuple(sorted(self.bench.timers)))
@@ -342,6 +350,7 @@ class CuratorWalk:
 
     def _fire(self, name: str) -> None:
         timer = self.bench.timers.pop(name)
+        self.bench.now = max(self.bench.now, timer.due)
         self.walk.step(TimerFired(name, timer.attempt))
         if self.bench.machine.phase != "done" and timer.attempt > 1:
             assert self.bench.step(TimerFired(name, timer.attempt - 1)) == ()

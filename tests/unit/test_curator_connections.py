@@ -43,7 +43,7 @@ def test_a_connection_is_heard_from_its_hello_on() -> None:
 def test_the_newest_welcomed_connection_replaces_the_others(connections: Connections) -> None:
     assert connections.hears("alice", route(2), HELLO)
     assert connections.hears("alice", route(1), BID), "until the welcome"
-    connections.accept("alice")
+    assert connections.accept("alice") == route(1), "who is still there is to be told"
     assert connections.hears("alice", route(2), BID)
     assert not connections.hears("alice", route(1), BID)
 

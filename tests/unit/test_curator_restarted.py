@@ -13,6 +13,7 @@ from tests.unit.curator_rounds import (
     SECOND,
     A,
     B,
+    C,
     W,
     absences,
     bench_of,
@@ -201,3 +202,34 @@ def test_a_peer_that_has_said_farewell_is_not_expected_back() -> None:
     bench.say(CONSUMER, FAREWELL)
     bench.say(B, FAREWELL)
     assert bench.finish is not None
+
+
+# -- whom to wait for, and until when ----------------------------------------------------------------
+
+
+def test_each_lost_peer_is_waited_for_its_own_time() -> None:
+    """The loss of another gives nobody more time."""
+    bench = bidding(owners=3)
+    bid(bench, C, BEST)
+    bench.lost(A)
+    began = bench.now
+    bench.now += 6.0
+    bench.lost(B)
+    assert bench.timers["comeback"].due == pytest.approx(began + bench.session.timeouts.comeback, abs=0.01)
+    bench.fire("comeback")
+    assert bench.machine.phase == "bidding", "B has time left"
+    assert set(bench.machine._expected_back) == {B}
+    assert bench.timers["comeback"].due == pytest.approx(began + 6.0 + 10.0, abs=0.01)
+    bench.fire("comeback")
+    bench.verify_all()
+    assert absences(bench) == [(1, A), (1, B)]
+
+
+def test_nobody_is_waited_for_who_is_back_when_the_time_is_over() -> None:
+    bench = bidding(owners=2)
+    bench.lost(A)
+    back(bench, A)
+    attempt = bench.timers["comeback"].attempt
+    bench.fire("comeback")
+    assert bench.timers["comeback"].attempt == attempt, "it is not set again"
+    assert bench.machine.phase == "bidding"

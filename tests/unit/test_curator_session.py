@@ -245,14 +245,21 @@ def test_the_delivery_waits_for_a_consumer_that_is_gone() -> None:
     assert bench.machine.phase == "closing"
 
 
-def test_a_consumer_that_never_sends_a_receipt_ends_the_session() -> None:
+def test_a_delivery_without_a_receipt_ends_the_process_and_is_kept() -> None:
     bench = delivered()
     bench.fire("delivery")
-    bench.see_out()
     assert bench.finish is not None
     assert bench.finish.code is ExitCode.TIMEOUT
-    assert "transcript" in bench.finish.advice
-    assert told(bench, A)[-1] == "close"
+    assert not bench.finish.final
+    assert "start the curator again" in bench.finish.advice
+    assert bench.machine.phase == "delivering"
+    assert "close" not in told(bench, A), "nobody is told that it is over: it is not"
+    bench.restart()
+    bench.frames[CONSUMER].clear()
+    bench.say(CONSUMER, bench.hello(CONSUMER, received=0))
+    assert [kind for _, kind, _ in bench.frames[CONSUMER]] == ["welcome", "delivery"]
+    bench.say(CONSUMER, bench.receipt(1))
+    assert told(bench, CONSUMER)[-1] == "close"
 
 
 def test_the_parts_of_a_delivery_go_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
