@@ -60,14 +60,14 @@ class CuratorLog:
     def follow(self) -> None:
         """Log what the last step has changed."""
         machine = self._machine
+        if len(machine.ledger.faults) > self._faults:
+            self._note_faults()
         decided = self._last_decided()
         if decided > self._decided:
             self._decided = decided
             self._note_absences(decided)
         if machine.paused != self._paused:
             self._note_pause()
-        if len(machine.ledger.faults) > self._faults:
-            self._note_faults()
         if len(machine.ledger.disputes) > self._disputes:
             count = len(machine.ledger.disputes) - self._disputes
             self._disputes += count

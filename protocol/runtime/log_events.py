@@ -143,7 +143,9 @@ OWNERS_SILENT_WHEN_ASKED: Final = _event(
     "{count} of the owners that were asked for a point are absent from round {round} on: none came in time",
 )
 BID_LATE: Final = _event("bid.late", _info, "a bid of {peer} came late")
-OWNER_MISBEHAVED: Final = _event("owner.misbehaved", _warning, "{peer} is not listened to any more: {what}")
+OWNER_MISBEHAVED: Final = _event(
+    "owner.misbehaved", _warning, "points of {peer} are not taken any more: {what}"
+)
 POINT_REFUSED: Final = _event("point.refused", _warning, "a point was not taken: {what}")
 ROUNDS_PAUSED: Final = _event(
     "rounds.paused", _warning, "fewer than {least} owners are here: paused, for {seconds:g} s at most"
