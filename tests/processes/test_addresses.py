@@ -73,7 +73,7 @@ def dealer(ends: ExitStack, port: int) -> DealerEndpoint:
 
 def connected(endpoint: DealerEndpoint) -> bool:
     """Wait for the first thing that happens to the connection: whether it stands."""
-    return happenings(endpoint, until=lambda found: bool(found))[0] is Happening.CONNECTED
+    return happenings(endpoint, until=bool)[0] is Happening.CONNECTED
 
 
 def happenings(endpoint: DealerEndpoint, *, until: Callable[[list[Happening]], bool]) -> list[Happening]:
