@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from protocol.errors import ConfigError
-from protocol.runtime.command import LogFormatOption, MetricsOption, run_verb
+from protocol.runtime.command import KeyOption, LogFormatOption, MetricsOption, StateOption, run_verb
 from protocol.runtime.logs import LogFormat, set_up_logging
 
 __all__ = ["command"]
@@ -27,6 +27,12 @@ def command(
     ] = None,
     seed_set: Annotated[
         Path | None, typer.Option(help="D_init, in place of the file's.", envvar="HUSHBID_SEED_SET")
+    ] = None,
+    key: KeyOption = None,
+    state: StateOption = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(help="D_v's lifetime ledger, in place of the file's.", envvar="HUSHBID_LEDGER"),
     ] = None,
     metrics: MetricsOption = None,
     log_format: LogFormatOption = LogFormat.TEXT,
@@ -45,7 +51,14 @@ def command(
         if invited not in (None, CONSUMER):
             raise ConfigError(f"{invitation} is for {invited}.", advice="Give it to `hushbid owner`.")
         file = load_toml(ConsumerFile, config).resolved(config.parent)
-        given = {"validation": validation, "seed_set": seed_set, "metrics": metrics}
+        given = {
+            "validation": validation,
+            "seed_set": seed_set,
+            "key": key,
+            "state": state,
+            "ledger": ledger,
+            "metrics": metrics,
+        }
         file = file.model_copy(update={name: value for name, value in given.items() if value is not None})
         set_up_logging("consumer", log_format)
         return run_consumer(session_file, file)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from protocol.runtime.command import LogFormatOption, MetricsOption, run_verb
+from protocol.runtime.command import KeyOption, LogFormatOption, MetricsOption, StateOption, run_verb
 from protocol.runtime.logs import LogFormat, set_up_logging
 
 __all__ = ["command"]
@@ -21,6 +21,8 @@ def command(
     listen: Annotated[
         str | None, typer.Option(help="Address to bind, in place of the files'.", envvar="HUSHBID_LISTEN")
     ] = None,
+    key: KeyOption = None,
+    state: StateOption = None,
     metrics: MetricsOption = None,
     log_format: LogFormatOption = LogFormat.TEXT,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
@@ -36,10 +38,8 @@ def command(
 
         session_file = load_toml(SessionFile, session)
         file = load_toml(CuratorFile, config).resolved(config.parent)
-        if listen is not None:
-            file = file.model_copy(update={"listen": listen})
-        if metrics is not None:
-            file = file.model_copy(update={"metrics": metrics})
+        given = {"listen": listen, "key": key, "state": state, "metrics": metrics}
+        file = file.model_copy(update={name: value for name, value in given.items() if value is not None})
         set_up_logging("curator", log_format)
         return run_curator(session_file, file, progress=progress_fd)
 

@@ -16,15 +16,13 @@ from owner.cli import (
     FeaturesOption,
     IdentifierOption,
     InvitationOption,
-    KeyOption,
     LabelOption,
     LedgerOption,
     OwnerOptions,
     SessionOption,
-    StateOption,
 )
 from protocol.errors import ExitCode
-from protocol.runtime.command import run_verb
+from protocol.runtime.command import KeyOption, StateOption, run_verb
 
 __all__ = ["preflight_command"]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from protocol.errors import ConfigError
-from protocol.runtime.command import LogFormatOption, MetricsOption, run_verb
+from protocol.runtime.command import KeyOption, LogFormatOption, MetricsOption, StateOption, run_verb
 from protocol.runtime.logs import LogFormat, set_up_logging
 
 if TYPE_CHECKING:
@@ -25,12 +25,10 @@ __all__ = [
     "FeaturesOption",
     "IdentifierOption",
     "InvitationOption",
-    "KeyOption",
     "LabelOption",
     "LedgerOption",
     "OwnerOptions",
     "SessionOption",
-    "StateOption",
     "command",
 ]
 
@@ -44,23 +42,13 @@ ConfigOption: TypeAlias = Annotated[
 InvitationOption: TypeAlias = Annotated[
     Path | None,
     typer.Option(
-        help="In place of the session file, and with --data of an owner's private one.",
+        help="In place of the session file. With --data an owner needs no private file: key and state lie "
+        "beside the invitation.",
         envvar="HUSHBID_INVITATION",
     ),
 ]
 DataOption: TypeAlias = Annotated[
     Path | None, typer.Option(help="The points, in place of the file's.", envvar="HUSHBID_DATA")
-]
-KeyOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(help="Secret key file; default: NAME.key beside the invitation.", envvar="HUSHBID_KEY"),
-]
-StateOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        help="Directory for the transcript; default: NAME-SESSION beside the invitation.",
-        envvar="HUSHBID_STATE",
-    ),
 ]
 LedgerOption: TypeAlias = Annotated[
     Path | None,
@@ -131,7 +119,7 @@ class OwnerOptions:
         return file
 
     def _file_of(self, session: SessionFile, invited: str | None) -> OwnerFile:
-        """What stands for the file of an owner without one: its key and its state lie beside the invitation."""
+        """What stands for the file of an owner that has none: key and state lie beside the invitation."""
         from protocol.config.party import OwnerFile
         from protocol.names import CONSUMER
 

@@ -140,11 +140,11 @@ def open_subject(
             )
         name = role
         file = _loaded(CuratorFile if role == CURATOR else ConsumerFile, options.config)
-        given = {"key": options.key, "state": options.state}
+        changes: dict[str, object] = {"key": options.key, "state": options.state}
         if role == CURATOR:
-            changes = {**given, "listen": listen}
+            changes |= {"listen": listen}
         else:
-            changes = {**given, "validation": validation, "seed_set": seed_set, "ledger": options.ledger}
+            changes |= {"validation": validation, "seed_set": seed_set, "ledger": options.ledger}
         file = file.model_copy(update={name: value for name, value in changes.items() if value is not None})
     session = open_session(session_file)
     check_durability(session, file.durability, listen=file.listen if isinstance(file, CuratorFile) else None)

@@ -8,6 +8,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Annotated, Any, Final, NoReturn, TypeAlias
 
 import typer
@@ -16,11 +17,27 @@ from typer.exceptions import TyperException
 from protocol.errors import ConfigError, ExitCode, HushbidError
 from protocol.runtime.logs import LogFormat, printable
 
-__all__ = ["INTERRUPTED", "LogFormatOption", "MetricsOption", "fail", "run_app", "run_command", "run_verb"]
+__all__ = [
+    "INTERRUPTED",
+    "KeyOption",
+    "LogFormatOption",
+    "MetricsOption",
+    "StateOption",
+    "fail",
+    "run_app",
+    "run_command",
+    "run_verb",
+]
 
 INTERRUPTED: Final = 130
 """What a shell expects of a process that Ctrl-C ended."""
 
+KeyOption: TypeAlias = Annotated[
+    Path | None, typer.Option(help="Secret key file, in place of the file's.", envvar="HUSHBID_KEY")
+]
+StateOption: TypeAlias = Annotated[
+    Path | None, typer.Option(help="State directory, in place of the file's.", envvar="HUSHBID_STATE")
+]
 LogFormatOption: TypeAlias = Annotated[
     LogFormat, typer.Option(help="How the log is written.", envvar="HUSHBID_LOG_FORMAT")
 ]
