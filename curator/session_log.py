@@ -100,7 +100,7 @@ class CuratorLog:
 
     def _last_decided(self) -> int:
         machine = self._machine
-        return machine.round if machine.phase in _DECIDED else machine.round - 1
+        return machine.round if machine.phase in _DECIDED else max(0, machine.round - 1)
 
     def _note_absences(self, decided: int) -> None:
         """Log who is absent from the round that was decided, if it was not from the one before."""
