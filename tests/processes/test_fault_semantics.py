@@ -12,7 +12,7 @@ import pytest
 from protocol.errors import ExitCode
 from protocol.names import CONSUMER, CURATOR
 from protocol.transcript.record import Record
-from tests.processes.cluster import Cluster
+from tests.processes.cluster import Cluster, bodies
 
 OWNERS = ("heron", "ostrich")
 PACER = "ostrich"
@@ -85,3 +85,24 @@ def test_what_was_bought_is_kept_for_a_consumer_that_comes_after_the_curator_has
     assert ended[CONSUMER].json["points_delivered"] == ROUNDS
     assert "restarted" in kinds(cluster.records(CURATOR))
     assert not any(cluster.verified(name).torn for name in (CURATOR, CONSUMER, "heron"))
+
+
+def test_a_curator_that_is_started_again_while_it_delivers_sends_the_part_again(cluster: Cluster) -> None:
+    cluster.change(CURATOR, {"timeouts.delivery": 20.0})
+    pacer = cluster.puppet(PACER)
+    pacer.hold_bids_from(ROUNDS)
+    cluster.start(CURATOR, CONSUMER, "heron")
+    cluster.until(lambda: cluster.round() == ROUNDS, "the last round")
+    cluster.signal(CONSUMER, signal.SIGSTOP)
+    pacer.let_go()
+    part = (CURATOR, CONSUMER, "delivery")
+    cluster.until(lambda: part in bodies(cluster.records(CURATOR), CURATOR), "the delivery")
+    cluster.signal(CURATOR, signal.SIGKILL)
+    cluster.end(CURATOR)
+    cluster.start(CURATOR)
+    cluster.until(lambda: "restarted" in kinds(cluster.records(CURATOR)), "the curator")
+    cluster.signal(CONSUMER, signal.SIGCONT)
+    ended = cluster.end()
+    assert {name: end.code for name, end in ended.items()} == {CURATOR: 0, CONSUMER: 0, "heron": 0}
+    assert ended[CONSUMER].json["points_delivered"] == ROUNDS
+    assert len(set(bodies(cluster.records(CURATOR), CURATOR)[part])) == 1, "the same bytes"
