@@ -47,6 +47,7 @@ def command(
         from protocol.names import CONSUMER
         from protocol.runtime.signed_files import read_session
 
+        set_up_logging("consumer", log_format)
         session_file, invited = read_session(session, invitation)
         if invited not in (None, CONSUMER):
             raise ConfigError(f"{invitation} is for {invited}.", advice="Give it to `hushbid owner`.")
@@ -60,7 +61,6 @@ def command(
             "metrics": metrics,
         }
         file = file.model_copy(update={name: value for name, value in given.items() if value is not None})
-        set_up_logging("consumer", log_format)
         return run_consumer(session_file, file)
 
     run_verb(body, as_json=as_json, show=_show)

@@ -197,6 +197,7 @@ def command(
     def body() -> dict[str, Any]:
         from owner.process import run_owner
 
+        set_up_logging("owner", log_format)
         session_file, file = options.files()
         if metrics is not None:
             file = file.model_copy(update={"metrics": metrics})

@@ -15,7 +15,8 @@ import typer
 from typer.exceptions import TyperException
 
 from protocol.errors import ConfigError, ExitCode, HushbidError
-from protocol.runtime.logs import LogFormat, printable
+from protocol.runtime.log_events import PARTY_FAILED
+from protocol.runtime.logs import LogFormat, log, logs_json, printable
 
 __all__ = [
     "INTERRUPTED",
@@ -80,8 +81,11 @@ def run_verb(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(ExitCode.FAILED)
     except Exception:
-        sys.stderr.write("".join(f"{printable(line)}\n" for line in traceback.format_exc().splitlines()))
-        sys.stderr.write("This is a bug in hushbid: please report it with the lines above.\n")
+        if logs_json():
+            log(PARTY_FAILED, trace=True, reason="This is a bug in hushbid.", advice="Please report it.")
+        else:
+            sys.stderr.write("".join(f"{printable(line)}\n" for line in traceback.format_exc().splitlines()))
+            sys.stderr.write("This is a bug in hushbid: please report it with the lines above.\n")
         if as_json:
             _print_json(
                 {"error": _error("bug", "An unexpected error; see stderr.", "Report it.", ExitCode.BUG)}
@@ -92,13 +96,20 @@ def run_verb(
 
 def fail(error: HushbidError, *, as_json: bool) -> NoReturn:
     """Say what went wrong and end the process. A peer's text cannot steer the terminal or begin a line."""
+    if logs_json():
+        log(PARTY_FAILED, reason=error.what, advice=error.advice)
+    else:
+        _tell(error)
+    if as_json:
+        _print_json({"error": _error(type(error).__name__, error.what, error.advice, error.exit_code)})
+    sys.exit(error.exit_code)
+
+
+def _tell(error: HushbidError) -> None:
     for start, text in (("hushbid: ", error.what), ("         ", error.advice)):
         for line in text.split("\n") if text else ():
             sys.stderr.write(f"{start}{printable(line)}\n")
             start = "         "
-    if as_json:
-        _print_json({"error": _error(type(error).__name__, error.what, error.advice, error.exit_code)})
-    sys.exit(error.exit_code)
 
 
 def run_command(command: Callable[..., None]) -> NoReturn:

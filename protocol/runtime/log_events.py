@@ -37,6 +37,7 @@ __all__ = [
     "OWNER_ABSENT",
     "OWNER_MISBEHAVED",
     "OWNER_TAKES_PART",
+    "PARTY_FAILED",
     "PEER_BACK",
     "PEER_GONE",
     "PEER_HERE",
@@ -95,6 +96,7 @@ SESSION_ENDED_BEFORE: Final = _event(
 )
 SESSION_COMPLETE: Final = _event("session.complete", _info, "the session is over: {reason}")
 SESSION_GIVEN_UP: Final = _event("session.given-up", _warning, "the session was given up: {reason}")
+PARTY_FAILED: Final = _event("party.failed", logging.ERROR, "{reason} {advice}")
 TRANSCRIPT_CUT: Final = _event(
     "transcript.cut", _warning, "{path}: its last record was cut off by a crash ({bytes} bytes)"
 )

@@ -27,6 +27,7 @@ __all__ = [
     "SessionLog",
     "ending_event",
     "log",
+    "logs_json",
     "printable",
     "set_up_logging",
 ]
@@ -53,19 +54,26 @@ def set_up_logging(party: str, form: LogFormat = LogFormat.TEXT) -> None:
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
 
 
-def log(event: LogEvent, **fields: Any) -> None:
+def log(event: LogEvent, *, trace: bool = False, **fields: Any) -> None:
     """Log an event.
 
     Args:
         event: Which.
+        trace: Add the error that is being handled.
         fields: Those that it names; `phase` and `round` besides, where they are known.
     """
-    _logger.log(event.level, event.text.format(**fields), extra={"event": event.name, "fields": fields})
+    text, extra = event.text.format(**fields), {"event": event.name, "fields": fields}
+    _logger.log(event.level, text, extra=extra, exc_info=trace)
 
 
 def ending_event(finish: Finish) -> LogEvent:
     """The line that tells how a session ended for a party."""
     return SESSION_COMPLETE if finish.code is ExitCode.DONE else SESSION_GIVEN_UP
+
+
+def logs_json() -> bool:
+    """Whether stderr is a log of JSON lines, in which nothing else may be."""
+    return any(isinstance(handler.formatter, _JsonLines) for handler in logging.getLogger().handlers)
 
 
 class SessionLog:
@@ -107,7 +115,7 @@ class SessionLog:
     def _end_window(self, event: str, peer: str) -> None:
         _, count = self._windows.pop((event, peer), (0.0, 0))
         if count > LINES_PER_MINUTE:
-            suppressed = {"kind": event, "peer": peer, "count": count - LINES_PER_MINUTE}
+            suppressed: dict[str, Any] = {"kind": event, "peer": peer, "count": count - LINES_PER_MINUTE}
             log(LINES_SUPPRESSED, **self._where(), **suppressed)
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import HushbidError
+from protocol.errors import ConfigError, HushbidError
 from protocol.runtime.command import run_verb
-from protocol.runtime.logs import set_up_logging
+from protocol.runtime.logs import LogFormat, set_up_logging
 
 Captured = pytest.CaptureFixture[str]
 HOSTILE = "too \x1b[2J\x9b31m late\r\x07\u202e; \nhushbid: all is well"
@@ -75,3 +75,26 @@ def test_a_log_line_is_one_line(capsys: Captured) -> None:
     assert said.count("\n") == 1
     assert said.rstrip("\n").isprintable()
     assert " curator WARNING hushbid a peer said: too " in said
+
+
+@pytest.mark.parametrize("error", [ConfigError("No such key.", advice="Make one."), KeyError("bug")])
+def test_where_the_log_is_json_lines_an_error_is_one_too(capsys: Captured, error: Exception) -> None:
+    def body() -> dict[str, object]:
+        set_up_logging("curator", LogFormat.JSON)
+        raise error
+
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        root.handlers = []
+        with pytest.raises(SystemExit):
+            run_verb(body, as_json=False)
+    finally:
+        root.handlers = handlers
+        root.setLevel(level)
+    (line,) = map(json.loads, capsys.readouterr().err.splitlines())
+    assert (line["event"], line["level"]) == ("party.failed", "error")
+    if isinstance(error, ConfigError):
+        assert (line["reason"], line["advice"]) == ("No such key.", "Make one.")
+    else:
+        assert "KeyError: 'bug'" in line["error"]
