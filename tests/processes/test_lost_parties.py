@@ -207,7 +207,7 @@ def test_a_curator_that_was_stopped_goes_on_with_all(make: Callable[..., Cluster
     pacer = to_the_middle(cluster)
     cluster.signal("curator", signal.SIGSTOP)
     for name in ("consumer", "heron", "magpie"):
-        cluster.until(lambda name=name: "is gone" in cluster.log(name), f"{name}'s loss")  # type: ignore[misc]
+        cluster.until(lambda name=name: "is silent" in cluster.log(name), f"{name}'s loss")  # type: ignore[misc]
     cluster.signal("curator", signal.SIGCONT)
     cluster.until(lambda: cluster.log("curator").count("is here") >= 2 * 3, "all to be back")
     pacer.let_go()
