@@ -98,8 +98,9 @@ def test_the_dtype_of_an_array_is_the_one_stated(field: str, message: str) -> No
     assert stated.split()[0] == array.dtype.name
 
 
-def test_the_limits_are_those_of_the_code() -> None:
-    table = rows(section("Limits"))
+@pytest.mark.parametrize("heading", ["Limits", "Limits of the curator's socket"])
+def test_the_limits_are_those_of_the_code(heading: str) -> None:
+    table = rows(section(heading))
     assert table
     for name, value, _ in table:
         assert int(value) == getattr(limits, name.strip("`")), name

@@ -1,9 +1,4 @@
-"""Attacks by who has no key of the roster, each in a process of its own: see `ATTACKS`.
-
-    python -m tests.processes.strangers KIND PORT CURATORS-KEY SECONDS
-
-prints how many connections it made.
-"""
+"""Attacks by who has no key of the roster, each in a process of its own: see `ATTACKS` and `main`."""
 
 from __future__ import annotations
 
@@ -138,6 +133,7 @@ ATTACKS: dict[str, Callable[[Stranger], None]] = {
 
 
 def main(kind: str, port: str, curator: str, seconds: str) -> None:
+    """Attack, and print how many connections were made."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     stranger = Stranger(int(port), PublicKey(curator), time.monotonic() + float(seconds))

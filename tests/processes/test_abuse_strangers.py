@@ -6,7 +6,6 @@ by what its transcript grows by, and rates compared within the run, as medians.
 
 from __future__ import annotations
 
-import os
 import statistics
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from protocol.limits import MAX_UNNAMED_CONNECTIONS
 from protocol.runtime.connection_limits import UNREAD_EVENTS
 from tests.processes.cluster import Cluster
 from tests.processes.strangers import ATTACKS
+from tests.processes.watch import Watch
 
 SECONDS = 1.5
 """How long each attack lasts."""
@@ -30,19 +30,12 @@ MOST_BYTES = 100 * 10**6
 ROOT = Path(__file__).resolve().parents[2]
 
 
-class Watch:
-    """Looks at the curator's process."""
+class RoundWatch(Watch):
+    """Tells rounds, too."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._place = Path("/proc") / str(cluster.processes["curator"].pid)
+        super().__init__(cluster)
         self._transcript = cluster.transcript_path("curator")
-
-    def memory(self) -> int:
-        """Resident bytes."""
-        return int((self._place / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-    def descriptors(self) -> int:
-        return len(os.listdir(self._place / "fd"))
 
     def recorded(self) -> int:
         return self._transcript.stat().st_size
@@ -78,7 +71,7 @@ class Story:
     log: str
 
 
-def attack(kind: str, cluster: Cluster, watch: Watch, rate: float) -> Attacked:
+def attack(kind: str, cluster: Cluster, watch: RoundWatch, rate: float) -> Attacked:
     command = [sys.executable, "-m", "tests.processes.strangers", kind, str(cluster.port)]
     command += [cluster.keys["curator"].public.text, str(SECONDS)]
     memory, descriptors = watch.memory(), 0
@@ -101,7 +94,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     changes = {"session.points": 30_000}
     with Cluster(place, ("heron", "magpie"), rows=15_000, changes=changes) as cluster:
         cluster.start_all()
-        watch = Watch(cluster)
+        watch = RoundWatch(cluster)
         cluster.until(lambda: cluster.transcript_path("curator").exists(), "a transcript")
         start = watch.recorded()
         cluster.until(lambda: watch.recorded() > start + 500_000, "rounds")

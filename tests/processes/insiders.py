@@ -1,0 +1,122 @@
+"""Attacks by who has the key of an owner, each in a process of its own: see `ATTACKS`.
+
+python -m tests.processes.insiders KIND PORT CURATORS-KEY SECRET-KEY-FILE SECONDS
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import zmq
+
+from protocol.limits import SMALL_FRAME_BYTES
+from protocol.messages import Beat
+from protocol.runtime.keys import PublicKey, read_secret
+from protocol.runtime.transport import MAX_TO_CURATOR_BYTES
+from protocol.wire import Frame, encode_frame, encode_message
+
+_BEAT = encode_frame(Frame(bytes(16), 0, 0, encode_message(Beat())))
+_PART = bytes(SMALL_FRAME_BYTES // 2)
+
+
+class Insider:
+    """An owner that does what it likes."""
+
+    def __init__(self, port: int, curator: PublicKey, key: Path, until: float) -> None:
+        self._address = f"tcp://127.0.0.1:{port}"
+        self._curator = curator
+        self._pair = read_secret(key)
+        self._until = until
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._context.max_sockets = 5_000
+
+    def more(self) -> bool:
+        return time.monotonic() < self._until
+
+    def connect(self, **options: int) -> zmq.Socket[bytes]:
+        dealer = self._context.socket(zmq.DEALER)
+        dealer.linger, dealer.sndtimeo = 0, 100
+        dealer.curve_publickey, dealer.curve_secretkey = self._pair.curve_public, self._pair.curve_secret
+        dealer.curve_serverkey = self._curator.curve
+        dealer.reconnect_ivl = 10
+        for name, value in options.items():
+            setattr(dealer, name, value)
+        dealer.connect(self._address)
+        return dealer
+
+    def close(self) -> None:
+        self._context.destroy(linger=0)
+
+    def endless(self) -> None:
+        """Messages of 128 MB in parts that are short enough, one after a frame and one without."""
+        dealers = [self.connect(), self.connect()]
+        dealers[0].send(_BEAT)
+        for dealer in dealers:
+            for _ in range(128 * 2**20 // len(_PART)):
+                dealer.send(_PART, zmq.SNDMORE)
+            dealer.send(b"")
+        self._until += 1.5  # encrypting takes its time
+        while self.more():
+            time.sleep(0.1)
+
+    def crowd(self) -> None:
+        """Connections, each of which gives signs of life."""
+        dealers = [self.connect() for _ in range(40)]
+        while self.more():
+            for dealer in dealers:
+                with contextlib.suppress(zmq.Again):
+                    dealer.send(_BEAT, zmq.NOBLOCK)
+            time.sleep(0.1)
+
+    def silence(self) -> None:
+        """Connections on which nothing is said."""
+        dealers = [self.connect() for _ in range(1_500)]
+        while self.more():
+            time.sleep(0.1)
+        assert dealers
+
+    def beats(self) -> None:
+        with self.connect() as dealer:
+            while self.more():
+                with contextlib.suppress(zmq.Again):
+                    dealer.send(_BEAT)
+
+    def oversized(self) -> None:
+        frame = bytes(MAX_TO_CURATOR_BYTES)
+        with self.connect() as dealer:
+            while self.more():
+                with contextlib.suppress(zmq.Again):
+                    dealer.send(frame)
+
+    def nested(self) -> None:
+        """Lists in lists in lists, on ever new connections."""
+        frame = encode_frame(Frame(bytes(16), 0, 0, b"\x91" * (SMALL_FRAME_BYTES - 100)))
+        while self.more():
+            with self.connect() as dealer:
+                with contextlib.suppress(zmq.Again):
+                    dealer.send(frame)
+                dealer.poll(100)
+
+
+ATTACKS: dict[str, Callable[[Insider], None]] = {
+    "endless messages": Insider.endless,
+    "many connections": Insider.crowd,
+    "silent connections": Insider.silence,
+    "signs of life": Insider.beats,
+    "oversized frames": Insider.oversized,
+    "nested frames": Insider.nested,
+}
+
+
+def main(kind: str, port: str, curator: str, key: str, seconds: str) -> None:
+    insider = Insider(int(port), PublicKey(curator), Path(key), time.monotonic() + float(seconds))
+    ATTACKS[kind](insider)
+    insider.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

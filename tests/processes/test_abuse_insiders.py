@@ -1,0 +1,204 @@
+"""An owner with a valid key that attacks: the others' rounds go on, and it learns and costs little.
+
+One session. Mallory enrols honestly, leaves, and attacks in one way after another; magpie sets the pace, so
+that rounds are made during each attack.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import zmq
+
+from protocol.limits import MAX_REFUSALS_PER_PEER, MAX_UNNAMED_CONNECTIONS
+from protocol.messages import Hello, Message
+from protocol.runtime.connection_limits import UNREAD_EVENTS, Cut
+from protocol.runtime.driver import Outgoing
+from protocol.wire import Direction, Frame, decode_frame, decode_message, encode_frame, encode_message
+from tests.processes.cluster import Cluster, Ended, Puppet, bodies
+from tests.processes.insiders import ATTACKS
+from tests.processes.watch import Watch
+
+SECONDS = 1.5
+STEP = 6
+"""Rounds that are made during an attack."""
+ROUNDS = STEP * (len(ATTACKS) + 4)
+MOST_BYTES = 100 * 10**6
+ROOT = Path(__file__).resolve().parents[2]
+MALLORY, MAGPIE, HERON = "mallory", "magpie", "heron"
+
+
+@dataclass
+class Story:
+    cluster: Cluster
+    memory: dict[str, int] = field(default_factory=dict)
+    """By attack: most bytes more than before it."""
+    descriptors: dict[str, int] = field(default_factory=dict)
+    told: dict[str, list[Message]] = field(default_factory=dict)
+    """By what mallory pretended: what it was told."""
+    ended: dict[str, Ended] = field(default_factory=dict)
+
+
+class Pace:
+    """Makes so many rounds at a time, and keeps the frames that magpie has sent."""
+
+    def __init__(self, cluster: Cluster, magpie: Puppet) -> None:
+        self._cluster, self._magpie = cluster, magpie
+        self.sent: list[bytes] = []
+        self.last = 0
+        self.hold_from(STEP)
+
+    def hold_from(self, number: int) -> None:
+        self._magpie.hold_bids_from(number)
+        held = self._magpie.hold
+        self.last = number
+
+        def hold(frame: Outgoing) -> bool:
+            self.sent.append(frame.data)
+            return held(frame)
+
+        self._magpie.hold = hold
+
+    def step(self) -> None:
+        """Make `STEP` rounds."""
+        self._cluster.until(lambda: bool(self._magpie.held), f"round {self.last}")
+        self._magpie.let_go()
+        self.hold_from(self.last + STEP)
+        self._cluster.until(lambda: bool(self._magpie.held), f"round {self.last}")
+
+
+def attack(story: Story, kind: str, pace: Pace) -> None:
+    cluster, watch = story.cluster, Watch(story.cluster)
+    command = [sys.executable, "-m", "tests.processes.insiders", kind, str(cluster.port)]
+    command += [
+        cluster.keys["curator"].public.text,
+        str(cluster.directory(MALLORY) / "secret.key"),
+        str(SECONDS),
+    ]
+    before = watch.memory()
+    story.memory[kind] = story.descriptors[kind] = 0
+    with subprocess.Popen(command, cwd=ROOT) as process:
+
+        def over() -> bool:
+            story.memory[kind] = max(story.memory[kind], watch.memory() - before)
+            story.descriptors[kind] = max(story.descriptors[kind], watch.descriptors())
+            return process.poll() is not None
+
+        pace.step()
+        cluster.until(over, f"the end of {kind}")
+    assert process.returncode == 0
+
+
+def pretend(story: Story, what: str, *frames: bytes, routing_id: bytes | None = None) -> None:
+    """Send frames under mallory's key, and keep what it is told."""
+    cluster = story.cluster
+    pair = cluster.keys[MALLORY]
+    with zmq.Context() as context, context.socket(zmq.DEALER) as dealer:
+        dealer.linger = 0
+        dealer.curve_publickey, dealer.curve_secretkey = pair.curve_public, pair.curve_secret
+        dealer.curve_serverkey = cluster.keys["curator"].public.curve
+        if routing_id is not None:
+            dealer.routing_id = routing_id
+        dealer.connect(f"tcp://127.0.0.1:{cluster.port}")
+        for data in frames:
+            dealer.send(data)
+        heard = story.told.setdefault(what, [])
+        while dealer.poll(300):
+            heard.append(decode_message(Direction.CURATOR_TO_OWNER, decode_frame(dealer.recv()).body))
+
+
+def hello(cluster: Cluster, name: str) -> bytes:
+    message = Hello(
+        versions=(1,),
+        role="owner",
+        name=name,
+        session=cluster.session.file.digest(),
+        software="0",
+        sent=0,
+        received=0,
+    )
+    return encode_frame(Frame(cluster.session.identifier, 0, 0, encode_message(message)))
+
+
+def pretend_all(story: Story, pace: Pace) -> None:
+    bids = [data for data in pace.sent if decode_frame(data).sequence > 0]
+    assert len(bids) >= STEP
+    pretend(story, "another's name", hello(story.cluster, HERON))
+    pretend(story, "another's frames", *bids)
+    pretend(story, "another's frames, after a hello", hello(story.cluster, MALLORY), *bids)
+    for number in range(10):
+        pretend(story, "another's routing id", *bids[:3], routing_id=b"\0" + number.to_bytes(4, "big"))
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    place = tmp_path_factory.mktemp("insiders")
+    changes = {"session.points": ROUNDS, "timeouts.round": 60.0, "timeouts.silence": 60.0}
+    with Cluster(place, (HERON, MAGPIE, MALLORY), rows=ROUNDS, changes=changes) as cluster:
+        story = Story(cluster)
+        magpie, mallory = cluster.puppet(MAGPIE), cluster.puppet(MALLORY)
+        pace = Pace(cluster, magpie)
+        cluster.start("curator", "consumer", HERON)
+        cluster.until(lambda: bool(magpie.held), "some rounds")
+        mallory.close()
+        cluster.puppets.remove(mallory)
+        pretend_all(story, pace)
+        for kind in ATTACKS:
+            attack(story, kind, pace)
+        magpie.let_go()
+        story.ended = cluster.end()
+        cluster.until(lambda: magpie.finish is not None, "magpie's end")
+        yield story
+
+
+def test_the_others_finish(story: Story) -> None:
+    assert {name: how.code for name, how in story.ended.items()} == dict.fromkeys(story.ended, 0)
+    result = story.ended["curator"].json
+    assert result["rounds"] == result["points_delivered"] == ROUNDS
+    assert set(result["absences"]) == {MALLORY}
+    assert result["faults"] == result["disputes"] == []
+
+
+def test_only_the_attacker_is_refused_and_not_for_ever(story: Story) -> None:
+    refusals = story.ended["curator"].json["refusals"]
+    assert {refusal["peer"] for refusal in refusals} == {MALLORY}
+    assert len(refusals) <= MAX_REFUSALS_PER_PEER
+    assert len(story.cluster.log("curator")) < 50_000
+
+
+def test_what_the_others_sent_and_received_is_what_the_curator_has(story: Story) -> None:
+    of_curator = bodies(story.cluster.records("curator"), "curator")
+    for name in (HERON, "consumer"):
+        own = bodies(story.cluster.records(name), name)
+        assert own == {key: sent for key, sent in of_curator.items() if name in key[:2]}
+        assert not story.cluster.verified(name).torn
+
+
+def test_nobody_is_told_what_is_anothers(story: Story) -> None:
+    assert [message.kind for message in story.told["another's name"]] == ["refused"]
+    assert story.told["another's name"][0].code == "unknown-peer"  # type: ignore[attr-defined]
+    assert {message.kind for message in story.told["another's frames, after a hello"]} <= {"refused", "beat"}
+    assert story.told["another's frames"] == []
+    assert story.told["another's routing id"] == []
+
+
+@pytest.mark.parametrize("why", list(Cut))
+def test_connections_over_a_limit_are_cut_and_counted(story: Story, why: Cut) -> None:
+    assert re.search(rf"connections\.cut .*\b{why}\b", story.cluster.log("curator"))
+
+
+@pytest.mark.parametrize("kind", ATTACKS)
+def test_an_attack_costs_less_than_100_mb(story: Story, kind: str) -> None:
+    print(kind, story.memory[kind] / 1e6, story.descriptors[kind])
+    assert story.memory[kind] < MOST_BYTES
+
+
+@pytest.mark.parametrize("kind", ATTACKS)
+def test_connections_are_bounded(story: Story, kind: str) -> None:
+    assert story.descriptors[kind] < MAX_UNNAMED_CONNECTIONS + UNREAD_EVENTS

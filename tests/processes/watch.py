@@ -1,0 +1,24 @@
+"""What a curator's process takes of the machine."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tests.processes.cluster import Cluster
+
+__all__ = ["Watch"]
+
+
+class Watch:
+    """Looks at the curator's process."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._place = Path("/proc") / str(cluster.processes["curator"].pid)
+
+    def memory(self) -> int:
+        """Resident bytes."""
+        return int((self._place / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def descriptors(self) -> int:
+        return len(os.listdir(self._place / "fd"))
