@@ -169,9 +169,10 @@ class FaultyNetwork:
         """A process is gone, and with it its connections and all that was on its way to it."""
         into = Way.TO_CURATOR if party == CURATOR else Way.FROM_CURATOR
         for connection in list(self._routes.values()):
-            if party in (CURATOR, connection.peer) and not connection.ended:
+            if party in (CURATOR, connection.peer):
                 self._drop(connection.flights[into])
-                self._end(connection, now)
+                if not connection.ended:
+                    self._end(connection, now)
         self.happened[f"crash of the {party}" if party in (CURATOR, CONSUMER) else "crash of an owner"] += 1
 
     def round_began(self, number: int, now: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -145,7 +145,7 @@ class Plan:
         """Their names."""
         return _names(len(self.rows))
 
-    @property
+    @cached_property
     def session(self) -> Session:
         """The session that is run."""
         file = _session(self.rule, self.release, self.rounds, len(self.rows)).file

@@ -1,0 +1,302 @@
+"""Sessions in which everything goes wrong: what must hold holds, and what would break it is caught.
+
+`hushbid sweep faults` runs as many seeds as asked; here are 200. The controls plant a bug and look for a seed
+that finds it, under the very invariant that is meant to.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from consumer.machine import ConsumerMachine
+from curator import connections, rounds
+from curator.ledger import Dispute
+from curator.machine import CuratorMachine
+from curator.rounds import Rounds
+from hushbid.faults import course, plan
+from hushbid.faults.course import run_plan
+from hushbid.faults.fault_sweep import AGAIN, check_seed, seeds_of, sweep_faults
+from hushbid.faults.invariants import INVARIANTS, broken
+from hushbid.faults.mutation import MUTATIONS
+from hushbid.faults.plan import Kind, plan_of
+from hushbid.simulator import Simulation
+from protocol.acquisition import RULES
+from protocol.config.session import TimeoutSection
+from protocol.errors import ExitCode, Offence, RemoteProtocolError
+from protocol.machine import Charge, Machine, Send
+from protocol.messages import Broadcast
+from protocol.names import CONSUMER, CURATOR
+from protocol.participant import Participant
+from protocol.releases import RELEASES
+from protocol.scoring import Pool
+from tests.conftest import ROOT
+
+SEEDS = 200
+SHARES = 5
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_whatever_goes_wrong_what_must_hold_holds(share: int) -> None:
+    result = sweep_faults(seeds_of(0, SEEDS, slice(share, None, SHARES)))
+    assert [failure.as_json() for failure in result.failures] == []
+    assert result.sessions == SEEDS // SHARES
+    assert result.again == (SEEDS // AGAIN if share == 0 else 0)
+
+
+def test_everything_that_can_go_wrong_does_in_a_thousand_plans() -> None:
+    plans = [plan_of(seed) for seed in range(1000)]
+    assert {fault.kind for each in plans for fault in each.faults} == set(Kind)
+    assert {crash.party for each in plans for crash in each.crashes} >= {CURATOR, CONSUMER, "owner-4"}
+    assert any(each.cadence for each in plans)
+    assert 150 < sum(each.mild for each in plans) < 350
+    assert 300 < sum(bool(each.byzantine) for each in plans) < 450
+    assert all(len(each.byzantine) < len(each.rows) for each in plans), "somebody is honest"
+    assert not any(each.byzantine for each in plans if each.mild)
+    assert {len(each.rows) for each in plans} == {2, 3, 4, 5}
+    assert {(each.rule, each.release) for each in plans} == {
+        (rule, release) for rule in RULES for release in RELEASES
+    }
+
+
+def test_what_is_planned_happens() -> None:
+    """Among few seeds, most of it; the sweep of 10,000 in docs/faults.md has all."""
+    happened = sweep_faults(seeds_of(1000, 40, slice(None))).happened
+    assert happened.keys() >= {
+        "clog",
+        "crash of an owner",
+        "crash of the consumer",
+        "crash of the curator",
+        "delay",
+        "duplication",
+        "frame delayed",
+        "frame duplicated",
+        "frame held up",
+        "frame lost",
+        "frame overtaken by another peer's",
+        "partition of both ways",
+        "partition of one way",
+        "queue-full",
+        "reset",
+        "silence of a peer",
+        "silence of the curator",
+        "silent-loss",
+    }
+    assert sum(name.startswith("mutation: ") for name in happened) > len(MUTATIONS) // 2
+
+
+def test_the_same_seed_gives_the_same_session_byte_for_byte(tmp_path: Path) -> None:
+    seed = next(seed for seed in count() if plan_of(seed).byzantine and plan_of(seed).crashes)
+    here = run_plan(plan_of(seed))
+    command = [sys.executable, "-m", "hushbid", "sweep", "faults", "--sessions", "1", "--json"]
+    command += ["--seed", str(seed), "--transcripts", str(tmp_path / "again")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    told = json.loads(done.stdout)
+    assert told["ok"]
+    assert told["digest"] == sweep_faults([seed]).as_json()["digest"]
+    written = {path.stem: path.read_bytes() for path in (tmp_path / "again").iterdir()}
+    assert written == here.transcripts
+    assert run_plan(plan_of(seed + 1)).transcripts != here.transcripts
+
+
+def test_a_share_has_every_nth_seed() -> None:
+    assert list(seeds_of(5, 6, slice(1, None, 3))) == [6, 9]
+    endless = seeds_of(5, None, slice(1, None, 3))
+    assert [next(endless) for _ in range(3)] == [6, 9, 12]
+
+
+# -- controls: a bug for every invariant ----------------------------------------------------------------
+
+
+def patience_without_end(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Participant, "_on_lost", lambda self, event: None)
+
+
+def everybody_has_lost_its_state(patch: pytest.MonkeyPatch) -> None:
+    def check(_hello: Any, link: Any) -> None:
+        if link.sent:
+            raise RemoteProtocolError(Offence.STATE_LOST, "Whoever comes back has lost its state.")
+
+    patch.setattr("curator.enrolment._check_state", check)
+
+
+def equivocation(patch: pytest.MonkeyPatch) -> None:
+    broadcast = Rounds._broadcast
+
+    def other(self: Rounds, owner: str, message: Broadcast, body: bytes | None = None) -> None:
+        if owner == self.owners[0]:
+            weights = message.weights + np.int32(1)
+            weights.flags.writeable = False
+            message, body = message.model_copy(update={"weights": weights}), None
+        broadcast(self, owner, message, body)
+
+    patch.setattr(Rounds, "_broadcast", other)
+
+
+def chance(patch: pytest.MonkeyPatch) -> None:
+    drawn = count(1)
+    patch.setattr(
+        Participant, "_on_started", lambda self, event: self._set_timer("abandon", 100.0 + next(drawn))
+    )
+
+
+def sent_again_otherwise(patch: pytest.MonkeyPatch) -> None:
+    def resend(self: Machine, peer: str, after: int) -> None:
+        link = self.links[peer]
+        link.release(after)
+        for sequence, kind, body in link.held:
+            self._do(Send(peer, sequence, link.received, kind, body + b"\0"))
+
+    patch.setattr(Machine, "_resend", resend)
+
+
+def noise_that_is_drawn_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(course._FreshNoise, "protects", False)
+
+
+def charged_twice(patch: pytest.MonkeyPatch) -> None:
+    do = Rounds._do
+
+    def twice(self: Rounds, effect: Any) -> None:
+        do(self, effect)
+        if isinstance(effect, Charge):
+            do(self, effect)
+
+    patch.setattr(Rounds, "_do", twice)
+
+
+def another_number(patch: pytest.MonkeyPatch) -> None:
+    made = rounds.Pooled
+    patch.setattr(
+        rounds, "Pooled", lambda owner, number, handle, point: made(owner, number, handle + 1, point)
+    )
+
+
+def a_dispute_too_many(patch: pytest.MonkeyPatch) -> None:
+    note = CuratorMachine._note_disputes
+
+    def and_another(self: CuratorMachine, receipt: Any) -> None:
+        note(self, receipt)
+        self.ledger.disputes.append(Dispute(1, self.owners[0]))
+
+    patch.setattr(CuratorMachine, "_note_disputes", and_another)
+
+
+def late_hellos_are_heard(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(connections, "_is_older", lambda route, other: False)
+
+
+def nothing_is_withheld(patch: pytest.MonkeyPatch) -> None:
+    best = Pool.best
+    patch.setattr(Pool, "best", lambda self, weights, withheld=None: best(self, weights))
+
+
+def hasty(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(plan, "PATIENT", TimeoutSection(comeback=1e-6, abandon=120.0))
+
+
+CONTROLS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "all-end": patience_without_end,
+    "ends-are-documented": everybody_has_lost_its_state,
+    "transcripts-agree": equivocation,
+    "transcripts-replay": chance,
+    "frames-have-one-content": sent_again_otherwise,
+    "noise-is-drawn-once": noise_that_is_drawn_again,
+    "charges-are-as-planned": charged_twice,
+    "points-were-bid": another_number,
+    "books-agree": a_dispute_too_many,
+    "honest-are-not-blamed": late_hellos_are_heard,
+    "absent-are-not-chosen": nothing_is_withheld,
+    "others-see-releases-only": equivocation,
+    "mild-faults-change-nothing": hasty,
+}
+
+
+def test_every_invariant_has_a_control() -> None:
+    assert CONTROLS.keys() == INVARIANTS.keys()
+
+
+@pytest.mark.parametrize("name", CONTROLS)
+def test_a_bug_that_breaks_an_invariant_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    CONTROLS[name](monkeypatch)
+    assert any(list(INVARIANTS[name](run_plan(plan_of(seed)))) for seed in candidates(name))
+
+
+def candidates(name: str) -> Iterable[int]:
+    """Seeds in whose plans there is what a bug takes to show."""
+    for seed in range(1500):
+        drawn = plan_of(seed)
+        wanted = {
+            "noise-is-drawn-once": bool(drawn.crashes) and not drawn.mild and drawn.release != "exact",
+            "honest-are-not-blamed": any(
+                fault.kind is Kind.RESET and fault.seconds and fault.after < 8 for fault in drawn.faults
+            ),
+            "mild-faults-change-nothing": drawn.mild and bool(drawn.crashes),
+            "all-end": not drawn.mild and len(drawn.faults) > 3,
+        }
+        if wanted.get(name, True):
+            yield seed
+
+
+def test_a_session_that_differs_when_it_is_run_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(course, "Simulation", partial(_with_other_salts, Simulation))
+    (failure,) = check_seed(0).failures
+    assert failure.broken.keys() == {"same-again"}
+
+
+def _with_other_salts(make: Any, *args: Any, **options: Any) -> Any:
+    return make(*args, **{**options, "salts": os.urandom})
+
+
+def test_a_bug_is_told_with_its_seed_and_as_few_faults_as_show_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_self: ConsumerMachine, _event: Any) -> None:
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setitem(ConsumerMachine._table, ("waiting", "restarted"), ("_planted", ("waiting",)))
+    monkeypatch.setattr(ConsumerMachine, "_planted", refuse, raising=False)
+    found = (
+        failure for seed in seeds_with_a_crash_of_the_consumer() for failure in check_seed(seed).failures
+    )
+    failure = next(found)
+    assert failure.broken == {"no-bug": ["ZeroDivisionError: planted"]}
+    assert failure.plan == plan_of(failure.seed).words()
+    assert set(failure.smallest) < set(failure.plan)
+    told = [line for line in failure.smallest if line.startswith("crash of consumer at step ")]
+    assert len(told) == 1
+
+
+def seeds_with_a_crash_of_the_consumer() -> Iterator[int]:
+    for seed in count():
+        drawn = plan_of(seed)
+        if len(drawn.faults) > 3 and any(crash.party == CONSUMER for crash in drawn.crashes):
+            yield seed
+
+
+def test_what_shows_a_bug_is_left_when_the_rest_is_dropped() -> None:
+    drawn = plan_of(next(seed for seed in count() if len(plan_of(seed).crashes) > 1))
+    fewer = list(drawn.fewer())
+    assert len(fewer) == len(drawn.byzantine) + len(drawn.crashes) + len(drawn.faults)
+    for each in fewer:
+        assert len(each.words()) == len(drawn.words()) - 1
+        assert dataclasses.replace(each, byzantine=(), crashes=(), faults=()) == dataclasses.replace(
+            drawn, byzantine=(), crashes=(), faults=()
+        )
+
+
+def test_a_session_without_faults_breaks_nothing_and_is_done() -> None:
+    drawn = dataclasses.replace(plan_of(1), byzantine=(), crashes=(), faults=())
+    evidence = run_plan(drawn)
+    assert broken(evidence) == {}
+    assert {finish.code for finish in evidence.outcome.finishes.values()} == {ExitCode.DONE}
+    assert evidence.happened.keys() <= {"frame overtaken by another peer's", "frame lost"}
