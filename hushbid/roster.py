@@ -115,17 +115,20 @@ class RosterFile:
         """Take a party's key off the roster; an owner goes with its place."""
         self._set(party, None)
 
-    def completed(self) -> SessionFile | None:
-        """The session file as it stands; None while a key is missing.
+    def session(self) -> tuple[SessionFile | None, str]:
+        """The session file as it stands, or why no party would take it yet.
 
-        Raises:
-            ConfigError: No key is missing, and a party would refuse the file all the same.
+        Returns:
+            The session and nothing; or None and what is missing.
         """
-        if not self.draft.roster.owners or any(place.missing for place in self.places()):
-            return None
-        session = validated(SessionFile, self._document.unwrap(), where=str(self.path))
-        open_session(session)
-        return session
+        if without := [place.party for place in self.places() if place.missing]:
+            return None, f"Still without a key: {', '.join(without)}."
+        try:
+            session = validated(SessionFile, self._document.unwrap(), where=str(self.path))
+            open_session(session)
+        except ConfigError as error:
+            return None, error.what
+        return session, ""
 
     def save(self) -> None:
         """Write the file, its comments and its layout as they were.

@@ -43,16 +43,17 @@ def approve(
 
     Raises:
         ConfigError: A request is none, or its fingerprint was not confirmed, or its key cannot be put there;
-            or the file cannot be read, would not make a session, or cannot be written.
+            or the file cannot be read or written. It is then as it was.
     """
     roster = RosterFile(session)
+    before, _ = roster.session()
     read = [read_key_request(path) for path in requests]
     told = None if fingerprints is None else {_plain(text) for text in fingerprints}
     for request in read:
         if compare:
             _compare(request, told)
         roster.put(_party(request), request.identity, replace=replace)
-    complete = roster.completed()
+    after, problem = roster.session()
     roster.save()
     return {
         "session": str(session),
@@ -60,8 +61,9 @@ def approve(
             {"name": _party(request), "role": request.role, "fingerprint": request.identity.fingerprint}
             for request in read
         ],
-        "missing": [place.party for place in roster.places() if place.missing],
-        "digest": complete.digest().hex() if complete is not None else None,
+        "problem": problem or None,
+        "digest": None if after is None else after.digest().hex(),
+        "digest_before": None if before is None else before.digest().hex(),
     }
 
 
@@ -72,16 +74,12 @@ def parties(session: Path) -> dict[str, Any]:
         ConfigError: As `RosterFile`.
     """
     roster = RosterFile(session)
-    complete, problem = None, "The roster is not complete."
-    try:
-        complete = roster.completed()
-    except ConfigError as error:
-        problem = str(error)
+    complete, problem = roster.session()
     return {
         "session": str(session),
         "parties": [_described(place) for place in roster.places()],
+        "problem": problem or None,
         "digest": None if complete is None else complete.digest().hex(),
-        "problem": problem if complete is None else None,
     }
 
 

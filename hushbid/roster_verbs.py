@@ -42,10 +42,12 @@ def approve_command(
 
         for party in done["approved"]:
             sys.stdout.write(f"{party['name']}, {party['role']}, {party['fingerprint']}: on the roster\n")
-        if done["digest"]:
-            sys.stdout.write(f"The roster is complete. {ALL_ANEW}\nsession digest {done['digest']}\n")
-        else:
-            sys.stdout.write(f"Still without a key: {', '.join(done['missing']) or 'every owner'}.\n")
+        if done["problem"]:
+            sys.stdout.write(f"{done['problem']}\n")
+            return
+        changed = done["digest_before"] not in (None, done["digest"])
+        sys.stdout.write(f"{ALL_ANEW if changed else 'The roster is complete: invite the parties.'}\n")
+        sys.stdout.write(f"session digest {done['digest']}\n")
 
     run_verb(body, as_json=as_json, show=show)
 

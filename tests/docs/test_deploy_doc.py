@@ -1,0 +1,127 @@
+"""The walk-through of docs/deploy.md does what it says: its quick commands are run, in their order.
+
+Each machine is a directory. What is left out takes long or needs the network: the parties themselves, and
+what root does; tests/processes/test_separate_machines.py runs a whole session.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hushbid.cli import main
+from tests.conftest import ROOT
+
+PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+SECTION = PAGE.partition("## Each party on its own machine")[2]
+MACHINES = ("curator", "consumer", "north", "south")
+HOSTS = {
+    "curator.example.org": "curator",
+    "consumer.example.com": "consumer",
+    "north.example.net": "north",
+    "south.example.net": "south",
+}
+FINGERPRINT = re.compile(r"\b[A-Z2-7]{4}(?:-[A-Z2-7]{4}){3}\b")
+VARYING = (
+    (FINGERPRINT, "FINGERPRINT"),
+    (re.compile(r"(?<=public key   )\S{40}"), "KEY"),
+    (re.compile(r"\b[0-9a-f]{64}\b"), "DIGEST"),
+    (re.compile(r"[\d.]+ [MG]B are free"), "SIZE are free"),
+    (re.compile(r"(?<=row )\d+"), "N"),
+    (re.compile(r"Python [\d.]+, numpy [\d.]+, pyzmq [\d.]+, libzmq [\d.]+"), "VERSIONS"),
+)
+
+
+def commands() -> list[tuple[str, str, str]]:
+    """The machine, the command, and what it printed, for every command of the walk-through."""
+    found: list[tuple[str, str, str]] = []
+    for block in re.findall(r"^```console\n(.*?)^```$", SECTION, re.M | re.S):
+        for line in block.splitlines():
+            if match := re.fullmatch(rf"({'|'.join(MACHINES)})\$ (.*)", line):
+                found.append((match[1], match[2], ""))
+            elif found and not block.startswith("#"):
+                machine, command, printed = found[-1]
+                found[-1] = (machine, command, f"{printed}{line}\n")
+    return found
+
+
+def stable(printed: str, place: str = "") -> str:
+    """What a command prints every time and everywhere."""
+    printed = printed.replace(place, "/srv/hushbid") if place else printed
+    for pattern, name in VARYING:
+        printed = pattern.sub(name, printed)
+    return printed
+
+
+class Walk:
+    """Whoever follows the page."""
+
+    def __init__(self, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.place = place
+        self.monkeypatch = monkeypatch
+        self.fingerprints: dict[str, str] = {}
+        """On the page -> here."""
+        rng = np.random.default_rng(5)
+        for machine in MACHINES:
+            (place / machine).mkdir(mode=0o700)
+            lines = ["customer,share,score,age,product"]
+            for row in range(40):
+                share, score, age = rng.random(), rng.uniform(2, 100), rng.integers(18, 100)
+                lines.append(f"{machine}{row},{share:.3f},{score:.1f},{age},{'ab'[row % 2]}")
+            (place / machine / "customers.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def follow(self, machine: str, command: str, printed: str) -> str | None:
+        """Do what a line says; what it printed here, or None if the test does not run it."""
+        words = [self._here(word) for word in shlex.split(command)]
+        at = self.place / machine
+        if words[0] == "scp":
+            shutil.copy(at / words[1], self.place / HOSTS[words[2].rstrip(":")])
+            return ""
+        if words[0] == "cp":
+            for source in words[1:-1]:
+                shutil.copy(source.replace("/opt/hushbid", str(ROOT)), at)
+            return ""
+        if words[0] == "chmod":
+            (at / words[2]).chmod(int(words[1], 8))
+            return ""
+        assert words[0] == "hushbid"
+        if words[1] in ("curator", "owner", "consumer") or (
+            words[1] == "preflight" and "--offline" not in words
+        ):
+            return None
+        said = self._run(at, words)
+        self.fingerprints.update(zip(FINGERPRINT.findall(printed), FINGERPRINT.findall(said), strict=True))
+        return said
+
+    def _here(self, word: str) -> str:
+        return self.fingerprints.get(word, word)
+
+    def _run(self, at: Path, words: list[str]) -> str:
+        said = io.StringIO()
+        self.monkeypatch.setattr(sys, "argv", words)
+        with contextlib.chdir(at), contextlib.redirect_stdout(said), pytest.raises(SystemExit):
+            main()
+        return said.getvalue()
+
+
+def test_the_walk_through_prints_what_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    walk = Walk(tmp_path, monkeypatch)
+    ran = []
+    for machine, command, printed in commands():
+        said = walk.follow(machine, command, printed)
+        if said is None:
+            continue
+        assert stable(said, str(tmp_path / machine)) == stable(printed), command
+        if command.startswith("hushbid"):
+            ran.append(" ".join(command.split()[1:3]))
+    assert ran.count("keys new") == 4
+    assert {"keys request", "keys approve", "keys list", "keys revoke", "preflight --offline"} <= set(ran)
+    assert ran.count("invite --session") == 3
