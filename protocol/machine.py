@@ -272,7 +272,8 @@ class Finish(Effect):
     advice: str = ""
     final: bool = True
     """Whether the session is over for the party. If not, its process ends and its machine stays in its phase:
-    started again, it goes on from there, when whatever stood in its way may be gone."""
+    started again, it goes on from there, when whatever stood in its way may be gone. A frame that led to it
+    is not recorded: it may be of another curator than the session's."""
 
     def item(self) -> Item:
         return Item(self.KIND, {"code": int(self.code)}, {"reason": self.reason, "advice": self.advice})

@@ -175,6 +175,8 @@ class Driver:
         except BaseException:
             del self._outgoing[handed_out:]  # what is not on record does not leave
             raise
+        if type(event) is Received and self.finished is not None and not self.finished.final:
+            return
         self._journal.append(now, event.item(), recorded)
         if failure is not None:
             self.settle()

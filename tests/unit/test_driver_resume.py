@@ -7,9 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from curator.connections import REPLACED
 from curator.party import curator_party
-from protocol.errors import DataError, ReplayDivergence
-from protocol.machine import Lost
+from owner.machine import OwnerMachine
+from protocol.errors import DataError, ExitCode, ReplayDivergence
+from protocol.machine import Computation, Event, Lost
 from protocol.messages import Bid, Broadcast, Close, Delivery, Message, Receipt, fixed
 from protocol.names import CONSUMER, CURATOR
 from protocol.noise import SimulatedNoise
@@ -28,6 +30,16 @@ from tests.unit.transcripts import redact
 
 OWNER = names(1)[0]
 POINTS = 2
+
+
+class NoNumerics:
+    """Of a party that computes nothing."""
+
+    def perform(self, effect: Computation) -> Event | None:
+        raise AssertionError(effect)
+
+    def restore(self, effect: Computation, outcome: Event | None) -> None:
+        raise AssertionError(effect)
 
 
 class Curator:
@@ -116,7 +128,7 @@ class Course:
         )
         self.hear(OWNER, bid)
 
-    def run(self) -> None:
+    def run(self, *, until_delivery: bool = False) -> None:
         self.driver.begin(started(self.bench.session.file), 0.0)
         self.look()
         self.hear(CONSUMER)
@@ -127,6 +139,8 @@ class Course:
             self.bid(number)
         delivery = self.curator.told(CONSUMER)
         assert isinstance(delivery, Delivery)
+        if until_delivery:
+            return
         self.hear(CONSUMER, Receipt(part=1, disputed=bytes((len(delivery.purchases) + 7) // 8)))
         assert isinstance(self.curator.told(OWNER), Close)
         self.driver.feed(Lost(OWNER), 2.0)
@@ -199,6 +213,41 @@ def test_a_session_that_was_over_stays_so() -> None:
     resumed.driver.begin(started(curator.session.file), 100.0)
     resumed.driver.fire_due(1e9)
     assert resumed.events() == curator.events() == ["started", "timer"]
+
+
+def test_a_delivery_that_was_given_up_is_on_record_and_goes_on() -> None:
+    course = Course()
+    course.run(until_delivery=True)
+    course.driver.fire_due(1e6)
+    assert course.driver.finished is not None
+    assert course.driver.finished.code is ExitCode.TIMEOUT
+    assert course.curator.events()[-1] == "timer"
+    resumed = course.curator.again()
+    assert resumed.driver.finished is None
+    assert resumed.machine.phase == "delivering"
+    resumed.driver.begin(started(course.bench.session.file), 2e6)
+    assert resumed.driver.next_due is not None
+    assert resumed.driver.next_due > 2e6, "the receipt is waited for anew"
+
+
+def test_a_frame_that_ends_the_process_and_not_the_session_is_not_on_record() -> None:
+    """A refusal may be of another curator than the session's: held against this one's, it would be a lie."""
+    session = open_session(session_file(owners=names(1), points=POINTS, dimension=4, columns=4))
+    journal = MemoryJournal(
+        Header("owner", OWNER, session.identifier.hex(), session.file.digest(), "test", {}, "simulated")
+    )
+    driver = Driver(
+        OwnerMachine(session, name=OWNER),
+        NoNumerics(),
+        journal,
+        session=session.identifier,
+        direction=said_to(OWNER),
+    )
+    driver.begin(started(session.file), 0.0)
+    driver.receive(CURATOR, driver.unrecorded(REPLACED), 1.0)
+    assert driver.finished is not None
+    assert (driver.finished.code, driver.finished.final) == (ExitCode.USAGE, False)
+    assert journal.count == 1
 
 
 def test_a_transcript_of_another_session_is_not_gone_on_with() -> None:
