@@ -1,0 +1,96 @@
+"""docs/deploy.md says of docker-compose.yml, the Dockerfile and .env what is in them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.conftest import ROOT
+
+COMPOSE = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
+SECRETS = (ROOT / "docker-compose.secrets.yml").read_text(encoding="utf-8")
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+OWNERS = [f"owner-{number}" for number in range(1, 11)]
+PARTIES = ["curator", "consumer", *OWNERS]
+
+
+def section(title: str) -> str:
+    """The text under a heading of the third level."""
+    found = re.search(rf"^### {re.escape(title)}\n(.*?)(?=^#|\Z)", PAGE, re.M | re.S)
+    assert found, f"no section {title}"
+    return found[1]
+
+
+def block(text: str, name: str) -> str:
+    """A service of a compose file, or another key of its second level."""
+    found = re.search(rf"^  {re.escape(name)}:(.*?)(?=^\S|^  \S|\Z)", text, re.M | re.S)
+    assert found, f"no {name}"
+    return found[1]
+
+
+def mounts(service: str) -> dict[str, str]:
+    """Volume, or directory of the host → where a service has it, and how."""
+    listed = re.findall(r'^      - "?(\$\{.*?\}|[\w./-]+):([\w/:-]+)', block(COMPOSE, service), re.M)
+    return dict(listed)
+
+
+def test_every_variable_is_there_with_its_default() -> None:
+    read = {
+        (name, default)
+        for text in (COMPOSE, (ROOT / ".env").read_text(encoding="utf-8"))
+        for name, default in re.findall(r"\$\{(\w+):-(.*?)\}", text)
+    }
+    rows = re.findall(r"^\| `(HUSHBID_\w+)` \| (?:`(.*?)`|none) \|", PAGE, re.M)
+    # Without a directory of data the setup is given one that it has no use for.
+    stated = {(name, "./configs" if name == "HUSHBID_DATA" else default) for name, default in rows}
+    assert stated == read
+
+
+@pytest.mark.parametrize("party", PARTIES)
+def test_a_party_mounts_its_own_volumes_and_the_public_file(party: str) -> None:
+    assert mounts(party) == {
+        "session": "/party/session:ro",
+        f"{party}-key": "/party/key:ro",
+        f"{party}-data": "/party/data",
+        f"{party}-state": "/party/state",
+    }
+    table = dict(re.findall(r"^\| `(/party/\w+)` \|.*\| (yes|no) \|$", section("What there is"), re.M))
+    assert {
+        path.removesuffix(":ro"): "no" if path.endswith(":ro") else "yes" for path in mounts(party).values()
+    } == table
+
+
+def test_the_setup_mounts_all_of_them_where_the_image_has_a_place_for_each() -> None:
+    own = {
+        f"{party}-{kind}": f"/parties/{party}/{kind}"
+        for party in PARTIES
+        for kind in ("key", "data", "state")
+    }
+    assert mounts("setup") == own | {"session": "/party/session", "${HUSHBID_DATA:-./configs}": "/data:ro"}
+    declared = re.findall(r"^  ([\w-]+):$", COMPOSE[COMPOSE.index("\nvolumes:") :], re.M)
+    assert set(declared) == own.keys() | {"session"}
+    assert set(re.findall(r"parties/([\w-]+)", DOCKERFILE)) - {"NAME"} == set(PARTIES)
+
+
+def test_as_many_owners_start_as_are_asked_for() -> None:
+    for number, owner in enumerate(OWNERS, start=1):
+        profiles = re.findall(r"owners-(\d+)", block(COMPOSE, owner))
+        # The first has no profile, and so starts always.
+        assert profiles == ([str(more) for more in range(number, 11)] if number > 1 else [])
+
+
+def test_every_party_can_be_given_a_secret_of_its_own() -> None:
+    for party in PARTIES:
+        assert f"secrets: [{{source: {party}, target: hushbid.key}}]" in SECRETS
+        assert f"  {party}: {{file: ./keys/{party}.key}}" in SECRETS
+    assert "HUSHBID_SECRET_KEY: /run/secrets/hushbid.key" in SECRETS
+    assert "`/run/secrets/hushbid.key`" in section("Keys that people have made")
+
+
+def test_the_user_that_files_must_belong_to_is_the_image_s() -> None:
+    user = re.findall(r"^USER (\d+):(\d+)$", DOCKERFILE, re.M)
+    assert user == [("10001", "10001")]
+    assert set(re.findall(r"user (\d{3,})", PAGE)) == {"10001"}
+    assert "chown hushbid -R 10001:10001 /keys" in PAGE
