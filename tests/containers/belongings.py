@@ -1,0 +1,64 @@
+"""What a party of a session in containers has that is nobody else's, and the search for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import IO, TypeAlias
+
+import numpy as np
+from zmq.utils import z85
+
+from protocol.runtime.keys import read_secret
+
+__all__ = ["Needles", "contents", "encoded", "found_in", "found_in_stream", "rows_of", "secrets_of"]
+
+Needles: TypeAlias = Mapping[str, Iterable[bytes]]
+"""What is searched for, by kind."""
+
+_CHUNK_BYTES = 1 << 24
+_RECORD_TYPES = ("u1", "<f4", "<f8")
+"""How the digits' whole numbers can lie in a file or a message."""
+
+
+def secrets_of(party: Path) -> list[bytes]:
+    """A party's secret key, as text and as bytes."""
+    text = read_secret(party / "key" / "secret.key").secret.encode()
+    return [text, z85.decode(text)]
+
+
+def rows_of(files: Iterable[Path]) -> list[tuple[int, ...]]:
+    """All records of some .npz files."""
+    found: list[tuple[int, ...]] = []
+    for file in files:
+        with np.load(file) as arrays:
+            found += map(tuple, arrays["features"].tolist())
+    return found
+
+
+def encoded(rows: Iterable[tuple[int, ...]]) -> list[bytes]:
+    """Records as the bytes that they can be in a file."""
+    return [np.array(row, dtype).tobytes() for row in rows for dtype in _RECORD_TYPES]
+
+
+def contents(place: Path) -> bytes:
+    """All bytes of the files below a directory."""
+    return b"\0".join(path.read_bytes() for path in sorted(place.rglob("*")) if path.is_file())
+
+
+def found_in(held: bytes, needles: Needles) -> dict[str, int]:
+    """How many of each kind are in what somebody holds; kinds of which none is are left out."""
+    counts = {kind: sum(needle in held for needle in each) for kind, each in needles.items()}
+    return {kind: count for kind, count in counts.items() if count}
+
+
+def found_in_stream(stream: IO[bytes], needles: Needles) -> set[str]:
+    """Of which kinds there are any in a stream that is too long for the memory."""
+    overlap = max(len(needle) for each in needles.values() for needle in each) - 1
+    found: set[str] = set()
+    end = b""
+    while chunk := stream.read(_CHUNK_BYTES):
+        window = end + chunk
+        found |= found_in(window, needles).keys()
+        end = window[-overlap:]
+    return found

@@ -1,0 +1,194 @@
+"""A session in containers: the tree's docker-compose.yml under a project name of its own.
+
+Containers are found by the labels that compose gives them, since docker-compose 1.29 and Compose v2 name them
+differently.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from protocol.names import CONSUMER, CURATOR
+from tests.conftest import ROOT
+
+__all__ = ["IMAGE", "VOLUMES", "Deployment", "clean_clone", "compose_command", "docker", "why_no_engine"]
+
+IMAGE = "hushbid:test"
+"""Stays when the tests are done, so that the next ones build upon it."""
+VOLUMES = ("key", "data", "state", "session")
+"""What is mounted below /party in a party's container."""
+PATIENCE = 90.0
+"""Seconds after which what has not happened will not happen."""
+_LOOK_SECONDS = 0.2
+_PROJECT = "com.docker.compose.project"
+_SERVICE = "com.docker.compose.service"
+
+
+def docker(*arguments: str, timeout: float = PATIENCE) -> str:
+    """What docker prints on its standard output."""
+    done = subprocess.run(
+        ["docker", *arguments], capture_output=True, text=True, timeout=timeout, check=False
+    )
+    assert done.returncode == 0, (arguments, done.stderr)
+    return done.stdout
+
+
+def compose_command() -> list[str] | None:
+    """docker-compose, or Compose v2, or neither."""
+    if shutil.which("docker-compose") is not None:
+        return ["docker-compose"]
+    plugin = subprocess.run(["docker", "compose", "version"], capture_output=True, check=False)
+    return ["docker", "compose"] if plugin.returncode == 0 else None
+
+
+def why_no_engine() -> str | None:
+    """Why there can be no containers here; None: there can."""
+    if shutil.which("docker") is None:
+        return "docker is not installed"
+    try:
+        asked = subprocess.run(
+            ["docker", "info"], capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return "the Docker engine does not answer"
+    if asked.returncode != 0:
+        return f"no Docker engine answers: {asked.stderr.strip()}"
+    return None if compose_command() is not None else "neither docker-compose nor Compose v2 is installed"
+
+
+def clean_clone(destination: Path) -> Path:
+    """The tree as git has it or would take it, uncommitted changes included, and a wheelhouse."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).is_file():  # else it is deleted, and git was not told yet
+            (destination / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, destination / name)
+    shutil.copytree(ROOT / "wheelhouse", destination / "wheelhouse")
+    return destination
+
+
+class Deployment:
+    """A session of the compose file, gone with all that it made at the end of the `with`.
+
+    Args:
+        clone: The directory of the compose file.
+        owners: How many.
+        settings: Changes to the demonstration's cluster file.
+    """
+
+    def __init__(self, clone: Path, *, owners: int = 5, settings: Mapping[str, object] | None = None) -> None:
+        self.clone = clone
+        self.project = f"hushbid-test-{secrets.token_hex(4)}"
+        self.owners = tuple(f"owner-{number + 1}" for number in range(owners))
+        self.parties = (CURATOR, CONSUMER, *self.owners)
+        self._environment = os.environ | {
+            "COMPOSE_PROJECT_NAME": self.project,
+            "HUSHBID_IMAGE": IMAGE,
+            "HUSHBID_OWNERS": str(owners),
+            "HUSHBID_SET": " ".join(f"{key}={value}" for key, value in (settings or {}).items()),
+        }
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.compose("down", "--volumes", "--remove-orphans", "--timeout", "1")
+
+    def compose(self, *arguments: str, timeout: float = PATIENCE) -> subprocess.CompletedProcess[str]:
+        """Run docker-compose on this session, as people type it."""
+        command = compose_command()
+        assert command is not None
+        return subprocess.run(
+            [*command, *arguments],
+            cwd=self.clone,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    def container(self, service: str) -> str:
+        """The identifier of a service's container, which may have ended."""
+        found = docker(
+            "ps", "--all", "--quiet", "--no-trunc",
+            "--filter", f"label={_PROJECT}={self.project}",
+            "--filter", f"label={_SERVICE}={service}",
+        ).split()  # fmt: skip
+        assert len(found) == 1, (service, found)
+        return found[0]
+
+    def inspect(self, service: str) -> dict[str, Any]:
+        """What the engine says of a service's container."""
+        found: dict[str, Any] = json.loads(docker("inspect", self.container(service)))[0]
+        return found
+
+    def running(self, service: str) -> bool:
+        """Whether it has not ended; one that is paused has not."""
+        return bool(self.inspect(service)["State"]["Running"])
+
+    def healthy(self, service: str) -> bool:
+        """Whether its health check says so."""
+        return bool(self.inspect(service)["State"]["Health"]["Status"] == "healthy")
+
+    def log(self, service: str) -> str:
+        """What it has told people, over all of its lives."""
+        done = subprocess.run(
+            ["docker", "logs", self.container(service)],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=True,
+        )
+        return done.stdout + done.stderr
+
+    def round(self) -> int:
+        """The round that the curator is in, by its status file; 0 before there is one."""
+        asked = subprocess.run(
+            ["docker", "exec", self.container(CURATOR), "cat", "/party/state/curator.status"],
+            capture_output=True, timeout=PATIENCE, check=False,
+        )  # fmt: skip
+        return int(json.loads(asked.stdout)["round"]) if asked.returncode == 0 else 0
+
+    def inside(self, service: str, script: str) -> str:
+        """What a shell script prints in a service's container, errors included."""
+        return docker("exec", self.container(service), "sh", "-c", f"exec 2>&1; {script}")
+
+    def until(self, condition: Callable[[], object], what: str, *, seconds: float = PATIENCE) -> None:
+        """Wait for a condition."""
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, f"waited {seconds} s for {what}\n{self.story()}"
+            time.sleep(_LOOK_SECONDS)
+
+    def wait(self, services: Sequence[str], *, seconds: float = PATIENCE) -> dict[str, int]:
+        """The exit codes of these, once all have ended."""
+        self.until(lambda: not any(map(self.running, services)), f"{services} to end", seconds=seconds)
+        return {service: self.inspect(service)["State"]["ExitCode"] for service in services}
+
+    def story(self) -> str:
+        """The end of what each has told people, for a failure's message."""
+        return "\n".join(f"--- {service}\n{self.log(service)[-1500:]}" for service in self.parties)
+
+    def copy_out(self, destination: Path) -> Path:
+        """Copy all parties' volumes, as PARTY/VOLUME; their containers may have ended."""
+        for party in self.parties:
+            container = self.container(party)
+            for volume in VOLUMES:
+                (destination / party / volume).mkdir(parents=True)
+                docker("cp", f"{container}:/party/{volume}/.", str(destination / party / volume))
+        return destination
