@@ -215,6 +215,29 @@ def test_the_verb_s_exit_code_is_what_a_health_check_needs(tmp_path: Path) -> No
     assert (party["finished"], party["exit_code"], party["trouble"]) == (True, 0, None)
 
 
+@pytest.mark.parametrize("options", [("--watch",), ("--watch", "--json")])
+def test_watching_ends_when_all_parties_have_ended(tmp_path: Path, options: tuple[str, ...]) -> None:
+    with vitals_in(tmp_path) as vitals:
+        watching = subprocess.Popen(
+            [sys.executable, "-m", "hushbid", "status", str(tmp_path), *options],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"COLUMNS": "150"},
+        )
+        assert watching.stdout is not None
+        first = watching.stdout.readline() if "--json" in options else ""
+        vitals.begin(lambda: Seen("enrolling", 0))
+    rest, _ = watching.communicate(timeout=60)
+    assert watching.returncode == 0
+    if "--json" in options:
+        looks = [json.loads(line)["parties"] for line in (first + rest).splitlines()]
+        assert [look[0]["finished"] for look in looks] == [False] * (len(looks) - 1) + [True]
+        assert len(looks) >= 2
+    else:
+        assert "enrolling" in rest
+        assert "ended" in rest
+
+
 def test_a_health_check_loads_nothing_that_is_slow() -> None:
     program = "import hushbid.cli, sys; print(*{'numpy', 'pydantic', 'zmq', 'pyarrow'} & set(sys.modules))"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
