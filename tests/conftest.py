@@ -79,6 +79,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.needs_data)
         if item.path.is_relative_to(ROOT / "tests" / "processes"):
             item.add_marker(pytest.mark.processes)
+        if item.path.is_relative_to(ROOT / "tests" / "containers"):
+            item.add_marker(pytest.mark.containers)
         slow = item.get_closest_marker("slow") is not None
         if slow and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(SLOW_TIMEOUT))
