@@ -21,7 +21,6 @@ connects anew, for the peer may be a proxy before a curator that is being restar
 from __future__ import annotations
 
 import errno
-import logging
 import time
 from collections import Counter
 from enum import StrEnum
@@ -34,6 +33,8 @@ from zmq.utils.monitor import parse_monitor_message
 from protocol.errors import ConfigError
 from protocol.limits import MAX_FRAME_BYTES
 from protocol.runtime.keys import KeyPair, PublicKey
+from protocol.runtime.log_events import HOST_UNKNOWN
+from protocol.runtime.logs import log
 from protocol.runtime.router import Drop
 from protocol.runtime.transport import (
     MAX_TO_CURATOR_BYTES,
@@ -46,8 +47,6 @@ from protocol.runtime.transport import (
 )
 
 __all__ = ["DealerEndpoint", "Happening"]
-
-logger = logging.getLogger("hushbid")
 
 RECONNECT_MS: Final = 100
 RECONNECT_MAX_MS: Final = 2_000
@@ -234,7 +233,7 @@ class DealerEndpoint:
     def _note_unknown(self, unknown: bool) -> None:
         """Say once that the host's name leads nowhere."""
         if unknown and not self._unknown:
-            logger.warning("the host name %s is unknown here; it is looked up again", self._where.host)
+            log(HOST_UNKNOWN, host=self._where.host)
         self._unknown = unknown
 
     def receive(self, limit: int, *, wait_ms: int = 0) -> list[bytes]:

@@ -29,6 +29,7 @@ __all__ = [
     "FRAMES_DROPPED",
     "FRAMES_IGNORED",
     "FRAMES_REPEATED",
+    "HOST_UNKNOWN",
     "LEDGER_CUT",
     "LINES_SUPPRESSED",
     "LOG_EVENTS",
@@ -169,6 +170,9 @@ CONNECTIONS_CUT: Final = _event("connections.cut", _info, "connections that were
 
 # An owner's, and the consumer's, connection.
 CURATOR_CONNECTED: Final = _event("curator.connected", _info, "connected to the curator at {address}")
+HOST_UNKNOWN: Final = _event(
+    "host.unknown", _warning, "the host name {host} is unknown here; it is looked up again"
+)
 CURATOR_GONE: Final = _event("curator.gone", _warning, "the curator is gone; waiting {seconds:g} s for it")
 CURATOR_SILENT: Final = _event(
     "curator.silent", _warning, "the curator is silent; connecting to it anew, for {seconds:g} s"
