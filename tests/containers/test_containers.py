@@ -28,7 +28,7 @@ from tests.containers.belongings import (
 )
 from tests.containers.compose import Deployment, clean_clone, docker, why_no_engine
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(1100)
 
 USER = "10001"
 POINTS = 200
@@ -41,17 +41,22 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     reason = why_no_engine()
     if reason is not None:
         pytest.skip(reason)
-    made = subprocess.run(
-        ["make", "base-image"], cwd=ROOT, capture_output=True, text=True, timeout=420, check=False
-    )
+    made = make("base-image")
     if made.returncode != 0:
         pytest.skip(f"no base image: {made.stderr.strip()[-300:]}")
-    subprocess.run(["make", "wheelhouse"], cwd=ROOT, timeout=420, check=True)
+    fetched = make("wheelhouse")
+    assert fetched.returncode == 0, fetched.stderr
     clone = clean_clone(tmp_path_factory.mktemp("clone"))
     with Deployment(clone) as deployment:
-        built = deployment.compose("build", "setup", timeout=600)
+        built = deployment.compose("build", "setup", timeout=480)
     assert built.returncode == 0, built.stdout[-2000:] + built.stderr[-2000:]
     return clone
+
+
+def make(target: str) -> subprocess.CompletedProcess[str]:
+    # `timeout` ends all that make has started, and so the pipes that are read here.
+    command = ["timeout", "--kill-after=10", "240", "make", "--silent", target]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 @dataclass(frozen=True)
