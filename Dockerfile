@@ -1,35 +1,31 @@
 # One image for every party (docs/deploy.md). Packages come from wheelhouse/ if `make wheelhouse` has filled it,
 # and from the network otherwise.
 
-FROM scratch AS project
-COPY pyproject.toml README.md LICENSE /project/
-COPY protocol /project/protocol
-COPY curator /project/curator
-COPY owner /project/owner
-COPY consumer /project/consumer
-COPY hushbid /project/hushbid
-COPY configs /project/configs
-
-FROM python:3.11-slim-bookworm AS build
+FROM python:3.11-slim-bookworm AS wheels
 # `wheelhouse*` may match nothing, and then two files are copied.
 COPY pyproject.toml requirements.lock wheelhouse* /wheelhouse/
-# What it takes to run, at the versions of the lock, and no more. Before the source, so that a change there
-# installs nothing anew. Byte code is compiled here, since containers cannot write it.
 RUN set -eu; cd /wheelhouse; \
-    printf '[global]\nconstraint = /wheelhouse/requirements.lock\n' >/etc/pip.conf; \
+    printf '[global]\nconstraint = /wheelhouse/requirements.lock\ndisable-pip-version-check = true\n' >/etc/pip.conf; \
     if ls ./*.whl >/dev/null 2>&1; then printf 'no-index = true\nfind-links = /wheelhouse\n' >>/etc/pip.conf; fi; \
+    python3.11 -m venv --without-pip /opt/hushbid
+
+# What it takes to run, at the versions of the lock, and no more. Byte code is compiled here, since containers
+# cannot write it.
+FROM wheels AS packages
+RUN set -eu; cd /wheelhouse; \
     python3.11 -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 print(*project["dependencies"], sep="\n")' >runtime.txt; \
-    python3.11 -m venv --without-pip /opt/hushbid; \
-    python3.11 -m pip --python /opt/hushbid/bin/python --disable-pip-version-check \
+    python3.11 -m pip --python /opt/hushbid/bin/python \
         install --quiet --no-cache-dir --no-compile --requirement runtime.txt; \
     python3.11 -m compileall -q -j 0 /opt/hushbid/lib
-COPY --from=project /project /project
+
+# The project by itself: a change of it installs no package anew.
+FROM wheels AS project
+COPY . /project
 # A new volume takes owner and mode of the directory that it is mounted over, so that no container needs root.
 # /party is what a party's container has; /parties/NAME is the same for each party, as the setup sees it.
 RUN set -eu; cd /project; \
-    python3.11 -m pip --python /opt/hushbid/bin/python --disable-pip-version-check \
-        install --quiet --no-cache-dir --no-deps .; \
+    python3.11 -m pip --python /opt/hushbid/bin/python install --quiet --no-cache-dir --no-deps .; \
     cp -r configs /opt/hushbid/configs; \
     chmod -R a+rX /opt/hushbid; \
     for party in party parties/curator parties/consumer \
@@ -46,5 +42,6 @@ ENV PATH=/opt/hushbid/bin:/usr/local/bin:/usr/bin:/bin HOME=/tmp PYTHONUNBUFFERE
     HUSHBID_SESSION=/party/session/session.toml HUSHBID_CONFIG=/party/data/party.toml HUSHBID_STATE=/party/state
 USER 10001:10001
 ENTRYPOINT ["hushbid"]
-COPY --from=build --chown=10001:10001 /volumes /
-COPY --from=build /opt/hushbid /opt/hushbid
+COPY --from=project --chown=10001:10001 /volumes /
+COPY --from=packages /opt/hushbid /opt/hushbid
+COPY --from=project /opt/hushbid /opt/hushbid
