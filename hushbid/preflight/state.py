@@ -16,12 +16,14 @@ from protocol.session import Session
 
 __all__ = ["disk", "expected_bytes", "state"]
 
-RECORD_BYTES: Final = 700
-"""What a round's records take in an owner's or the consumer's transcript, beside arrays and boxes."""
-CURATORS_RECORD_BYTES: Final = 2500
-"""The same in the curator's, for a round, and"""
+OWNERS_ROUND_BYTES: Final = 1400
+"""What a round's records take in an owner's transcript beside arrays and boxes,"""
+CONSUMERS_ROUND_BYTES: Final = 700
+"""in the consumer's,"""
+CURATORS_ROUND_BYTES: Final = 2500
+"""in the curator's, and"""
 BID_BYTES: Final = 450
-"""for each owner's bid in it."""
+"""for each owner's bid there: measured, and rounded up."""
 SPARE_BYTES: Final = 2**20
 
 
@@ -68,11 +70,11 @@ def expected_bytes(session: Session, role: Role) -> int:
     point = session.box_bytes + SEAL_BYTES if session.rule.sealed else 8 * session.space.columns
     if role == "curator":
         bid = 8 * dimension + BID_BYTES + point  # a box lies in a file of its own
-        one = 4 * dimension + CURATORS_RECORD_BYTES + owners * bid
+        one = 4 * dimension + CURATORS_ROUND_BYTES + owners * bid
     elif role == "owner":
-        one = 8 * dimension + RECORD_BYTES + point
+        one = 8 * dimension + OWNERS_ROUND_BYTES + point
     else:
-        one = 5 * dimension + RECORD_BYTES + 2 * point  # in the transcript, and opened
+        one = 5 * dimension + CONSUMERS_ROUND_BYTES + 2 * point  # in the transcript, and opened
     return rounds * one + SPARE_BYTES
 
 
