@@ -19,7 +19,8 @@ from tests.conftest import ROOT
 DIGITS = str(ROOT / "configs" / "digits" / "cluster.toml")
 SHORT = ("--set", "session.points=5")
 VERBS = [
-    "run", "simulate", "curator", "owner", "consumer", "keys new", "keys show", "transcript show",
+    "run", "simulate", "curator", "owner", "consumer", "keys new", "keys show",
+    "keys request", "keys approve", "keys list", "keys revoke", "invite", "preflight", "transcript show",
     "transcript verify", "transcript export", "transcript diff", "audit", "plan", "report", "bench rounds",
     "bench rules", "experiment selection", "sweep crashes",
 ]  # fmt: skip
