@@ -16,6 +16,7 @@ from hushbid.faults.mutation import Mutator
 from hushbid.faults.network import FaultyNetwork
 from hushbid.faults.plan import Plan
 from hushbid.faults.session import COLUMNS, result_of
+from hushbid.faults.wires import Wires
 from hushbid.simulated_network import SteadyNetwork
 from hushbid.simulator import Crash, Simulation, SimulationOutcome
 from protocol.data import Dataset
@@ -138,7 +139,7 @@ def run_plan(plan: Plan, *, faults: bool = True) -> Evidence:
         starts[party] += 1
         return _FreshNoise(int(_generator(plan, _NOISE).integers(2**62)) + starts[party], party, drawn[party])
 
-    network = _network(plan, session) if faults else None
+    wires = Wires(plan.faults, latency=plan.latency, healed=plan.healed, rng=_generator(plan, _NETWORK))
     owners, validation, seed_set = _data(plan)
     simulation = Simulation(
         session,
@@ -146,7 +147,7 @@ def run_plan(plan: Plan, *, faults: bool = True) -> Evidence:
         validation=validation,
         seed_set=seed_set,
         tap=tap,
-        network=network if network is not None else SteadyNetwork(),
+        network=_network(plan, session, wires) if faults else SteadyNetwork(),
         noise=noise,
         crashes=plan.crashes if faults else (),
         salts=_generator(plan, _SALTS).bytes,
@@ -161,7 +162,7 @@ def run_plan(plan: Plan, *, faults: bool = True) -> Evidence:
         tuple(sent),
         drawn,
         tuple(simulation.crashed),
-        +network.happened if network is not None else Counter(),
+        +wires.happened,
     )
 
 
@@ -189,19 +190,13 @@ def _generator(plan: Plan, *place: int) -> np.random.Generator:
     return np.random.default_rng([plan.seed, *place])
 
 
-def _network(plan: Plan, session: Session) -> FaultyNetwork:
-    return FaultyNetwork(
-        plan.faults,
-        timeouts=session.file.timeouts,
-        beat=encode_frame(Frame(session.identifier, CONTROL_SEQUENCE, 0, encode_message(Beat()))),
-        latency=plan.latency,
-        healed=plan.healed,
-        mutators={
-            owner: Mutator(_generator(plan, _OWNERS, plan.owners.index(owner)), rate)
-            for owner, rate in plan.byzantine
-        },
-        rng=_generator(plan, _NETWORK),
-    )
+def _network(plan: Plan, session: Session, wires: Wires) -> FaultyNetwork:
+    mutators = {
+        owner: Mutator(_generator(plan, _OWNERS, plan.owners.index(owner)), rate)
+        for owner, rate in plan.byzantine
+    }
+    beat = encode_frame(Frame(session.identifier, CONTROL_SEQUENCE, 0, encode_message(Beat())))
+    return FaultyNetwork(wires, timeouts=session.file.timeouts, beat=beat, mutators=mutators)
 
 
 def _data(plan: Plan) -> tuple[Mapping[str, Dataset], Dataset, Dataset]:
