@@ -52,6 +52,14 @@ def command(
         if invited not in (None, CONSUMER):
             raise ConfigError(f"{invitation} is for {invited}.", advice="Give it to `hushbid owner`.")
         file = load_toml(ConsumerFile, config).resolved(config.parent)
+        file = file.with_options(
+            validation=validation, seed_set=seed_set, key=key, state=state, ledger=ledger, metrics=metrics
+        )
+        set_up_logging("consumer", log_format)
+        session_file, invited = read_session(session, invitation)
+        if invited not in (None, CONSUMER):
+            raise ConfigError(f"{invitation} is for {invited}.", advice="Give it to `hushbid owner`.")
+        file = load_toml(ConsumerFile, config).resolved(config.parent)
         given = {
             "validation": validation,
             "seed_set": seed_set,

@@ -101,7 +101,7 @@ class OwnerOptions:
 
         session, invited = read_session(self.session, self.invitation)
         file = self._file(session, invited)
-        return session, file.model_copy(update=self._changes(file))
+        return session, self._with_options(file)
 
     def _file(self, session: SessionFile, invited: str | None) -> OwnerFile:
         """The owner's own file, or one in its place if the owner is invited."""
@@ -144,23 +144,24 @@ class OwnerOptions:
             data=self.data,
         )
 
-    def _changes(self, file: OwnerFile) -> dict[str, Any]:
+    def _with_options(self, file: OwnerFile) -> OwnerFile:
         from protocol.config.loading import validated
         from protocol.config.party import BudgetSection
 
-        paths = {"data": self.data, "key": self.key, "state": self.state, "ledger": self.ledger}
-        changes: dict[str, Any] = {
-            name: path.expanduser().resolve() for name, path in paths.items() if path is not None
-        }
         features = None if self.features is None else [name.strip() for name in self.features.split(",")]
-        columns = {"features": features, "label": self.label, "identifier": self.identifier}
-        named = {name: value for name, value in columns.items() if value is not None}
-        changes["columns"] = file.columns.model_copy(update=named)
+        named = {"features": features, "label": self.label, "identifier": self.identifier}
+        columns = {name: value for name, value in named.items() if value is not None}
+        budget = None
         if self.budget_epsilon is not None:
-            changes["budget"] = validated(
-                BudgetSection, {"epsilon": self.budget_epsilon}, where="--budget-epsilon"
-            )
-        return changes
+            budget = validated(BudgetSection, {"epsilon": self.budget_epsilon}, where="--budget-epsilon")
+        return file.with_options(
+            data=self.data,
+            key=self.key,
+            state=self.state,
+            ledger=self.ledger,
+            columns=file.columns.model_copy(update=columns),
+            budget=budget,
+        )
 
 
 def command(
@@ -197,6 +198,9 @@ def command(
     def body() -> dict[str, Any]:
         from owner.process import run_owner
 
+        set_up_logging("owner", log_format)
+        session_file, file = options.files()
+        file = file.with_options(metrics=metrics)
         set_up_logging("owner", log_format)
         session_file, file = options.files()
         if metrics is not None:

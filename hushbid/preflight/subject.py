@@ -140,12 +140,11 @@ def open_subject(
             )
         name = role
         file = _loaded(CuratorFile if role == CURATOR else ConsumerFile, options.config)
-        changes: dict[str, object] = {"key": options.key, "state": options.state}
+        file = file.with_options(key=options.key, state=options.state)
         if role == CURATOR:
-            changes |= {"listen": listen}
+            file = file.with_options(listen=listen)
         else:
-            changes |= {"validation": validation, "seed_set": seed_set, "ledger": options.ledger}
-        file = file.model_copy(update={name: value for name, value in changes.items() if value is not None})
+            file = file.with_options(validation=validation, seed_set=seed_set, ledger=options.ledger)
     session = open_session(session_file)
     check_durability(session, file.durability, listen=file.listen if isinstance(file, CuratorFile) else None)
     return Subject(role, name, session, file, offline)

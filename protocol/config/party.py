@@ -75,6 +75,19 @@ class _PartyFile(_Private):
             update={name: (base / path.expanduser()).resolve() for name, path in paths.items()}
         )
 
+    def with_options(self, **options: object) -> Self:
+        """The file with what the command line says in place of its own; None leaves it as it is.
+
+        A relative path in an option is relative to the directory that the command was started in.
+        """
+        given = {name: value for name, value in options.items() if value is not None}
+        return self.model_copy(
+            update={
+                name: value.expanduser().resolve() if isinstance(value, Path) else value
+                for name, value in given.items()
+            }
+        )
+
 
 class CuratorFile(_PartyFile):
     """The curator's file."""
