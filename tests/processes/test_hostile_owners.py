@@ -221,7 +221,9 @@ def test_the_curators_result_names_them(session: Session) -> None:
 
 
 def test_the_curators_log_ends_with_what_was_not_taken(session: Session) -> None:
-    counts = re.findall(r"frames that were not read: (\d+) \(second-hello\)$", session.cluster.log("curator"), re.M)
+    counts = re.findall(
+        r"frames that were not read: (\d+) \(second-hello\)$", session.cluster.log("curator"), re.M
+    )
     assert len(counts) == 1, "once"
     # Rogues leave when they hear of their refusal, with what they have not sent yet.
     assert int(counts[0]) > 0
