@@ -55,20 +55,6 @@ def command(
         file = file.with_options(
             validation=validation, seed_set=seed_set, key=key, state=state, ledger=ledger, metrics=metrics
         )
-        set_up_logging("consumer", log_format)
-        session_file, invited = read_session(session, invitation)
-        if invited not in (None, CONSUMER):
-            raise ConfigError(f"{invitation} is for {invited}.", advice="Give it to `hushbid owner`.")
-        file = load_toml(ConsumerFile, config).resolved(config.parent)
-        given = {
-            "validation": validation,
-            "seed_set": seed_set,
-            "key": key,
-            "state": state,
-            "ledger": ledger,
-            "metrics": metrics,
-        }
-        file = file.model_copy(update={name: value for name, value in given.items() if value is not None})
         return run_consumer(session_file, file)
 
     run_verb(body, as_json=as_json, show=_show)

@@ -40,11 +40,6 @@ def command(
         session_file = load_toml(SessionFile, session)
         file = load_toml(CuratorFile, config).resolved(config.parent)
         file = file.with_options(listen=listen, key=key, state=state, metrics=metrics)
-        set_up_logging("curator", log_format)
-        session_file = load_toml(SessionFile, session)
-        file = load_toml(CuratorFile, config).resolved(config.parent)
-        given = {"listen": listen, "key": key, "state": state, "metrics": metrics}
-        file = file.model_copy(update={name: value for name, value in given.items() if value is not None})
         return run_curator(session_file, file, progress=progress_fd)
 
     run_verb(body, as_json=as_json, show=_show)
