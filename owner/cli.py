@@ -201,10 +201,6 @@ def command(
         set_up_logging("owner", log_format)
         session_file, file = options.files()
         file = file.with_options(metrics=metrics)
-        set_up_logging("owner", log_format)
-        session_file, file = options.files()
-        if metrics is not None:
-            file = file.model_copy(update={"metrics": metrics})
         set_up_logging(file.name, log_format)
         return run_owner(session_file, file)
 
