@@ -30,7 +30,8 @@ __all__ = ["Connection"]
 LOOK_SECONDS: Final = 0.1
 """How often a busy party looks after its connection."""
 MAX_FAILED_HANDSHAKES: Final = 5
-"""Failed handshakes in a row after which a wrong key on either side is taken for certain."""
+"""Failed handshakes in a row, over `timeouts.comeback` at least, after which a key is taken to be wrong.
+A proxy before a curator that is being started fails some, too, and so does a curator in a flood of them."""
 
 
 class Connection:
@@ -187,8 +188,11 @@ class Connection:
                 advice="Compare the public key with the session's roster, on both sides.",
             )
         else:
+            if self._failed_handshakes == 0:
+                self._failing_since = now
             self._failed_handshakes += 1
-            if self._failed_handshakes >= MAX_FAILED_HANDSHAKES:
+            certain = now - self._failing_since >= self._session.timeouts.comeback
+            if certain and self._failed_handshakes >= MAX_FAILED_HANDSHAKES:
                 raise ConnectionFailed(
                     f"The handshake with {self._session.network.address} failed "
                     f"{self._failed_handshakes} times.",

@@ -31,7 +31,8 @@ class Session:
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     place: Path = tmp_path_factory.mktemp("cut")
     pacer_name = "ostrich"
-    changes = {"session.points": ROUNDS, "timeouts.beat": 0.05}
+    # The proxy is there before the curator: handshakes fail until that has started, on a busy machine too.
+    changes = {"session.points": ROUNDS, "timeouts.beat": 0.05, "timeouts.comeback": 20.0}
     with Cluster(place, ("heron", "magpie", pacer_name), rows=ROUNDS + 20, changes=changes) as cluster:
         proxy = Proxy(cluster.port)
         try:
@@ -72,7 +73,8 @@ def test_what_one_side_says_it_sent_is_what_the_other_says_it_received(session: 
     for name in ("consumer", "heron"):
         own = bodies(session.cluster.records(name), name)
         for key in own.keys() | of_curator.keys():
-            if name in key and key[2] not in ("hello", "welcome"):
+            # A farewell is not acknowledged: the last bytes of a connection may get lost with its end.
+            if name in key and key[2] not in ("hello", "welcome", "farewell"):
                 # Both keep what was sent again; each body came and went once but for that.
                 assert list(dict.fromkeys(own[key])) == list(dict.fromkeys(of_curator[key])), key
 
