@@ -294,6 +294,9 @@ class FaultyNetwork:
             station.lost = False
             self._world.feed(party, Returned(CURATOR), now)
         self._world.receive(party, CURATOR, data, now)
+        if station.connection is None:
+            station.lost = False
+            self._mourn(party, now)
         self._world.send_out(party, now)
 
     def _mourn(self, party: str, now: float) -> None:

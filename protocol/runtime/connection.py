@@ -123,6 +123,10 @@ class Connection:
                 self._log(log_events.CURATOR_BACK)
                 self._driver.feed(Returned(CURATOR), now)
             self._driver.receive(CURATOR, frame, now)
+            if not self._connected:
+                # It may have been a welcome, after which the machine waits for no lost curator: now it does.
+                self._lost = False
+                self._lose(now)
         self._driver.fire_due(now)
         self._check_silence(now)
         self._send_out()

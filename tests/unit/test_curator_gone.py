@@ -12,15 +12,16 @@ from owner.party import owner_party
 from protocol.config.session import TimeoutSection
 from protocol.data import Dataset
 from protocol.errors import ExitCode
+from protocol.messages import CONTROL_SEQUENCE, PROTOCOL_VERSION, Welcome
 from protocol.noise import SimulatedNoise
 from protocol.recorded_session import started
 from protocol.runtime import connection
 from protocol.runtime.dealer import DealerEndpoint, Happening
 from protocol.runtime.driver import Driver
 from protocol.runtime.vitals import Vitals
-from protocol.session import open_session
+from protocol.session import Session, open_session
 from protocol.transcript.journal import NullJournal
-from protocol.wire import said_to
+from protocol.wire import Frame, encode_frame, encode_message, said_to
 from tests.simulation.harness import names, session_file
 from tests.unit.test_wire import FRAMES
 
@@ -44,17 +45,25 @@ class Scripted(DealerEndpoint):
         return self.script.popleft()[1] if self.script else super().happenings()
 
 
-@pytest.mark.parametrize("read", [[], [FRAMES["beat"]]])
+def welcome(session: Session) -> bytes:
+    """The frame in which the curator of a session welcomes."""
+    assert session.public_map is not None
+    message = Welcome(version=PROTOCOL_VERSION, feature_map=session.public_map.digest, sent=0, received=0)
+    return encode_frame(Frame(session.identifier, CONTROL_SEQUENCE, 0, encode_message(message)))
+
+
+@pytest.mark.parametrize("read", ["nothing", "a beat", "a welcome"])
 def test_a_frame_of_a_connection_that_has_ended_is_no_sign_that_the_curator_is_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: list[bytes]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: str
 ) -> None:
     file = session_file(
         owners=(OWNER,), points=3, timeouts=TimeoutSection(enrolment=ENROLMENT, abandon=ABANDON, beat=0.05)
     )
     session = open_session(file)
+    frames = {"nothing": [], "a beat": [FRAMES["beat"]], "a welcome": [welcome(session)]}
     monkeypatch.setattr(connection, "DealerEndpoint", Scripted)
     monkeypatch.setattr(connection, "LOOK_SECONDS", 0.0)
-    Scripted.script = deque([([], [Happening.CONNECTED]), (read, [Happening.DISCONNECTED])])
+    Scripted.script = deque([([], [Happening.CONNECTED]), (frames[read], [Happening.DISCONNECTED])])
     rows = Dataset.from_arrays(OWNER, np.full((1, file.features.columns), 0.5))
     machine, numerics = owner_party(
         session, OWNER, rows, identity=None, noise=SimulatedNoise(0, OWNER), scratch=None, memory_limit=2**30
