@@ -18,11 +18,13 @@ from protocol.machine import Finish, Lost, Returned
 from protocol.messages import CONTROL_SEQUENCE, Hello
 from protocol.recorded_session import started
 from protocol.runtime import log_events
+from protocol.runtime.authentication import Refusal
 from protocol.runtime.clock import Clock
+from protocol.runtime.connection_limits import Cut
 from protocol.runtime.driver import Driver, Outgoing
 from protocol.runtime.party import StopSignals
-from protocol.runtime.router import Arrival, RouterEndpoint
-from protocol.runtime.vitals import LONGEST_WAIT_SECONDS, Seen, Vitals
+from protocol.runtime.router import Arrival, Drop, RouterEndpoint
+from protocol.runtime.vitals import LONGEST_WAIT_SECONDS, Seen, Vitals, by_reason
 from protocol.wire import Direction, decode_frame, decode_message
 
 __all__ = ["Hub"]
@@ -149,11 +151,11 @@ class Hub:
             owners_connected=sum(seat.connected for seat in machine.seats.values()),
             counters={
                 **self._counted,
-                "frames_dropped": dict(self._endpoint.drops),
-                "frames_ignored": dict(self._connections.ignored),
-                "connections_refused": dict(self._endpoint.refusals),
-                "connections_cut": dict(self._endpoint.cuts),
-                "refusals": dict(Counter(refusal.offence.value for refusal in ledger.refusals)),
+                "frames_dropped": by_reason(Drop, self._endpoint.drops),
+                "frames_ignored": by_reason(Ignored, self._connections.ignored),
+                "connections_refused": by_reason(Refusal, self._endpoint.refusals),
+                "connections_cut": by_reason(Cut, self._endpoint.cuts),
+                "refusals": by_reason(Offence, Counter(refusal.offence.value for refusal in ledger.refusals)),
                 "absences": self._log.absences,
                 "frames_repeated": self._driver.repeats,
                 "transcript_records": self._driver.records,

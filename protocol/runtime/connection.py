@@ -23,7 +23,8 @@ from protocol.runtime.keys import KeyPair
 from protocol.runtime.log_events import LogEvent
 from protocol.runtime.logs import SessionLog, ending_event
 from protocol.runtime.party import StopSignals
-from protocol.runtime.vitals import LONGEST_WAIT_SECONDS, Seen, Vitals
+from protocol.runtime.router import Drop
+from protocol.runtime.vitals import LONGEST_WAIT_SECONDS, Seen, Vitals, by_reason
 
 __all__ = ["Connection"]
 
@@ -142,7 +143,7 @@ class Connection:
         # Frames are not counted here: how many an owner sent says how often it was asked.
         counters: dict[str, int | dict[str, int]] = {
             "connections": self._connections,
-            "frames_dropped": dict(self._dropped + self._endpoint.drops),
+            "frames_dropped": by_reason(Drop, self._dropped + self._endpoint.drops),
             "frames_repeated": self._driver.repeats,
             "transcript_records": self._driver.records,
         }

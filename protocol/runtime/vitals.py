@@ -14,6 +14,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from itertools import accumulate
 from pathlib import Path
 from types import TracebackType
@@ -27,7 +28,15 @@ from protocol.runtime.log_events import STATUS_UNWRITABLE
 from protocol.runtime.logs import log
 from protocol.runtime.status_file import Status, status_path
 
-__all__ = ["LONGEST_WAIT_SECONDS", "STATUS_SECONDS", "AnnouncedNumerics", "RoundTimes", "Seen", "Vitals"]
+__all__ = [
+    "LONGEST_WAIT_SECONDS",
+    "STATUS_SECONDS",
+    "AnnouncedNumerics",
+    "RoundTimes",
+    "Seen",
+    "Vitals",
+    "by_reason",
+]
 
 STATUS_SECONDS: Final = 0.5
 """Between two pictures, if nothing changes."""
@@ -46,6 +55,19 @@ class Seen:
     connected: bool | None = None
     owners_connected: int | None = None
     counters: Mapping[str, int | Mapping[str, int]] = field(default_factory=dict)
+
+
+def by_reason(reasons: type[StrEnum], counts: Mapping[str, int]) -> dict[str, int]:
+    """What was counted for each reason that there is, 0 where there was nothing.
+
+    A counter of Prometheus must be there before it counts: `increase` does not see the first event of one
+    that begins with it.
+
+    Args:
+        reasons: All of them.
+        counts: What was counted, by some of them.
+    """
+    return {reason.value: counts.get(reason, 0) for reason in reasons}
 
 
 class RoundTimes:

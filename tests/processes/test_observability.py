@@ -17,8 +17,13 @@ import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from curator.connections import Ignored
+from protocol.errors import Offence
 from protocol.messages import unfixed
+from protocol.runtime.authentication import Refusal
+from protocol.runtime.connection_limits import Cut
 from protocol.runtime.log_events import LOG_EVENTS
+from protocol.runtime.router import Drop
 from protocol.runtime.status_file import Status, status_path
 from protocol.wire import Direction, decode_message
 from tests.processes.cluster import SEALED, SECURE, Cluster, Ended, bodies, free_port
@@ -126,6 +131,35 @@ def look_by_verbs(session: Session) -> None:
 
 
 only_ask_all = pytest.mark.parametrize("session", ["ask-all"], indirect=True)
+
+
+REASONS = {
+    "refusals": Offence,
+    "frames_dropped": Drop,
+    "frames_ignored": Ignored,
+    "connections_refused": Refusal,
+    "connections_cut": Cut,
+}
+
+
+@only_ask_all
+def test_what_has_not_happened_is_counted_too_so_that_an_alert_sees_the_first(session: Session) -> None:
+    for party, counters in (
+        ("curator", REASONS),
+        ("consumer", {"frames_dropped": REASONS["frames_dropped"]}),
+    ):
+        found = {
+            (sample.name, label): sample.value
+            for family in text_string_to_metric_families(session.metrics[party])
+            for sample in family.samples
+            for name, label in sample.labels.items()
+            if name in ("reason", "offence")
+        }
+        assert found == {
+            (f"hushbid_{name}_total", reason.value): 0
+            for name, reasons in counters.items()
+            for reason in reasons
+        }
 
 
 @only_ask_all
