@@ -209,5 +209,6 @@ def _another(path: Path) -> ConfigError:
     return ConfigError(
         f"{path} is there already, of a session with other settings or data, and was left as it is.",
         advice="Give the settings of before to go on with that session. For a new one start from empty "
-        "directories (`docker-compose down --volumes` empties those of containers, deliveries included).",
+        "directories (`docker-compose down --volumes` empties those of containers, deliveries and lifetime "
+        "ledgers included; docs/deploy.md says how to keep keys, data and ledgers).",
     )

@@ -7,6 +7,7 @@ not trust one operator make their own (docs/deploy.md).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,13 +31,21 @@ from protocol.names import CONSUMER, CURATOR
 from protocol.runtime.keys import KeyPair, new_keypair, read_public, read_secret
 from protocol.session import open_session
 
-__all__ = ["KEY", "OwnKeys", "SetUp", "set_up"]
+__all__ = ["KEY", "OwnKeys", "SetUp", "check_readable", "set_up"]
 
 KEY: Final = Path("key/secret.key")
 """A party's secret key, below its directory."""
 _DATA: Final = Path("data")
 _STATE: Final = Path("state")
 _PUBLIC: Final = 0o644
+_PATIENCE: Final[Mapping[str, float]] = {"round": 60.0, "comeback": 60.0}
+"""Time limits, in seconds, where the cluster file sets none. Containers come back slowly: those of owners
+start when the curator's is healthy; and a round waits for a lost owner no longer than either of these says.
+"""
+_ON_ITS_OWN_MACHINE: Final = (
+    "Have that party run on its own machine, with its own data and ledger (docs/deploy.md). What containers "
+    "spend is in the ledger beside the copy, in that party's data volume: to go on there, keep that volume."
+)
 
 
 @dataclass(frozen=True)
@@ -59,12 +68,22 @@ class SetUp:
     Attributes:
         session: The session's public file.
         parties: Curator, consumer, owners by name.
+        points_of: Owner → the cluster file's owner whose points it has, all or some.
         new: Whether there was no session before.
     """
 
     session: SessionFile
     parties: tuple[Party, ...]
+    points_of: Mapping[str, str]
     new: bool
+
+
+@dataclass(frozen=True)
+class _Dealt:
+    data: ClusterData
+    points_of: Mapping[str, str]
+    budgets: Mapping[str, BudgetSection | None]
+    """Of the owners that have one."""
 
 
 def set_up(
@@ -88,16 +107,20 @@ def set_up(
         session_path: The session file.
         address: Where the curator is for the others, in place of what the cluster file says.
         owners: Spread the owners' points over this many owners, named owner-1, owner-2, …; None: as they are.
+            The first has points of the first owner by alphabet, and so on, round and round.
         own_keys: The parties' own keys; None: they are made here.
 
     Raises:
-        ConfigError: The sections do not go together, another session is there, or it cannot be written.
+        ConfigError: The sections do not go together, data have a lifetime ledger already, another session is
+            there, or it cannot be written.
         DataError: A file that the cluster names cannot be used.
         KeyFileError: A key that is there cannot be used.
     """
-    data, budgets = _dealt(cluster, owners)
-    names = tuple(data.owners)
+    cluster = _with_patience(cluster)
+    dealt = _dealt(cluster, owners)
+    names = tuple(dealt.data.owners)
     parties = parties_in(place, names)
+    _check_places(place, parties)
     network = cluster.file.network.model_copy(update={"address": address})
     keys = {} if network.insecure or own_keys else {party.name: _key_of(party) for party in parties}
     public = {name: pair.public.text for name, pair in keys.items()}
@@ -108,10 +131,10 @@ def set_up(
     new = not session_path.exists()
     key = None if network.insecure else KEY if own_keys is None else own_keys.secret
     layout = Layout(own=_DATA, state=_STATE, key=key)
-    given = shares(data)
+    given = shares(dealt.data)
     try:
         for party in parties:
-            settings = _settings(cluster, party, budgets)
+            settings = _settings(cluster, party, dealt.budgets)
             furnish(
                 party, layout, key=keys.get(party.name), share=given.get(party.name, {}), settings=settings
             )
@@ -122,7 +145,38 @@ def set_up(
             f"{error.filename or place} cannot be written: {error.strerror}.",
             advice="Make room, and see that the directories belong to the user that this runs as.",
         ) from None
-    return SetUp(session, parties, new)
+    return SetUp(session, parties, dealt.points_of, new)
+
+
+def _with_patience(cluster: Cluster) -> Cluster:
+    timeouts = cluster.file.timeouts
+    longer = {name: limit for name, limit in _PATIENCE.items() if name not in timeouts.model_fields_set}
+    file = cluster.file.model_copy(update={"timeouts": timeouts.model_copy(update=longer)})
+    return replace(cluster, file=file)
+
+
+def _check_places(place: Path, parties: tuple[Party, ...]) -> None:
+    """Refuse parties that have no directory and cannot be given one, before anything is written."""
+    missing = [party.name for party in parties if not party.directory.exists()]
+    if missing and place.exists() and not os.access(place, os.W_OK):
+        raise ConfigError(
+            f"{place} has no directory for {', '.join(missing)}, and none can be made there.",
+            advice="docker-compose.yml has ten owners: set HUSHBID_OWNERS to a number from 1 to 10.",
+        )
+
+
+def check_readable(path: Path) -> None:
+    """Refuse a path if this user cannot read it, or not enter a directory above it; what is missing passes.
+
+    Raises:
+        ConfigError: Says which of them, and who the user is.
+    """
+    for place in (*reversed(path.absolute().parents), path):
+        if os.path.exists(place) and not os.access(place, os.X_OK if place.is_dir() else os.R_OK):
+            raise ConfigError(
+                f"{place} cannot be read by user {os.geteuid()}, as whom this runs.",
+                advice="Let that user read it, on the machine that it is from: `chmod -R o+rX`, or `chown`.",
+            )
 
 
 def _key_of(party: Party) -> KeyPair:
@@ -130,31 +184,48 @@ def _key_of(party: Party) -> KeyPair:
     return read_secret(path) if path.exists() else new_keypair()
 
 
-def _dealt(cluster: Cluster, owners: int | None) -> tuple[ClusterData, Mapping[str, BudgetSection | None]]:
-    """Every party's data, and the budgets of those that have one."""
-    file = cluster.file
-    sections: list[tuple[str, OwnerSection | ConsumerSection]] = [
-        (CONSUMER, file.consumer),
-        *file.owners.items(),
+def _dealt(cluster: Cluster, owners: int | None) -> _Dealt:
+    """Every party's data, and by whose budget its owner is bound."""
+    _refuse_ledgers(cluster)
+    data = cluster.load()
+    budgets = {name: section.budget for name, section in cluster.file.owners.items()}
+    if owners is None:
+        return _Dealt(data, {name: name for name in data.owners}, budgets)
+    # An owner that gets a part of another's points is bound by that one's budget.
+    old = list(data.owners)
+    parts = spread(data, owners, None, seed=cluster.file.consumer.seed).owners.values()
+    points_of = {f"owner-{number + 1}": old[number % len(old)] for number in range(owners)}
+    return _Dealt(
+        replace(data, owners=dict(zip(points_of, parts, strict=True))),
+        points_of,
+        {name: budgets.get(whose) for name, whose in points_of.items()},
+    )
+
+
+def _refuse_ledgers(cluster: Cluster) -> None:
+    """Refuse data that have been charged: a copy of them would begin with nothing spent.
+
+    The ledger is not copied either. There would be two from then on, and each would allow the whole budget.
+    """
+    consumer = cluster.file.consumer
+    sections: list[tuple[str, OwnerSection | ConsumerSection, tuple[Path | None, ...]]] = [
+        (CONSUMER, consumer, (consumer.validation, consumer.seed_set, consumer.test)),
+        *((name, owner, (owner.data,)) for name, owner in cluster.file.owners.items()),
     ]
-    for name, section in sections:
+    for name, section, paths in sections:
         if section.ledger is not None:
             raise ConfigError(
                 f"{cluster.where} names a lifetime ledger for {name}, which a copy of its data would escape.",
-                advice="Have that party run on its own machine, with its own data and ledger.",
+                advice=_ON_ITS_OWN_MACHINE,
             )
-    data = cluster.load()
-    budgets = {name: section.budget for name, section in file.owners.items()}
-    if owners is None:
-        return data, budgets
-    # An owner that gets a part of another's points is bound by that one's budget.
-    of = [budgets.get(name) for name in data.owners]
-    dealt = spread(data, owners, None, seed=file.consumer.seed).owners.values()
-    names = [f"owner-{number}" for number in range(1, owners + 1)]
-    return (
-        replace(data, owners=dict(zip(names, dealt, strict=True))),
-        {name: of[number % len(of)] for number, name in enumerate(names)},
-    )
+        for path in filter(None, paths):
+            check_readable(path)
+            ledger = path.with_name(f"{path.name}.ledger")
+            if os.path.lexists(ledger):
+                raise ConfigError(
+                    f"{ledger} has what was spent on {name}'s data, which a copy of them would escape.",
+                    advice=_ON_ITS_OWN_MACHINE,
+                )
 
 
 def _settings(cluster: Cluster, party: Party, budgets: Mapping[str, BudgetSection | None]) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def setup_command(
 
     def body() -> dict[str, Any]:
         from hushbid.cluster import open_cluster
-        from hushbid.setup import OwnKeys, set_up
+        from hushbid.setup import OwnKeys, check_readable, set_up
 
         own_keys = None
         if public_keys is not None and secret_key is not None and secret_key.is_absolute():
@@ -70,6 +70,8 @@ def setup_command(
                 "Keys of the parties' own take --public-keys and an absolute --secret-key.",
                 advice="Give both, or neither.",
             )
+        for path in filter(None, (cluster, data)):
+            check_readable(path)
         made = set_up(
             open_cluster(cluster, data=data, settings=settings or ()),
             parties,
@@ -84,6 +86,7 @@ def setup_command(
             "new": made.new,
             "session_file": str(session),
             "parties": {party.name: str(party.directory) for party in made.parties},
+            "points_of": dict(made.points_of),
         }
 
     run_verb(body, as_json=as_json, show=_show)
@@ -94,3 +97,6 @@ def _show(made: Mapping[str, Any]) -> None:
     sys.stdout.write(
         f"Session {made['session']} {was}: {', '.join(made['parties'])}.\nIts file: {made['session_file']}\n"
     )
+    for owner, whose in made["points_of"].items():
+        if owner != whose:
+            sys.stdout.write(f"{owner} has points of {whose}.\n")

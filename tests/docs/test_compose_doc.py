@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from hushbid import setup
 from tests.conftest import ROOT
 
 COMPOSE = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
@@ -93,4 +94,19 @@ def test_the_user_that_files_must_belong_to_is_the_image_s() -> None:
     user = re.findall(r"^USER (\d+):(\d+)$", DOCKERFILE, re.M)
     assert user == [("10001", "10001")]
     assert set(re.findall(r"user (\d{3,})", PAGE)) == {"10001"}
-    assert "chown hushbid -R 10001:10001 /keys" in PAGE
+    assert '--entrypoint chown "${HUSHBID_IMAGE:-hushbid}" -R 10001:10001 /keys' in PAGE
+
+
+def test_the_time_limits_that_the_setup_writes_are_stated() -> None:
+    limits = set(setup._PATIENCE.values())
+    assert limits == {60.0}
+    assert setup._PATIENCE.keys() == {"round", "comeback"}
+    assert "`timeouts.round` and `timeouts.comeback` of 60 s" in section("What there is")
+
+
+def test_what_is_removed_to_keep_the_ledgers_is_the_session_and_the_states() -> None:
+    pattern = re.search(r"grep -E '(.*?)'", section("Data of your own, and their lifetime ledger"))
+    assert pattern
+    declared = re.findall(r"^  ([\w-]+):$", COMPOSE[COMPOSE.index("\nvolumes:") :], re.M)
+    removed = {volume for volume in declared if re.search(pattern[1], f"hushbid_{volume}")}
+    assert removed == {"session", *(f"{party}-state" for party in PARTIES)}

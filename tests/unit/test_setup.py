@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import stat
 from collections.abc import Callable
@@ -244,6 +246,34 @@ class TestAgain:
         for name in ("key", "data", "state"):
             assert stat.S_IMODE((tmp_path / "parties" / "owner-1" / name).stat().st_mode) == 0o700
 
+    def test_another_session_on_the_same_data_is_charged_to_the_same_ledger(self, tmp_path: Path) -> None:
+        """Without the session file and the states, which docs/deploy.md has people remove."""
+        path = files_cluster(tmp_path)
+        digits_in(tmp_path, open_cluster(path))
+        ledger = tmp_path / "parties" / "owner-1" / "data" / "data.npz.ledger"
+        ledger.write_bytes(b"spent")
+        (tmp_path / "session" / "session.toml").unlink()
+        for state in (tmp_path / "parties").glob("*/state"):
+            shutil.rmtree(state)
+        kept = contents(tmp_path / "parties")
+        made = digits_in(tmp_path, open_cluster(path, settings=["session.nonce=second"]))
+        assert made.new
+        assert contents(tmp_path / "parties") == kept
+
+
+class TestTimeLimits:
+    def test_parties_have_the_time_in_which_containers_come_back(
+        self, digits: Cluster, tmp_path: Path
+    ) -> None:
+        timeouts = digits_in(tmp_path, digits).session.timeouts
+        assert (timeouts.round, timeouts.comeback) == (60.0, 60.0)
+        assert timeouts.pause == digits.file.timeouts.pause
+
+    def test_those_of_the_cluster_file_hold(self, tmp_path: Path) -> None:
+        cluster = open_cluster(DIGITS, settings=["timeouts.comeback=5.0"])
+        timeouts = digits_in(tmp_path, cluster).session.timeouts
+        assert (timeouts.round, timeouts.comeback) == (60.0, 5.0)
+
 
 class TestOwners:
     def test_without_a_number_they_are_those_of_the_cluster(self, digits: Cluster, tmp_path: Path) -> None:
@@ -254,6 +284,32 @@ class TestOwners:
     def test_ten_are_named_without_leading_zeros(self, digits: Cluster, tmp_path: Path) -> None:
         made = digits_in(tmp_path, digits, owners=10)
         assert set(made.session.owners) == {f"owner-{number}" for number in range(1, 11)}
+
+    def test_whose_points_each_has_is_told(self, tmp_path: Path) -> None:
+        cluster = open_cluster(files_cluster(tmp_path))
+        made = digits_in(tmp_path, cluster, owners=4)
+        assert made.points_of == {
+            "owner-1": "north",
+            "owner-2": "south",
+            "owner-3": "west",
+            "owner-4": "north",
+        }
+        for owner, whose in made.points_of.items():
+            held = load_dataset(tmp_path / "parties" / owner / "data" / "data.npz", DataColumns())
+            assert held.identifiers is not None
+            assert all(str(identifier).startswith(f"{whose}/") for identifier in held.identifiers)
+
+    def test_more_than_there_are_places_for_are_refused_before_anything_is_written(
+        self, digits: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As in a container, where the directories are there and the file system cannot be written."""
+        for name in ("curator", "consumer", "owner-1", "owner-2"):
+            (tmp_path / "parties" / name).mkdir(parents=True)
+        monkeypatch.setattr("os.access", lambda path, mode: mode != os.W_OK)
+        with pytest.raises(ConfigError, match="no directory for owner-3") as caught:
+            digits_in(tmp_path, digits)
+        assert "HUSHBID_OWNERS" in caught.value.advice
+        assert contents(tmp_path) == {}
 
     def test_who_gets_anothers_points_is_bound_by_that_ones_budget(self, tmp_path: Path) -> None:
         made = digits_in(tmp_path, open_cluster(files_cluster(tmp_path)), owners=4)
@@ -282,6 +338,32 @@ class TestNamedFiles:
         cluster = open_cluster(files_cluster(tmp_path, 'ledger = "validation.ledger"\n'))
         with pytest.raises(ConfigError, match="lifetime ledger for consumer"):
             digits_in(tmp_path, cluster)
+        assert not (tmp_path / "parties").exists()
+
+    @pytest.mark.parametrize("owners", [None, 2])
+    @pytest.mark.parametrize(
+        ("file", "whose"), [("south.npz", "south"), ("validation.npz", "consumer"), ("seed.npz", "consumer")]
+    )
+    def test_data_that_were_charged_are_not_copied_away_from_their_ledger(
+        self, tmp_path: Path, file: str, whose: str, owners: int | None
+    ) -> None:
+        cluster = open_cluster(files_cluster(tmp_path))
+        ledger = tmp_path / f"{file}.ledger"
+        ledger.touch()
+        with pytest.raises(ConfigError, match=rf"{re.escape(str(ledger))} .* {whose}'s data") as caught:
+            digits_in(tmp_path, cluster, owners=owners)
+        assert "on its own machine" in caught.value.advice
+        assert not (tmp_path / "parties").exists()
+
+    @pytest.mark.parametrize("closed", ["north.npz", "."])
+    def test_who_cannot_read_what_is_said(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closed: str
+    ) -> None:
+        cluster = open_cluster(files_cluster(tmp_path))
+        monkeypatch.setattr("os.access", lambda path, mode: path != tmp_path / closed)
+        with pytest.raises(ConfigError) as caught:
+            digits_in(tmp_path, cluster)
+        assert f"{tmp_path / closed} cannot be read by user {os.geteuid()}" in str(caught.value)
         assert not (tmp_path / "parties").exists()
 
 
@@ -331,11 +413,14 @@ class TestVerb:
         assert (session.session.points, session.session.nonce) == (30, "second")
         assert made["identifier"] == session.digest()[:16].hex()
         assert list(made["parties"]) == ["curator", "consumer", "owner-1", "owner-2"]
+        assert made["points_of"] == {"owner-1": "digits-01", "owner-2": "digits-34"}
+        assert "owner-2 has points of digits-34.\n" in invoke(**settings)[1]
         shutil.rmtree(tmp_path / "parties")
         (tmp_path / "session" / "session.toml").unlink()
         code, out = invoke(HUSHBID_OWNERS="", HUSHBID_SET="")
         assert code == 0
         assert "digits-34" in out
+        assert "has points of" not in out, "names are as they were"
 
     def test_it_says_whether_the_session_is_new(self, invoke: Callable[..., tuple[int, str]]) -> None:
         assert "is set up" in invoke()[1]
