@@ -24,8 +24,6 @@ __all__ = ["CuratorLog", "stage_of"]
 _STAGES: Final = frozenset({"enrolling", "delivering", "closing", "done"})
 _DECIDED: Final = frozenset({"pacing", "delivering"})
 """Phases in which the current round is decided."""
-_LISTED: Final = 8
-"""Names that a line lists."""
 
 
 def stage_of(phase: str) -> str:
@@ -168,13 +166,7 @@ class CuratorLog:
                 log_events.ENROLMENT_OVER,
                 enrolled=owners - len(missing),
                 owners=owners,
-                missing=_listed(missing) or "none",
+                missing=missing,
             )
         if self._stage != "done":
             self.say(log_events.PHASE_BEGUN, phase=self._stage)
-
-
-def _listed(names: list[str]) -> str:
-    """The names, the first few of many."""
-    shown = ", ".join(names[:_LISTED])
-    return shown if len(names) <= _LISTED else f"{shown} and {len(names) - _LISTED} more"

@@ -11,6 +11,7 @@
     ├── ProtocolError               1
     │   ├── LocalProtocolError      5  our own side was about to break the protocol: a bug
     │   └── RemoteProtocolError     1  the peer broke it; carries a code
+    ├── Stopped                     1  a signal told the process to stop; what was recorded is kept
     ├── BudgetExceeded              1  a release would cost more privacy than was allowed
     ├── ReplayDivergence            1  a replay did something else than the transcript says
     ├── TranscriptDamaged           1  a transcript's chain does not hold; names the record
@@ -37,6 +38,7 @@ __all__ = [
     "ProtocolError",
     "RemoteProtocolError",
     "ReplayDivergence",
+    "Stopped",
     "TimedOut",
     "TranscriptDamaged",
     "TranscriptUnwritable",
@@ -161,6 +163,10 @@ class RemoteProtocolError(ProtocolError):
     def code(self) -> str:
         """The offence as it travels in a refusal."""
         return self.offence.value
+
+
+class Stopped(HushbidError):
+    """A signal told the process to stop, and it did in good order: not a failure, but not done either."""
 
 
 class BudgetExceeded(HushbidError):

@@ -24,7 +24,7 @@ import zmq
 from protocol.errors import ConfigError
 from protocol.identity import roster_identity
 from protocol.runtime.keys import KEY_BYTES, curve_fingerprints
-from protocol.runtime.log_events import CONNECTION_REFUSED
+from protocol.runtime.log_events import CONNECTION_REFUSED, CONNECTIONS_REFUSED_OFTEN
 from protocol.runtime.logs import log
 from protocol.runtime.transport import is_loopback_ip
 
@@ -121,11 +121,10 @@ class Authenticator:
         if total > _MAX_LOGGED:
             return
         address = request[3].decode("ascii", "replace") if len(request) > 3 else "?"
-        whose = ""
-        if refusal is Refusal.UNKNOWN_KEY:
-            whose = f", key {' or '.join(curve_fingerprints(request[6]))}"
-        last = "; further ones are only counted" if total == _MAX_LOGGED else ""
-        log(CONNECTION_REFUSED, address=address, reason=refusal.value, more=whose + last)
+        fingerprints = [*curve_fingerprints(request[6])] if refusal is Refusal.UNKNOWN_KEY else []
+        log(CONNECTION_REFUSED, address=address, reason=refusal.value, fingerprints=fingerprints)
+        if total == _MAX_LOGGED:
+            log(CONNECTIONS_REFUSED_OFTEN, count=total)
 
 
 def _user_ids(roster: Mapping[str, str]) -> dict[bytes, bytes]:

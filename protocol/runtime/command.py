@@ -14,8 +14,8 @@ from typing import Annotated, Any, Final, NoReturn, TypeAlias
 import typer
 from typer.exceptions import TyperException
 
-from protocol.errors import ConfigError, ExitCode, HushbidError
-from protocol.runtime.log_events import PARTY_FAILED
+from protocol.errors import ConfigError, ExitCode, HushbidError, Stopped
+from protocol.runtime.log_events import PARTY_FAILED, PARTY_STOPPED
 from protocol.runtime.logs import LogFormat, log, logs_json, printable
 
 __all__ = [
@@ -97,7 +97,8 @@ def run_verb(
 def fail(error: HushbidError, *, as_json: bool) -> NoReturn:
     """Say what went wrong and end the process. A peer's text cannot steer the terminal or begin a line."""
     if logs_json():
-        log(PARTY_FAILED, reason=error.what, advice=error.advice)
+        event = PARTY_STOPPED if isinstance(error, Stopped) else PARTY_FAILED
+        log(event, reason=error.what, advice=error.advice)
     else:
         _tell(error)
     if as_json:

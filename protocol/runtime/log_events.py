@@ -17,6 +17,7 @@ __all__ = [
     "BID_LATE",
     "CONNECTIONS_CUT",
     "CONNECTIONS_REFUSED",
+    "CONNECTIONS_REFUSED_OFTEN",
     "CONNECTION_REFUSED",
     "CURATOR_BACK",
     "CURATOR_CONNECTED",
@@ -39,6 +40,7 @@ __all__ = [
     "OWNER_MISBEHAVED",
     "OWNER_TAKES_PART",
     "PARTY_FAILED",
+    "PARTY_STOPPED",
     "PEER_BACK",
     "PEER_GONE",
     "PEER_HERE",
@@ -68,7 +70,7 @@ class LogEvent:
     name: str
     level: int
     text: str
-    """A template of `str.format` that names every field of its own."""
+    """A template of `str.format` that names every field of its own; a list shows as its first items."""
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
@@ -98,6 +100,7 @@ SESSION_ENDED_BEFORE: Final = _event(
 SESSION_COMPLETE: Final = _event("session.complete", _info, "the session is over: {reason}")
 SESSION_GIVEN_UP: Final = _event("session.given-up", _warning, "the session was given up: {reason}")
 PARTY_FAILED: Final = _event("party.failed", logging.ERROR, "{reason} {advice}")
+PARTY_STOPPED: Final = _event("party.stopped", _warning, "{reason} {advice}")
 TRANSCRIPT_CUT: Final = _event(
     "transcript.cut", _warning, "{path}: its last record was cut off by a crash ({bytes} bytes)"
 )
@@ -129,7 +132,12 @@ PEER_REFUSED_FOR_GOOD: Final = _event(
     "peer.refused-for-good", _warning, "{peer} was refused {count} times: no more"
 )
 CONNECTION_REFUSED: Final = _event(
-    "connection.refused", _warning, "refused a connection from {address}: {reason}{more}"
+    "connection.refused",
+    _warning,
+    "refused a connection from {address}: {reason}; fingerprints that its key may have: {fingerprints}",
+)
+CONNECTIONS_REFUSED_OFTEN: Final = _event(
+    "connection.refused-often", _warning, "{count} connections were refused: further ones are only counted"
 )
 
 # The curator's rounds.
@@ -138,7 +146,7 @@ ENROLMENT_OVER: Final = _event(
 )
 OWNER_ABSENT: Final = _event("owner.absent", _warning, "{peer} is absent from round {round} on: {reason}")
 OWNER_TAKES_PART: Final = _event(
-    "owner.takes-part", _info, "{peer} is not {reason} any more; it missed {rounds} rounds"
+    "owner.takes-part", _info, "{peer} is not {reason} any more; rounds that it missed: {rounds}"
 )
 OWNERS_SILENT_WHEN_ASKED: Final = _event(
     "owners.silent-when-asked",

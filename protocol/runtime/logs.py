@@ -36,6 +36,8 @@ LINES_PER_MINUTE: Final = 20
 """Lines of one kind about one peer; what is over it is counted, and told afterwards: a flood must not fill
 the disk."""
 _WINDOW_SECONDS: Final = 60.0
+_LISTED: Final = 8
+"""Items of a list that a line has as text; its field has all."""
 
 _logger = logging.getLogger("hushbid")
 
@@ -62,7 +64,8 @@ def log(event: LogEvent, *, trace: bool = False, **fields: Any) -> None:
         trace: Add the error that is being handled.
         fields: Those that it names; `phase` and `round` besides, where they are known.
     """
-    text, extra = event.text.format(**fields), {"event": event.name, "fields": fields}
+    shown = {name: _listed(value) if isinstance(value, list) else value for name, value in fields.items()}
+    text, extra = event.text.format(**shown), {"event": event.name, "fields": fields}
     _logger.log(event.level, text, extra=extra, exc_info=trace)
 
 
@@ -124,6 +127,12 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def _listed(items: list[str]) -> str:
+    """A list as text, the first few of many."""
+    shown = ", ".join(items[:_LISTED]) or "none"
+    return shown if len(items) <= _LISTED else f"{shown} and {len(items) - _LISTED} more"
 
 
 def _time(record: logging.LogRecord) -> str:

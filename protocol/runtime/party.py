@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from protocol import __version__
 from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
-from protocol.errors import ConfigError, ConnectionFailed, ExitCode, HushbidError, TimedOut
+from protocol.errors import ConfigError, ConnectionFailed, ExitCode, HushbidError, Stopped, TimedOut
 from protocol.identity import Identity
 from protocol.machine import Finish, Started
 from protocol.noise import NoiseSource, SecureNoise, SimulatedNoise
@@ -300,9 +300,9 @@ class StopSignals:
         return False
 
     def raise_if_received(self) -> None:
-        """Raise `HushbidError` if the process was told to stop."""
+        """Raise `Stopped` if the process was told to stop."""
         if self.received is not None:
-            raise HushbidError(
+            raise Stopped(
                 f"Stopped by {self.received.name}; what was recorded is kept.",
                 advice="Start it again with the same state directory, and it goes on where it was.",
             )

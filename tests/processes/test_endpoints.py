@@ -149,7 +149,9 @@ def test_an_unregistered_key_is_told_once_and_reaches_nobody(
     assert wire.happened[dealer] == [Happening.AUTHENTICATION_FAILED]
     assert router.refusals == {Refusal.UNKNOWN_KEY: 1}
     assert "unknown-key" in caplog.text
-    assert STRANGER.public.fingerprint in caplog.text
+    (refused,) = [vars(line)["fields"] for line in caplog.records if "fields" in vars(line)]
+    assert STRANGER.public.fingerprint in refused["fingerprints"]
+    assert len(refused["fingerprints"]) == 2
     assert STRANGER.public.text not in caplog.text
 
 

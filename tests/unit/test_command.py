@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import ConfigError, HushbidError
+from protocol.errors import ConfigError, HushbidError, Stopped
 from protocol.runtime.command import run_verb
 from protocol.runtime.logs import LogFormat, set_up_logging
 
@@ -77,8 +77,18 @@ def test_a_log_line_is_one_line(capsys: Captured) -> None:
     assert " curator WARNING hushbid a peer said: too " in said
 
 
-@pytest.mark.parametrize("error", [ConfigError("No such key.", advice="Make one."), KeyError("bug")])
-def test_where_the_log_is_json_lines_an_error_is_one_too(capsys: Captured, error: Exception) -> None:
+@pytest.mark.parametrize(
+    ("error", "event", "severity"),
+    [
+        (ConfigError("No such key.", advice="Make one."), "party.failed", "error"),
+        (KeyError("bug"), "party.failed", "error"),
+        (Stopped("No such key.", advice="Make one."), "party.stopped", "warning"),
+    ],
+    ids=["error", "bug", "stop"],
+)
+def test_where_the_log_is_json_lines_an_error_is_one_too(
+    capsys: Captured, error: Exception, event: str, severity: str
+) -> None:
     def body() -> dict[str, object]:
         set_up_logging("curator", LogFormat.JSON)
         raise error
@@ -93,8 +103,8 @@ def test_where_the_log_is_json_lines_an_error_is_one_too(capsys: Captured, error
         root.handlers = handlers
         root.setLevel(level)
     (line,) = map(json.loads, capsys.readouterr().err.splitlines())
-    assert (line["event"], line["level"]) == ("party.failed", "error")
-    if isinstance(error, ConfigError):
+    assert (line["event"], line["level"]) == (event, severity)
+    if isinstance(error, HushbidError):
         assert (line["reason"], line["advice"]) == ("No such key.", "Make one.")
     else:
         assert "KeyError: 'bug'" in line["error"]

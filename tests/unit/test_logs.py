@@ -49,6 +49,24 @@ def test_a_json_line_has_the_same_as_fields(capsys: Captured) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [
+        ([], "missing: none"),
+        (["a", "b"], "missing: a, b"),
+        ([*"abcdefghij"], "missing: a, b, c, d, e, f, g, h and 2 more"),
+    ],
+)
+def test_a_list_is_a_list_for_machines_and_its_first_items_for_people(
+    capsys: Captured, missing: list[str], said: str
+) -> None:
+    set_up_logging("curator", LogFormat.JSON)
+    log(log_events.ENROLMENT_OVER, enrolled=3, owners=13, missing=missing)
+    line = json.loads(capsys.readouterr().err)
+    assert line["missing"] == missing
+    assert line["message"].endswith(f"; {said}")
+
+
 @pytest.mark.parametrize("form", LogFormat)
 def test_a_peer_s_text_begins_no_line(capsys: Captured, form: LogFormat) -> None:
     set_up_logging("curator", form)

@@ -157,6 +157,6 @@ def test_enrolment_pause_and_end_are_told(told: Any) -> None:
         "enrolment.over", "session.phase", "rounds.paused", "rounds.go-on", "session.given-up",
     ]  # fmt: skip
     ((_, enrolled),) = told("enrolment")
-    assert of(enrolled, "enrolled", "owners", "missing") == (2, 2, "none")
+    assert of(enrolled, "enrolled", "owners", "missing") == (2, 2, [])
     ((_, end),) = told("session.given-up")
     assert end["reason"] == "Nobody came."
