@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,7 +37,8 @@ def approve(
     Args:
         session: The session file, whose roster need not be complete.
         requests: Files that `hushbid keys request` made.
-        fingerprints: Those that were read out; None: a person is asked.
+        fingerprints: What was read out, each as NAME=FINGERPRINT: an owner's name, "consumer" or "curator",
+            so that whoever approves says which place is filled; None: a person is asked.
         compare: Whether fingerprints are compared at all.
         replace: Whether a key may take another's place.
 
@@ -48,17 +49,21 @@ def approve(
     roster = RosterFile(session)
     before, _ = roster.session()
     read = [read_key_request(path) for path in requests]
-    told = None if fingerprints is None else {_plain(text) for text in fingerprints}
+    if compare:
+        _compare(read, None if fingerprints is None else _told(fingerprints))
     for request in read:
-        if compare:
-            _compare(request, told)
         roster.put(_party(request), request.identity, replace=replace)
     after, problem = roster.session()
     roster.save()
     return {
         "session": str(session),
         "approved": [
-            {"name": _party(request), "role": request.role, "fingerprint": request.identity.fingerprint}
+            {
+                "name": _party(request),
+                "role": request.role,
+                "asked_by": request.name,
+                "fingerprint": request.identity.fingerprint,
+            }
             for request in read
         ],
         "problem": problem or None,
@@ -110,26 +115,82 @@ def revoke(name: str, session: Path, config: Path | None) -> dict[str, Any]:
     return {"revoked": name, "file": str(session), "next": ALL_ANEW}
 
 
-def _compare(request: KeyRequest, told: set[str] | None) -> None:
-    """Refuse a request whose fingerprint a person did not confirm."""
-    mine = request.identity.fingerprint
-    if told is not None:
-        if _plain(mine) not in told:
+def _told(fingerprints: Sequence[str]) -> dict[str, str]:
+    """What was read out, by the place that it is for."""
+    told: dict[str, str] = {}
+    for text in fingerprints:
+        party, equals, fingerprint = text.partition("=")
+        if not equals:
             raise ConfigError(
-                f"The key that {request.name} asks for has the fingerprint {mine}, which none of those that "
-                "were given is.",
-                advice=f"Have {request.name} read its own out again (`hushbid keys show`): if it is another, "
-                "the request did not come from there.",
+                f"--fingerprint {text}: this does not say whose it is, and so not which place it fills.",
+                advice=f"Say `--fingerprint NAME={text}`, where NAME is the owner's name, `{CONSUMER}` or "
+                f"`{CURATOR}`.",
             )
-        return
+        party = party.strip()
+        if told.setdefault(party, _plain(fingerprint)) != _plain(fingerprint):
+            raise ConfigError(
+                f"--fingerprint {text}: another one was given for {party} too.",
+                advice="Give the one that was read out.",
+            )
+    return told
+
+
+def _compare(requests: Sequence[KeyRequest], told: Mapping[str, str] | None) -> None:
+    """Refuse requests of which a person did not confirm both the fingerprint and the place."""
+    for request in requests:
+        if told is None:
+            _ask(request)
+        else:
+            _compare_told(request, told)
+    if unused := sorted(set(told or ()) - {_party(request) for request in requests}):
+        raise ConfigError(
+            f"A fingerprint was given for {', '.join(unused)}, and no request asks for that place.",
+            advice="Correct the name, or name the request's file too. Nothing was changed.",
+        )
+
+
+def _compare_told(request: KeyRequest, told: Mapping[str, str]) -> None:
+    party, mine = _party(request), request.identity.fingerprint
+    if party not in told:
+        raise ConfigError(
+            f"{_wish(request)}, by the key {mine}, and no fingerprint was given for {party}.",
+            advice=f"If {request.name} is to be {_as(request)}, and read this out, say "
+            f"`--fingerprint {party}={mine}`.",
+        )
+    if _plain(mine) != told[party]:
+        raise ConfigError(
+            f"{_wish(request)}, by the key {mine}, which is not the fingerprint that was given for {party}.",
+            advice=f"Have {request.name} read its own out again (`hushbid keys show`): if it is another, "
+            "the request did not come from there.",
+        )
+
+
+def _ask(request: KeyRequest) -> None:
+    mine = request.identity.fingerprint
     if not sys.stdin.isatty():
         raise ConfigError(
-            f"Nobody is here to compare the fingerprint of {request.name}, {mine}.",
-            advice="Give what was read out over the telephone with `--fingerprint`, or say `--yes`.",
+            f"Nobody is here to compare the fingerprint of {request.name}, which asks to be "
+            f"{_as(request)}: {mine}.",
+            advice="Give what was read out over the telephone with "
+            f"`--fingerprint {_party(request)}=FINGERPRINT`, or say `--yes`.",
         )
-    sys.stderr.write(f"{request.name} wants to be {request.role}, by the key {mine}.\n")
-    if not typer.confirm(f"Did {request.name} read this fingerprint to you?", err=True):
+    sys.stderr.write(f"{_wish(request)}, by the key {mine}.\n")
+    if request.role == CONSUMER:
+        sys.stderr.write("Every owner seals its points to the consumer's key.\n")
+    if not typer.confirm(
+        f"Is {request.name} to be {_as(request)}, and did it read this fingerprint to you?", err=True
+    ):
         raise ConfigError(f"The key of {request.name} was not approved.", advice="Nothing was changed.")
+
+
+def _as(request: KeyRequest) -> str:
+    """What a party asks to be."""
+    return f"the owner {request.name}" if request.role == "owner" else f"the {request.role}"
+
+
+def _wish(request: KeyRequest) -> str:
+    """Who asks for what, the role first."""
+    return f"Role {request.role}: {request.name} asks to be {_as(request)}"
 
 
 def _plain(fingerprint: str) -> str:

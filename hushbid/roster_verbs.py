@@ -22,7 +22,12 @@ def approve_command(
     session: SessionOption,
     fingerprints: Annotated[
         list[str] | None,
-        typer.Option("--fingerprint", help="As the party read it out; once for each request."),
+        typer.Option(
+            "--fingerprint",
+            metavar="NAME=FINGERPRINT",
+            help="As the party read it out, with the place that it fills: an owner's name, `consumer` or "
+            "`curator`; once for each request.",
+        ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Compare no fingerprints.")] = False,
     replace: Annotated[
@@ -30,7 +35,7 @@ def approve_command(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Put parties' keys on the session file's roster, once their fingerprints have been compared."""
+    """Put parties' keys on the session file's roster, once fingerprints and roles have been confirmed."""
 
     def body() -> dict[str, Any]:
         from hushbid.roster_changes import approve
@@ -41,7 +46,9 @@ def approve_command(
         from hushbid.roster_changes import ALL_ANEW
 
         for party in done["approved"]:
-            sys.stdout.write(f"{party['name']}, {party['role']}, {party['fingerprint']}: on the roster\n")
+            asked = "" if party["asked_by"] in (party["name"], party["role"]) else f" {party['asked_by']}"
+            name = f" {party['name']}" if party["role"] == "owner" else asked
+            sys.stdout.write(f"{party['role']}{name}, {party['fingerprint']}: on the roster\n")
         if done["problem"]:
             sys.stdout.write(f"{done['problem']}\n")
             return

@@ -102,7 +102,7 @@ class Walk:
         return said
 
     def _here(self, word: str) -> str:
-        return self.fingerprints.get(word, word)
+        return FINGERPRINT.sub(lambda found: self.fingerprints.get(found[0], found[0]), word)
 
     def _run(self, at: Path, words: list[str]) -> str:
         said = io.StringIO()

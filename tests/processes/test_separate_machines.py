@@ -119,7 +119,11 @@ class Machines:
             if party != "curator":
                 self.send(party, f"{party}.request", "curator")
         requests = [f"{party}.request" for party in PARTIES]
-        compared = [word for text in told for word in ("--fingerprint", text)]
+        compared = [
+            word
+            for party, text in zip(PARTIES, told, strict=True)
+            for word in ("--fingerprint", f"{party}={text}")
+        ]
         session = ("--session", "session.toml")
         approved = self.hushbid("curator", "keys", "approve", *requests, *session, *compared)
         assert approved["problem"] is None

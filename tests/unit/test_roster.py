@@ -200,11 +200,59 @@ def test_what_else_is_wrong_in_the_file_is_found_before_a_key_is_written(
 
 def test_what_was_read_out_is_compared_however_it_was_typed(session: Path) -> None:
     typed = NORTH.public.fingerprint.lower().replace("-", " ")
-    path = request(session.parent, "north")
-    approve(session, [path], fingerprints=[typed], compare=True, replace=False)
-    other = request(session.parent, "south")
-    with pytest.raises(ConfigError, match="which none of those that were given is"):
-        approve(session, [other], fingerprints=[typed], compare=True, replace=False)
+    confirmed(session, [request(session.parent, "north")], f"north={typed}")
+    with pytest.raises(ConfigError, match="not the fingerprint that was given for south"):
+        confirmed(session, [request(session.parent, "south")], f"south={typed}")
+
+
+def confirmed(session: Path, requests: list[Path], *fingerprints: str) -> dict[str, Any]:
+    return approve(session, requests, fingerprints=fingerprints, compare=True, replace=False)
+
+
+def posing(session: Path) -> Path:
+    """A request of south for the consumer's place, by south's own key."""
+    path = session.with_name("posing.request")
+    path.write_text(tomli_w.dumps(key_request("south", "consumer", SOUTH)), encoding="utf-8")
+    return path
+
+
+def test_an_owner_that_asks_for_the_consumers_place_does_not_get_it_by_its_fingerprint(session: Path) -> None:
+    before, mine = session.read_bytes(), SOUTH.public.fingerprint
+    with pytest.raises(ConfigError, match="Role consumer: south asks to be the consumer") as caught:
+        confirmed(session, [posing(session)], f"south={mine}")
+    assert f"--fingerprint consumer={mine}" in caught.value.advice
+    with pytest.raises(ConfigError, match="not the fingerprint that was given for consumer"):
+        confirmed(session, [posing(session)], f"consumer={CONSUMER.public.fingerprint}", f"south={mine}")
+    assert session.read_bytes() == before
+    done = confirmed(session, [posing(session)], f"consumer={mine}")
+    assert [(party["name"], party["asked_by"]) for party in done["approved"]] == [("consumer", "south")]
+
+
+def test_a_fingerprint_confirms_one_place_alone(session: Path) -> None:
+    requests = [request(session.parent, name) for name in ("north", "south")]
+    crossed = [f"north={SOUTH.public.fingerprint}", f"south={NORTH.public.fingerprint}"]
+    with pytest.raises(ConfigError, match="not the fingerprint that was given for north"):
+        confirmed(session, requests, *crossed)
+
+
+@pytest.mark.parametrize(
+    ("fingerprints", "says", "advice"),
+    [
+        ([NORTH.public.fingerprint], "does not say whose", f"NAME={NORTH.public.fingerprint}"),
+        ([f"north={NORTH.public.fingerprint}", "north=AAAA"], "another one", "read out"),
+        ([f"north={NORTH.public.fingerprint}", "nroth=AAAA"], "given for nroth, and no request", "name"),
+        ([], "no fingerprint was given for north", f"--fingerprint north={NORTH.public.fingerprint}"),
+    ],
+    ids=["bare", "two", "no request", "none"],
+)
+def test_what_does_not_say_which_place_is_filled_is_refused(
+    session: Path, fingerprints: list[str], says: str, advice: str
+) -> None:
+    before = session.read_bytes()
+    with pytest.raises(ConfigError, match=says) as caught:
+        confirmed(session, [request(session.parent, "north")], *fingerprints)
+    assert advice in caught.value.advice
+    assert session.read_bytes() == before
 
 
 class Terminal:
@@ -229,8 +277,25 @@ def test_without_a_fingerprint_a_person_is_asked(
     else:
         with pytest.raises(ConfigError, match="was not approved"):
             approve(session, [path], fingerprints=None, compare=True, replace=False)
-    assert NORTH.public.fingerprint in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said.startswith(
+        f"Role owner: north asks to be the owner north, by the key {NORTH.public.fingerprint}"
+    )
     assert (NORTH.public.text in session.read_text(encoding="utf-8")) is confirms
+
+
+def test_who_asks_to_be_the_consumer_is_shown_as_that(
+    session: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    questions = []
+    monkeypatch.setattr("sys.stdin", Terminal(there=True))
+    monkeypatch.setattr(typer, "confirm", lambda question, **_: questions.append(question))
+    with pytest.raises(ConfigError, match="was not approved"):
+        approve(session, [posing(session)], fingerprints=None, compare=True, replace=False)
+    assert questions == ["Is south to be the consumer, and did it read this fingerprint to you?"]
+    said = capsys.readouterr().err
+    assert said.startswith("Role consumer: south asks to be the consumer, by the key ")
+    assert "seals its points" in said
 
 
 def test_where_nobody_can_be_asked_the_fingerprint_must_be_given(
@@ -239,7 +304,7 @@ def test_where_nobody_can_be_asked_the_fingerprint_must_be_given(
     monkeypatch.setattr("sys.stdin", Terminal(there=False))
     with pytest.raises(ConfigError, match="Nobody is here") as caught:
         approve(session, [request(session.parent, "north")], fingerprints=None, compare=True, replace=False)
-    assert "--fingerprint" in caught.value.advice
+    assert "--fingerprint north=" in caught.value.advice
 
 
 def test_a_link_is_followed_and_stays_one(session: Path, tmp_path: Path) -> None:
