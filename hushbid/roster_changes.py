@@ -11,7 +11,7 @@ import tomlkit
 import typer
 
 from hushbid.roster import Place, RosterFile
-from hushbid.text_files import replace_file
+from hushbid.text_files import one_at_a_time, replace_file
 from protocol.config.key_request import KeyRequest
 from protocol.config.loading import load_toml_text, read_text
 from protocol.config.party import CuratorFile
@@ -46,15 +46,17 @@ def approve(
         ConfigError: A request is none, or its fingerprint was not confirmed, or its key cannot be put there;
             or the file cannot be read or written. It is then as it was.
     """
-    roster = RosterFile(session)
-    before, _ = roster.session()
+    RosterFile(session)  # what is wrong there is said before anybody is asked
     read = [read_key_request(path) for path in requests]
     if compare:
         _compare(read, None if fingerprints is None else _told(fingerprints))
-    for request in read:
-        roster.put(_party(request), request.identity, replace=replace)
-    after, problem = roster.session()
-    roster.save()
+    with one_at_a_time(session):
+        roster = RosterFile(session)
+        before, _ = roster.session()
+        for request in read:
+            roster.put(_party(request), request.identity, replace=replace)
+        after, problem = roster.session()
+        roster.save()
     return {
         "session": str(session),
         "approved": [
@@ -100,19 +102,27 @@ def revoke(name: str, session: Path, config: Path | None) -> dict[str, Any]:
         ConfigError: The party is not on the roster, or is one that a session cannot do without; or a file
             cannot be read or written.
     """
-    roster = RosterFile(session)
+    if config is not None:
+        place = _place(name, RosterFile(session))
+        with one_at_a_time(config):
+            _shut_out(place, config)
+        told = "Stop the curator and start it again: the session goes on without this owner."
+        return {"revoked": name, "file": str(config), "next": told}
+    with one_at_a_time(session):
+        roster = RosterFile(session)
+        roster.remove(_place(name, roster).party)
+        roster.save()
+    return {"revoked": name, "file": str(session), "next": ALL_ANEW}
+
+
+def _place(name: str, roster: RosterFile) -> Place:
+    """The place of somebody who is on the roster."""
     place = roster.place(name)
     if place is None:
         raise ConfigError(
-            f"{session}: {name} is not on the roster.", advice="`hushbid keys list` shows who is."
+            f"{roster.path}: {name} is not on the roster.", advice="`hushbid keys list` shows who is."
         )
-    if config is not None:
-        _shut_out(place, config)
-        told = "Stop the curator and start it again: the session goes on without this owner."
-        return {"revoked": name, "file": str(config), "next": told}
-    roster.remove(name)
-    roster.save()
-    return {"revoked": name, "file": str(session), "next": ALL_ANEW}
+    return place
 
 
 def _told(fingerprints: Sequence[str]) -> dict[str, str]:

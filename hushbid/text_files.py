@@ -1,15 +1,21 @@
-"""Writing the small text files of the command line: a new one, or one in the place of another."""
+"""Writing the small text files of the command line: a new one, or one in the place of another.
+
+Whoever reads a file, changes it and replaces it does so within `one_at_a_time`.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from protocol.errors import ConfigError
 
-__all__ = ["replace_file", "write_new_file"]
+__all__ = ["one_at_a_time", "replace_file", "write_new_file"]
 
 _MODE: Final = 0o644
 """Of a new file: what is written here is public."""
@@ -40,6 +46,33 @@ def write_new_file(path: Path, text: str) -> None:
         raise ConfigError(f"{path}: cannot be written: {error.strerror}.", advice="Make room.") from None
 
 
+@contextlib.contextmanager
+def one_at_a_time(path: Path) -> Iterator[None]:
+    """Wait until no other process changes a file, and keep others waiting until this one has.
+
+    The lock is its directory's, since `replace_file` puts another file in the place of this one.
+
+    Args:
+        path: The file; a link stands for what it leads to.
+
+    Raises:
+        ConfigError: The directory cannot be locked.
+    """
+    directory = path.resolve().parent
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise _not_locked(path, error) from None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        except OSError as error:
+            raise _not_locked(path, error) from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def replace_file(path: Path, text: str) -> None:
     """Put a text in the place of a file's, of the same mode: whoever reads it finds the old or the new one.
 
@@ -63,6 +96,13 @@ def replace_file(path: Path, text: str) -> None:
             f"{path}: cannot be written: {error.strerror}. It is as it was.",
             advice="Check the mode of the file and of its directory, and the room on its disk.",
         ) from None
+
+
+def _not_locked(path: Path, error: OSError) -> ConfigError:
+    return ConfigError(
+        f"{path}: cannot keep others from changing it at the same time: {error.strerror}.",
+        advice="Keep it in a directory that exists and that this user can read, on a file system with locks.",
+    )
 
 
 def _write(descriptor: int, text: str) -> None:

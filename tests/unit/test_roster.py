@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import stat
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -305,6 +309,54 @@ def test_where_nobody_can_be_asked_the_fingerprint_must_be_given(
     with pytest.raises(ConfigError, match="Nobody is here") as caught:
         approve(session, [request(session.parent, "north")], fingerprints=None, compare=True, replace=False)
     assert "--fingerprint north=" in caught.value.advice
+
+
+def test_who_approves_or_revokes_at_the_same_time_loses_nothing(session: Path) -> None:
+    all_approved(session)
+    owners = [f"east-{number}" for number in range(12)]
+    made = {name: str(request(session.parent, name, new_keypair())) for name in owners}
+    changes = """if 1:
+        import sys
+        from pathlib import Path
+        from hushbid.roster_changes import approve, revoke
+        session, *changes = sys.argv[1:]
+        sys.stdout.write("ready\\n"); sys.stdout.flush(); sys.stdin.readline()
+        for change in changes:
+            if change.endswith(".request"):
+                approve(Path(session), [Path(change)], fingerprints=None, compare=False, replace=False)
+            else:
+                revoke(change, Path(session), None)
+    """
+    shares = [*([made[name] for name in owners[first::4]] for first in range(4)), ["south"]]
+    command = [sys.executable, "-c", changes, str(session)]
+    with contextlib.ExitStack() as running:
+        processes = [
+            running.enter_context(
+                subprocess.Popen(
+                    [*command, *share], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+                )
+            )
+            for share in shares
+        ]
+        for process in processes:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        assert [process.communicate("go\n")[0] for process in processes] == [""] * len(processes)
+    assert [process.returncode for process in processes] == [0] * len(processes)
+    assert [place.party for place in RosterFile(session).places()][2:] == sorted([*owners, "north"])
+
+
+def test_a_file_whose_directory_cannot_be_locked_is_left_alone(
+    session: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_locks(*_: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    before = session.read_bytes()
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    with pytest.raises(ConfigError, match="at the same time: No locks available"):
+        approved(session, request(session.parent, "north"))
+    assert session.read_bytes() == before
 
 
 def test_a_link_is_followed_and_stays_one(session: Path, tmp_path: Path) -> None:
