@@ -51,7 +51,10 @@ def _show(result: Mapping[str, Any]) -> None:
     lines = [
         f"{result['points_delivered']} points were chosen in {result['rounds']} rounds; "
         f"{result['points_accessed']} raw points were seen.",
-        *(f"{owner} was absent from {rounds} rounds." for owner, rounds in result["absences"].items()),
+        *(
+            f"{owner} was absent from {rounds} round{'s' if rounds > 1 else ''}."
+            for owner, rounds in result["absences"].items()
+        ),
         *(f"{fault['owner']}, round {fault['round']}: {fault['what']}." for fault in result["faults"]),
         *(f"Settlement of {owner}: {value:+.5f}." for owner, value in result["settlement"].items()),
         *privacy_lines(result["privacy"]),

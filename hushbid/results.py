@@ -180,7 +180,10 @@ def _facts(result: RunResult) -> Text:
     if result.disputed:
         text.append(f"\n{result.disputed} delivered points do not match their features.", style="bold yellow")
     if result.absences:
-        most = ", ".join(f"{owner} in {rounds} rounds" for owner, rounds in list(result.absences.items())[:5])
+        most = ", ".join(
+            f"{owner} in {rounds} round{'s' if rounds > 1 else ''}"
+            for owner, rounds in list(result.absences.items())[:5]
+        )
         more = len(result.absences) - 5
         others = f" and {more} others" if more > 0 else ""
         text.append(f"\nAbsent: {most}{others}.", style="yellow")

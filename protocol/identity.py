@@ -236,6 +236,6 @@ def _decoded(text: str) -> bytes:
     if len(raw) != KEY_BYTES:
         raise ConfigError(
             f"A key is {KEY_TEXT} characters of Z85; the {len(text)} that were given are none.",
-            advice="Copy the key again, whole, as `hushbid keys` printed it.",
+            advice="Copy the key again, whole, as `hushbid keys show` prints it.",
         )
     return raw

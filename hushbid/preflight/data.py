@@ -33,8 +33,8 @@ def data(subject: Subject) -> str:
     if subject.role == "consumer":
         validation, seed_set, *_ = subject.datasets.values()
         check_disjoint(validation, seed_set)
-    names = ", ".join(dataset.name for dataset in subject.datasets.values())
-    return f"{names}: {features.columns} feature columns, all within the session's bounds"
+    paths = ", ".join(str(path) for path in subject.datasets)
+    return f"{paths}: {features.columns} feature columns, all within the session's bounds"
 
 
 def boxes(subject: Subject) -> str | NotChecked:

@@ -29,7 +29,7 @@ class Kind(NamedTuple):
 _AGREED: Final = frozenset(
     {"session", "features", "target", "summary", "acquisition", "noise", "timeouts", "network"}
 )
-_OWN: Final = frozenset({"key", "state", "durability"})
+_OWN: Final = frozenset({"key", "state", "durability", "metrics"})
 _OF_DATA: Final = frozenset({"columns", "ledger", "budget"})
 _WITH_A_PARTY: Final = "It goes to a party of that role with `--config`."
 
@@ -52,6 +52,7 @@ _SAID: Final = {
     "model_type": "should be a table",
     "model_attributes_type": "should be a table",
     "dict_type": "should be a table",
+    "string_type": "should be text",
 }
 """What pydantic says in terms of Python, by the type of its error."""
 
@@ -68,14 +69,17 @@ def refusal(
         where: The source of the values.
     """
     found = error.errors(include_url=False, include_input=False, include_context=False)
-    faults = "; ".join(_said(model, fault["type"], fault["loc"], fault["msg"]) for fault in found)
+    faults = _sentence("; ".join(_said(model, fault["type"], fault["loc"], fault["msg"]) for fault in found))
     wanted, seen = _kinds(model, values)
     if wanted is None or seen is None:
-        return ConfigError(f"{where}: {faults}.", advice="Correct these keys and start again.")
+        texts = [_names(fault["loc"]) for fault in found if fault["type"] == "string_type"]
+        return ConfigError(
+            f"{where}: {faults}", advice=f"Correct these keys and start again.{_quotes(texts)}"
+        )
     swapped = f"{where}: this looks like {seen} where {wanted} is asked for"
     # Nothing can be said of its keys where they are all of the other kind.
     apart = KINDS[wanted].keys.isdisjoint(values)
-    return ConfigError(f"{swapped}." if apart else f"{swapped}: {faults}.", advice=KINDS[seen].where_to)
+    return ConfigError(f"{swapped}." if apart else f"{swapped}: {faults}", advice=KINDS[seen].where_to)
 
 
 def _kinds(model: type[BaseModel], values: Iterable[str]) -> tuple[str | None, str | None]:
@@ -88,13 +92,29 @@ def _kinds(model: type[BaseModel], values: Iterable[str]) -> tuple[str | None, s
 
 
 def _said(model: type[BaseModel], kind: str, place: Sequence[int | str], message: str) -> str:
-    # Pydantic marks a fault of a table's key, and not of what it stands for, by one more part.
-    names = [str(part) for part in place if part != "[key]"]
+    names = _names(place)
     where = ".".join(names) or "the file"
     if kind == "extra_forbidden":
         near = get_close_matches(names[-1], _fields_at(model, names[:-1]), n=1)
         return f"{where}: unknown key" + (f", did you mean {near[0]!r}?" if near else "")
     return f"{where}: {_SAID.get(kind, message.removeprefix('Value error, '))}"
+
+
+def _names(place: Sequence[int | str]) -> list[str]:
+    # Pydantic marks a fault of a table's key, and not of what it stands for, by one more part.
+    return [str(part) for part in place if part != "[key]"]
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith("?") else f"{text}."
+
+
+def _quotes(texts: Sequence[Sequence[str]]) -> str:
+    """How text is told from a number, by the first key that should have been text."""
+    if not texts:
+        return ""
+    key, place = texts[0][-1], ".".join(texts[0])
+    return f""" Text is in quotes: `{key} = "…"` in a file, `--set '{place}="…"'` where there is --set."""
 
 
 def _fields_at(model: type[BaseModel], names: Sequence[str]) -> list[str]:

@@ -262,7 +262,7 @@ class SessionFile(DraftSession):
             keyless = sorted(name for name, key in (parties | self.roster.owners).items() if not key)
             if keyless:
                 raise ValueError(
-                    f"roster: no public key for {', '.join(keyless)} (`hushbid keys` makes them)"
+                    f"roster: no public key for {', '.join(keyless)} (`hushbid keys approve` puts them there)"
                 )
         return self
 

@@ -322,5 +322,7 @@ def _bad_value(dataset: Dataset, start: int, chunk: Array, low: Array, high: Arr
         return DataError(f"{where} is infinite.", advice="Correct it or remove the row.")
     return DataError(
         f"{where} is out of the session's public bounds.",
-        advice="Correct the row, clip the column, or agree on wider bounds in the session file.",
+        advice="Correct the row, clip the column, or agree on wider bounds in the session file. If the "
+        "columns are in another order than the session's, name them in its order (`--features`, or `columns` "
+        "in your file).",
     )

@@ -155,7 +155,7 @@ def _read(path: Path, tag: str, count: int, *, private: bool) -> list[str]:
     except OSError as error:
         what = "does not exist" if error.errno == errno.ENOENT else f"cannot be read: {error.strerror}"
         raise KeyFileError(
-            f"The key file {path} {what}.", advice="Check the path, or make a key with `hushbid keys`."
+            f"The key file {path} {what}.", advice="Check the path, or make a key with `hushbid keys new`."
         ) from None
     if any(line.startswith(_EARLIER_TAG.encode()) for line in content.splitlines()):
         raise KeyFileError(
@@ -206,5 +206,5 @@ def _check_mode(path: Path, status: os.stat_result) -> None:
 def _malformed(path: Path, why: str) -> KeyFileError:
     return KeyFileError(
         f"The key file {path} is malformed. {why}",
-        advice="Restore it, or make a new key with `hushbid keys`; the others then need its public half.",
+        advice="Restore it, or make a new key with `hushbid keys new`; the others then need its public half.",
     )

@@ -125,7 +125,7 @@ def check_transcript(path: Path, header: Header) -> None:
     if (there.role, there.party, there.config_digest) != (header.role, header.party, header.config_digest):
         raise ConfigError(
             f"{path}: the transcript of another session is there already, or of another party.",
-            advice="For a new session name another state directory.",
+            advice="For a new session name another state directory, with `--state` or in the party's file.",
         )
     if there.software != header.software:
         raise ConfigError(

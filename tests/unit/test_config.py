@@ -121,6 +121,16 @@ def test_a_bad_session_file_is_refused_by_key(name: str) -> None:
     assert expected in refusal(changes)
 
 
+def test_a_question_ends_with_its_mark_alone() -> None:
+    assert "unknown key, did you mean 'points'? Correct these keys" in refusal({"session.pionts": 5})
+
+
+def test_a_number_where_text_should_be_says_how_text_is_written() -> None:
+    found = refusal({"session.nonce": 2})
+    assert found.startswith("session.toml: session.nonce: should be text. Correct")
+    assert """`nonce = "…"` in a file, `--set 'session.nonce="…"'`""" in found
+
+
 def test_all_faults_are_named_at_once() -> None:
     found = refusal({"session.points": "100", "features.gamma": None, "noise.colour": "pink"})
     assert all(key in found for key in ("session.points", "features.gamma", "noise.colour"))
