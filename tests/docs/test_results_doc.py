@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import json
 import re
+import shutil
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +17,7 @@ import pytest
 from consumer.events import Delivered, StorePurchases
 from consumer.store import PurchaseFile
 from hushbid.bench.rules import SETTINGS as BENCHED
+from hushbid.cli import main
 from hushbid.experiments.selection import Row
 from hushbid.results import RunResult
 from protocol.data.attributes import Attributes, pack_attributes
@@ -112,6 +117,40 @@ def test_the_figures_of_a_bench_are_there(verb: str, path: str, function: str, m
 
 def test_the_fields_of_an_experiment_s_row_are_there() -> None:
     assert stated("Of `experiment selection`") == [field.name for field in dataclasses.fields(Row)]
+
+
+def each(field: str) -> list[list[str]]:
+    """The fields of each item of a list, for every list of that name that a table of the page has."""
+    rows = re.findall(rf"^\| `{field}` \| each [^:|]*: (.*) \|$", PAGE, re.M)
+    return [re.findall(r"`(\w+)`", re.sub(r"\([^)]*\)", "", row.partition(". ")[0])) for row in rows]
+
+
+def test_the_fields_of_keys_and_invite_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(ROOT / "configs" / "separate" / "session.toml", "session.toml")
+    parties = {"curator": "curator", "consumer": "consumer", "north": "owner", "south": "owner"}
+
+    def printed(verb: str, *arguments: str) -> dict[str, Any]:
+        monkeypatch.setattr(sys, "argv", ["hushbid", *verb.split(), *arguments, "--json"])
+        with pytest.raises(SystemExit) as ending:
+            main()
+        assert ending.value.code == 0
+        found: dict[str, Any] = json.loads(capsys.readouterr().out)
+        assert stated(f"`{verb}`") == list(found), verb
+        return found
+
+    for name, role in parties.items():
+        printed("keys new", name)
+        printed("keys request", name, "--role", role)
+    printed("keys show", "north.pub")
+    session = ("--session", "session.toml")
+    approved = printed("keys approve", *(f"{name}.request" for name in parties), *session, "--yes")
+    assert each("approved") == [list(approved["approved"][0])]
+    assert each("parties") == [list(printed("keys list", *session)["parties"][0])]
+    printed("invite", *session, "--consumer")
+    printed("keys revoke", "south", *session)
 
 
 def delivered(round_number: int, label: int, identifier: str) -> Delivered:
