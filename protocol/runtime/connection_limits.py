@@ -13,7 +13,10 @@ which takes a key of the roster:
 - What arrives on a connection without a frame to show for it is bounded in bytes.
 
 A descriptor that libzmq closes may be another connection's at once. Nothing is shut down that has not the
-cookie which the kernel gave to the connection when it was accepted.
+cookie which the kernel gave to the connection when it was accepted. And a frame, which knows the descriptor
+that it came from, names a connection only if it cannot be one of those before it: what they sent is queued
+when libzmq closes the descriptor, so it is taken when the socket has been found empty once since the next was
+accepted (`ConnectionLimits.drained`). Until then a frame names none, unless the descriptor is a new one.
 
 Of a flood the thread is behind by what libzmq tells ahead of it, `UNREAD_EVENTS` at most: then libzmq waits.
 It has to take turns with the loop at the interpreter's lock, so it makes few calls that give the lock up.
@@ -37,6 +40,8 @@ from typing import Final
 import zmq
 
 from protocol import limits
+from protocol.runtime.log_events import CONNECTIONS_UNFOLLOWED
+from protocol.runtime.logs import log
 
 __all__ = ["UNREAD_EVENTS", "ConnectionLimits", "Cut", "raise_descriptor_limit"]
 
@@ -44,7 +49,10 @@ UNREAD_EVENTS: Final = 1_001
 """Of the monitor: libzmq's own 1,000, which cannot be changed, and one."""
 
 LOOK_MS: Final = 100
-"""How often the bytes of all connections are looked at: 2.3 µs each."""
+"""How often the bytes of all unnamed connections are looked at, and of those of peers in turn."""
+LOOK_SECONDS: Final = 0.005
+"""How long a look at those of peers takes, at least one of them: it costs 2 to 5 µs each, and as much as it
+takes the loop waits for the interpreter's lock. With 10,000 a peer's turn comes once a second."""
 _GREETING_BYTES: Final = 64 * 2**10
 """More than the handshake and the overhead of a first frame."""
 _RECEIVE_BUFFER_BYTES: Final = 8 * 2**20
@@ -77,6 +85,8 @@ class _Stream:
     descriptor: int
     cookie: bytes
     network: str
+    number: int
+    """How many had been accepted with it; 0 if its descriptor is one that none had before."""
     route: bytes | None = None
     peer: str | None = None
     taken: bool = False
@@ -96,6 +106,10 @@ class ConnectionLimits:
     def __init__(self, router: zmq.Socket[bytes], *, longest: int) -> None:
         self.cuts: Counter[str] = Counter()
         """Connections that were cut, by `Cut`."""
+        self.accepted = 0
+        """Connections that came; to give to `drained`."""
+        self.failures = 0
+        """How often following the connections failed, which costs a limit at most."""
         self._most_unnamed = max(
             limits.MIN_UNNAMED_CONNECTIONS,
             min(limits.MAX_UNNAMED_CONNECTIONS, limits.MAX_UNNAMED_BYTES // longest),
@@ -108,6 +122,10 @@ class ConnectionLimits:
         """By network; each in the order in which they came."""
         self._named: dict[bytes, _Stream] = {}
         self._of_peer: defaultdict[str, list[_Stream]] = defaultdict(list)
+        self._drained = 0
+        self._descriptors: set[int] = set()
+        """Those that connections have had."""
+        self._unlooked: list[_Stream] = []
         router.monitor(_ENDPOINT, zmq.Event.ACCEPTED | zmq.Event.DISCONNECTED)
         monitor = router.context.socket(zmq.PAIR)
         monitor.rcvhwm, monitor.rcvtimeo = 1, LOOK_MS
@@ -132,8 +150,20 @@ class ConnectionLimits:
         with self._lock:
             # Not there if its end was noted before its last frames were taken.
             stream = self._streams.get(int(frame.get(zmq.SRCFD)))
-            if stream is not None:
+            if stream is None:
+                return
+            if stream.number <= self._drained:
                 self._name(stream, route, peer)
+            else:
+                stream.taken = True  # most likely
+
+    def drained(self, accepted: int) -> None:
+        """Note that the socket was found empty.
+
+        Args:
+            accepted: What `accepted` was before it was asked.
+        """
+        self._drained = accepted
 
     def join(self) -> None:
         """Wait for the thread's end; the socket must be closed already."""
@@ -154,18 +184,25 @@ class ConnectionLimits:
         due = time.monotonic() + LOOK_MS / 1000
         try:
             while True:
+                told: list[bytes] = []
                 with contextlib.suppress(zmq.Again):
-                    event, descriptor = _EVENT.unpack(monitor.recv())
-                    monitor.recv()  # our own address
-                    if event == zmq.Event.MONITOR_STOPPED:
-                        break
-                    with self._lock:
-                        self._note(event, descriptor)
-                now = time.monotonic()
-                if now >= due:
-                    due = now + LOOK_MS / 1000
-                    with self._lock:
-                        self._look()
+                    told = monitor.recv_multipart()  # the second part is our own address
+                try:
+                    if told:
+                        event, descriptor = _EVENT.unpack(told[0])
+                        if event == zmq.Event.MONITOR_STOPPED:
+                            break
+                        with self._lock:
+                            self._note(event, descriptor)
+                    now = time.monotonic()
+                    if now >= due:
+                        due = now + LOOK_MS / 1000
+                        with self._lock:
+                            self._look()
+                except Exception as error:  # who stopped reading here would keep every later peer out
+                    self.failures += 1
+                    if self.failures == 1:
+                        log(CONNECTIONS_UNFOLLOWED, trace=True, reason=repr(error))
         except zmq.ContextTerminated:
             pass
         finally:
@@ -177,13 +214,16 @@ class ConnectionLimits:
             self._forget(known)
         if event != zmq.Event.ACCEPTED:
             return
+        self.accepted += 1
+        number = self.accepted if descriptor in self._descriptors else 0
+        self._descriptors.add(descriptor)
         try:
             with _borrowed(descriptor) as connection:
                 cookie = _cookie(connection)
                 network = _network(connection.getpeername()[0])
         except OSError:  # it has ended already
             return
-        stream = _Stream(descriptor, cookie, network)
+        stream = _Stream(descriptor, cookie, network, number)
         self._streams[descriptor] = stream
         self._unnamed[network][descriptor] = stream
         if len(self._streams) - len(self._named) > self._most_unnamed:
@@ -192,20 +232,32 @@ class ConnectionLimits:
 
     def _look(self) -> None:
         """Cut the connections on which more has arrived than frames account for."""
-        for stream in list(self._streams.values()):
-            try:
-                with _borrowed(stream.descriptor) as connection:
-                    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
-            except OSError:  # its end will be told
-                continue
-            if len(info) < _TCP_INFO_BYTES:
-                return  # a kernel older than 4.1 does not count
-            arrived = struct.unpack_from("=Q", info, _BYTES_RECEIVED)[0]
-            if stream.taken:
-                stream.taken, stream.accounted = False, arrived
-            most = self._most_unnamed_bytes if stream.route is None else self._most_untaken_bytes
-            if arrived - stream.accounted > most:
-                self._cut(stream, Cut.FLOOD)
+        for stream in [stream for crowd in self._unnamed.values() for stream in crowd.values()]:
+            self._weigh(stream)
+        over = time.monotonic() + LOOK_SECONDS
+        if not self._unlooked:
+            self._unlooked = list(self._named.values())
+        while self._unlooked:
+            stream = self._unlooked.pop()
+            if self._streams.get(stream.descriptor) is stream:  # else it has ended since
+                self._weigh(stream)
+            if time.monotonic() >= over:
+                break
+
+    def _weigh(self, stream: _Stream) -> None:
+        try:
+            with _borrowed(stream.descriptor) as connection:
+                info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
+        except OSError:  # its end will be told
+            return
+        if len(info) < _TCP_INFO_BYTES:
+            return  # a kernel older than 4.1 does not count
+        arrived = struct.unpack_from("=Q", info, _BYTES_RECEIVED)[0]
+        if stream.taken:
+            stream.taken, stream.accounted = False, arrived
+        most = self._most_unnamed_bytes if stream.route is None else self._most_untaken_bytes
+        if arrived - stream.accounted > most:
+            self._cut(stream, Cut.FLOOD)
 
     def _cut(self, stream: _Stream, why: Cut) -> None:
         self.cuts[why] += 1

@@ -18,6 +18,7 @@ __all__ = [
     "CONNECTIONS_CUT",
     "CONNECTIONS_REFUSED",
     "CONNECTIONS_REFUSED_OFTEN",
+    "CONNECTIONS_UNFOLLOWED",
     "CONNECTION_REFUSED",
     "CURATOR_BACK",
     "CURATOR_CONNECTED",
@@ -135,6 +136,9 @@ CONNECTION_REFUSED: Final = _event(
     "connection.refused",
     _warning,
     "refused a connection from {address}: {reason}; fingerprints that its key may have: {fingerprints}",
+)
+CONNECTIONS_UNFOLLOWED: Final = _event(
+    "connections.unfollowed", _warning, "a limit on connections failed and may be off: {reason}"
 )
 CONNECTIONS_REFUSED_OFTEN: Final = _event(
     "connection.refused-often", _warning, "{count} connections were refused: further ones are only counted"

@@ -152,7 +152,7 @@ class RouterEndpoint:
         arrivals: list[Arrival] = []
         taken = 0
         assert self._limits is not None, "set by __init__"
-        took = self._limits.took
+        took, accepted = self._limits.took, self._limits.accepted
         recv = self.socket.recv
         flags = zmq.NOBLOCK
         if wait_ms > 0:
@@ -181,7 +181,7 @@ class RouterEndpoint:
                 if taken >= MAX_BYTES_PER_DRAIN:
                     break
         except zmq.Again:
-            pass
+            self._limits.drained(accepted)
         return arrivals
 
     def _peer(self, body: zmq.Frame) -> str | None:

@@ -11,7 +11,8 @@ import pytest
 import zmq
 
 from protocol.limits import MAX_CONNECTIONS_PER_PEER, MAX_UNNAMED_CONNECTIONS, SMALL_FRAME_BYTES
-from protocol.runtime.connection_limits import Cut
+from protocol.runtime import connection_limits
+from protocol.runtime.connection_limits import ConnectionLimits, Cut
 from protocol.runtime.keys import KeyPair, new_keypair
 from protocol.runtime.router import Arrival, Drop, RouterEndpoint
 
@@ -36,10 +37,11 @@ class Door:
         made = socket.create_connection(where, timeout=DEADLINE_S, source_address=(source, 0))
         return self.open.enter_context(made)
 
-    def peer(self, pair: KeyPair) -> zmq.Socket[bytes]:
+    def peer(self, pair: KeyPair, lives: ExitStack | None = None) -> zmq.Socket[bytes]:
         """A peer whose connection is not made again when it is cut."""
-        context = self.open.enter_context(zmq.Context())
-        dealer = self.open.enter_context(context.socket(zmq.DEALER))
+        lives = lives or self.open
+        context = lives.enter_context(zmq.Context())
+        dealer = lives.enter_context(context.socket(zmq.DEALER))
         dealer.linger, dealer.reconnect_ivl = 0, -1
         dealer.curve_publickey, dealer.curve_secretkey = pair.curve_public, pair.curve_secret
         dealer.curve_serverkey = CURATOR.public.curve
@@ -116,13 +118,27 @@ def test_a_message_without_end_is_cut(door: Door, speaks_first: bool) -> None:
     alice = door.peer(ALICE)
     if speaks_first:
         door.hear(alice)
+    flood(door, alice)
+    assert door.router.drops[Drop.PART_COUNT] == 0, "it never was complete"
+    assert door.hear(door.peer(ALICE)).peer == "alice", "its next connection is heard"
+
+
+def test_a_peers_connection_is_looked_at_in_its_turn(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_limits, "LOOK_SECONDS", 0.0)  # one at a time
+    alice = door.peer(ALICE)
+    door.hear(alice)
+    for _ in range(MAX_CONNECTIONS_PER_PEER):
+        door.hear(door.peer(BOB))
+    time.sleep(1.0)  # until each has been looked at, and has its frame accounted for
+    flood(door, alice)
+
+
+def flood(door: Door, alice: zmq.Socket[bytes]) -> None:
     part = bytes(SMALL_FRAME_BYTES // 2)
     for _ in range(2000):
         alice.send(part, zmq.SNDMORE)  # nothing leaves before the last part
     alice.send(b"")
     door.until(lambda: door.router.cuts[Cut.FLOOD] == 1, "the cut")
-    assert door.router.drops[Drop.PART_COUNT] == 0, "it never was complete"
-    assert door.hear(door.peer(ALICE)).peer == "alice", "its next connection is heard"
 
 
 def test_frames_that_are_taken_add_up_to_nothing(door: Door) -> None:
@@ -131,3 +147,49 @@ def test_frames_that_are_taken_add_up_to_nothing(door: Door) -> None:
     for _ in range(500):  # 16 MB: twice what may arrive without a frame to show for it
         door.hear(alice, frame)
     assert not door.router.cuts
+
+
+def test_frames_of_a_connection_that_is_gone_name_no_other_that_got_its_descriptor(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    took = ConnectionLimits.took
+    descriptors: list[tuple[str | None, int]] = []
+
+    def noted(self: ConnectionLimits, route: bytes, frame: zmq.Frame, peer: str | None) -> None:
+        descriptors.append((peer, int(frame.get(zmq.SRCFD))))
+        took(self, route, frame, peer)
+
+    monkeypatch.setattr(ConnectionLimits, "took", noted)
+    with ExitStack() as briefly:
+        alice = door.peer(ALICE, briefly)
+        alice.send(b"left behind")
+        time.sleep(0.5)  # until it is with the curator, which does not take it yet
+    time.sleep(0.3)  # until her connection is closed there
+    bob = door.peer(BOB)
+    time.sleep(0.3)  # until his is accepted
+    door.until(lambda: door.arrived, "the frame that was left behind")
+    routes = [door.hear(door.peer(ALICE)).route for _ in range(MAX_CONNECTIONS_PER_PEER + 1)]
+    door.until(lambda: not door.router.send(routes[0], b""), "her own oldest is cut")
+    assert door.router.cuts == {Cut.SUPERSEDED: 1}
+    assert door.hear(bob).peer == "bob", "he says nothing before, so nothing but her frame could name him"
+    assert descriptors[0] == ("alice", descriptors[-1][1]), "his descriptor is the one that she had"
+
+
+def test_an_error_in_following_one_connection_keeps_no_other_out(
+    door: Door, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    network, wrong = connection_limits._network, iter(range(3))
+
+    def failing(text: str) -> str:
+        if next(wrong, None) is not None:
+            raise ValueError(text)
+        return network(text)
+
+    monkeypatch.setattr(connection_limits, "_network", failing)
+    for _ in range(3):
+        assert door.hear(door.peer(BOB)).peer == "bob", "it is served without a limit"
+    for _ in range(MAX_CONNECTIONS_PER_PEER + 1):
+        door.hear(door.peer(ALICE))
+    door.until(lambda: door.router.cuts == {Cut.SUPERSEDED: 1}, "later connections are limited")
+    (line,) = [line for line in caplog.records if "connections.unfollowed" in str(vars(line))]
+    assert line.levelname == "WARNING", "once, for three"
