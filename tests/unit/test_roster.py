@@ -341,7 +341,12 @@ def test_who_approves_or_revokes_at_the_same_time_loses_nothing(session: Path) -
         for process in processes:
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"
-        assert [process.communicate("go\n")[0] for process in processes] == [""] * len(processes)
+        for process in processes:  # all of them before any is waited for
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        for process in processes:
+            process.wait(timeout=60)
     assert [process.returncode for process in processes] == [0] * len(processes)
     assert [place.party for place in RosterFile(session).places()][2:] == sorted([*owners, "north"])
 
