@@ -15,6 +15,7 @@ import numpy.typing as npt
 from hushbid.faults.mutation import Mutator
 from hushbid.faults.network import FaultyNetwork
 from hushbid.faults.plan import Plan
+from hushbid.faults.rounds_on_record import Rounds, rounds_on_record
 from hushbid.faults.session import COLUMNS, result_of
 from hushbid.faults.wires import Wires
 from hushbid.simulated_network import SteadyNetwork
@@ -80,6 +81,11 @@ class Evidence:
         return {
             party: tuple(TranscriptReader(Path(party), image)) for party, image in self.transcripts.items()
         }
+
+    @cached_property
+    def rounds(self) -> Rounds:
+        """What the curator's records tell of the rounds."""
+        return rounds_on_record(self.session, self.records[CURATOR])
 
     @cached_property
     def result(self) -> Mapping[str, Any]:

@@ -15,6 +15,13 @@ import numpy as np
 
 from curator.ledger import Win
 from hushbid.faults.course import TOLD_BY, Evidence, run_plan
+from hushbid.faults.round_invariants import (
+    broadcasts_are_numbered,
+    rounds_keep_the_cadence,
+    rounds_need_min_owners,
+    settlement_is_of_the_wins,
+    winners_are_verified,
+)
 from hushbid.simulator import UNRECORDED
 from hushbid.transcripts.replay import replayed
 from hushbid.transcripts.verification.account import Account, account_of
@@ -314,6 +321,11 @@ INVARIANTS: Final[Mapping[str, Invariant]] = {
         honest_are_not_blamed,
         absent_are_not_chosen,
         others_see_releases_only,
+        rounds_need_min_owners,
+        winners_are_verified,
+        settlement_is_of_the_wins,
+        broadcasts_are_numbered,
+        rounds_keep_the_cadence,
         mild_faults_change_nothing,
     )
 }

@@ -21,16 +21,19 @@ import numpy as np
 import pytest
 
 from consumer.machine import ConsumerMachine
-from curator import connections, rounds
-from curator.ledger import Dispute
+from curator import connections, machine, rounds
+from curator.events import ComputeWeights
+from curator.ledger import Dispute, settle
 from curator.machine import CuratorMachine
 from curator.rounds import Rounds
+from curator.verification import faults_of
 from hushbid.faults import course, plan
 from hushbid.faults.course import run_plan
 from hushbid.faults.fault_sweep import AGAIN, check_seed, seeds_of, sweep_faults
 from hushbid.faults.invariants import INVARIANTS, broken
 from hushbid.faults.mutation import MUTATIONS
 from hushbid.faults.plan import Kind, plan_of
+from hushbid.faults.round_invariants import broadcasts_are_numbered, winners_are_verified
 from hushbid.simulator import Simulation
 from protocol.acquisition import RULES
 from protocol.config.session import TimeoutSection
@@ -206,6 +209,53 @@ def hasty(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(plan, "PATIENT", TimeoutSection(comeback=1e-6, abandon=120.0))
 
 
+def fewer_are_enough(patch: pytest.MonkeyPatch) -> None:
+    made = Rounds.__init__
+
+    def lenient(self: Rounds, session: Any) -> None:
+        made(self, session)
+        section = self._session.session.model_copy(update={"min_owners": 0})
+        self._session = self._session.model_copy(update={"session": section})
+
+    patch.setattr(Rounds, "__init__", lenient)
+
+
+def all_is_believed(patch: pytest.MonkeyPatch) -> None:
+    def nothing_wrong(entries: Any, *seen: Any) -> Any:
+        return faults_of(entries, *seen)[0], [""] * len(entries)
+
+    patch.setattr(rounds, "faults_of", nothing_wrong)
+
+
+def paid_double(patch: pytest.MonkeyPatch) -> None:
+    def generous(*args: Any) -> dict[str, float]:
+        return {owner: 2 * share for owner, share in settle(*args).items()}
+
+    patch.setattr(machine, "settle", generous)
+
+
+def numbered_by_points(patch: pytest.MonkeyPatch) -> None:
+    broadcast = Rounds._broadcast
+
+    def other(self: Rounds, owner: str, message: Broadcast, body: bytes | None = None) -> None:
+        number = len(self.ledger.wins) + 1
+        if number != message.round:
+            message, body = message.model_copy(update={"round": number}), None
+        broadcast(self, owner, message, body)
+
+    patch.setattr(Rounds, "_broadcast", other)
+
+
+def over_when_all_have_bid(patch: pytest.MonkeyPatch) -> None:
+    close = Rounds._close_bidding_if_complete
+
+    def impatient(self: Rounds) -> None:
+        self._overdue = self._overdue or not self._awaited
+        close(self)
+
+    patch.setattr(Rounds, "_close_bidding_if_complete", impatient)
+
+
 CONTROLS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "all-end": patience_without_end,
     "ends-are-documented": everybody_has_lost_its_state,
@@ -219,6 +269,11 @@ CONTROLS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "honest-are-not-blamed": late_hellos_are_heard,
     "absent-are-not-chosen": nothing_is_withheld,
     "others-see-releases-only": equivocation,
+    "rounds-need-min-owners": fewer_are_enough,
+    "winners-are-verified": all_is_believed,
+    "settlement-is-of-the-wins": paid_double,
+    "broadcasts-are-numbered": numbered_by_points,
+    "rounds-keep-the-cadence": over_when_all_have_bid,
     "mild-faults-change-nothing": hasty,
 }
 
@@ -233,6 +288,42 @@ def test_a_bug_that_breaks_an_invariant_is_caught(name: str, monkeypatch: pytest
     assert any(list(INVARIANTS[name](run_plan(plan_of(seed)))) for seed in candidates(name))
 
 
+@pytest.mark.parametrize("rule", ["ask-all", "sealed"])
+def test_a_forged_point_that_is_chosen_is_caught_sealed_or_open(
+    rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    all_is_believed(monkeypatch)
+    plans = (plan_of(seed) for seed in candidates("winners-are-verified"))
+    assert any(list(winners_are_verified(run_plan(drawn))) for drawn in plans if drawn.rule == rule)
+
+
+def test_a_weight_that_counts_the_points_and_not_the_rounds_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    do = Rounds._do
+
+    def of_points(self: Rounds, effect: Any) -> None:
+        if isinstance(effect, ComputeWeights):
+            count = effect.target.seed_size + len(self.ledger.wins)
+            effect = dataclasses.replace(effect, count=count)
+        do(self, effect)
+
+    monkeypatch.setattr(Rounds, "_do", of_points)
+    few = dataclasses.replace(
+        plan_of(1),
+        rule="ask-all",
+        release="exact",
+        rounds=4,
+        rows=(1, 1),
+        byzantine=(),
+        crashes=(),
+        faults=(),
+    )
+    assert list(broadcasts_are_numbered(run_plan(few))) == [
+        "the weight of round 4 is not that of the points that were chosen before"
+    ]
+
+
 def candidates(name: str) -> Iterable[int]:
     """Seeds in whose plans there is what a bug takes to show."""
     for seed in range(1500):
@@ -244,6 +335,11 @@ def candidates(name: str) -> Iterable[int]:
             ),
             "mild-faults-change-nothing": drawn.mild and bool(drawn.crashes),
             "all-end": not drawn.mild and len(drawn.faults) > 3,
+            "rounds-need-min-owners": drawn.min_owners > 1 and bool(drawn.byzantine),
+            "winners-are-verified": drawn.rule in ("ask-all", "sealed")
+            and any(rate == 0.5 for _, rate in drawn.byzantine),
+            "broadcasts-are-numbered": sum(drawn.rows) < drawn.rounds,
+            "rounds-keep-the-cadence": drawn.cadence is not None,
         }
         if wanted.get(name, True):
             yield seed

@@ -1,0 +1,171 @@
+"""What has to hold of the rounds themselves, computed anew from the curator's transcript: one function each.
+
+They are among `hushbid.faults.invariants.INVARIANTS`, and are written as those are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from curator.ledger import Win
+from hushbid.faults.course import Evidence
+from hushbid.faults.rounds_on_record import HandedOver, Rounds, mismatch
+from protocol import limits
+from protocol.grid import FEATURE_UNIT, WEIGHT_UNIT
+from protocol.messages import SealedCandidate, Target, unfixed
+from protocol.names import CONSUMER
+from protocol.releases import ExactRelease
+from protocol.verification import Signatures
+from protocol.wire import Direction, decode_message
+
+__all__ = [
+    "broadcasts_are_numbered",
+    "rounds_keep_the_cadence",
+    "rounds_need_min_owners",
+    "settlement_is_of_the_wins",
+    "winners_are_verified",
+]
+
+ROUNDING: Final = 1e-9
+"""Seconds, or shares of J, by which sums of floating-point numbers may differ."""
+
+HALF: Final = 0.5 + 1e-6
+"""Most that rounding to whole numbers takes off or adds: a tie may fall either way."""
+
+_Vector: TypeAlias = npt.NDArray[np.float64]
+
+
+def rounds_need_min_owners(evidence: Evidence) -> Iterator[str]:
+    """When bidding ends, at least `min_owners` have bid of whom no point is known not to match."""
+    needed = evidence.session.file.session.min_owners
+    for each in evidence.rounds.rounds:
+        if each.closed is not None and len(each.present) < needed:
+            yield f"bidding of round {each.number} ended with {len(each.present)} owners of {needed}"
+
+
+def winners_are_verified(evidence: Evidence) -> Iterator[str]:
+    """What is chosen came from its owner, is what it was bid as, and is of nobody whose point did not match.
+
+    Of a sealed point the curator sees the features, the bid and the signature; whether features and point
+    belong together, the consumer sees, which may dispute it.
+    """
+    rounds, signatures = evidence.rounds, Signatures(evidence.session)
+    for win in evidence.outcome.curator.ledger.wins:
+        chosen = f"the point of {win.owner} that was chosen in round {win.round}"
+        point = rounds.points.get((win.owner, win.bid_round))
+        if point is None or not point.is_of(win.candidate) or unfixed(point.bid.handle) != win.handle:
+            yield f"{chosen} never came as such"
+            continue
+        wrong = _wrong_with(evidence, win, point)
+        if not wrong and isinstance(win.candidate, SealedCandidate):
+            held = signatures.hold(win.owner, win.bid_round, win.handle, win.candidate)
+            wrong = "" if held else "its owner did not sign it"
+        if wrong:
+            yield f"{chosen}: {wrong}"
+
+
+def _wrong_with(evidence: Evidence, win: Win, point: HandedOver) -> str:
+    rounds = evidence.rounds.rounds
+    if not win.bid_round <= win.round <= len(rounds):
+        return "there was no such round"
+    current = rounds[win.round - 1]
+    if win.owner in current.unmatched:
+        return "a point of its owner was known not to match"
+    scored = win.candidate.features.astype(np.int64) @ current.weights.astype(np.int64)
+    if int(scored) != win.score:
+        return "it was chosen with another score than it has"
+    return mismatch(evidence.session, point, rounds[win.bid_round - 1].weights)
+
+
+def settlement_is_of_the_wins(evidence: Evidence) -> Iterator[str]:
+    """An owner's share is what its undisputed points add to J(S) = 2·g̃ᵀμ_S - ‖μ_S‖², each in its place."""
+    curator = evidence.outcome.curator
+    shares = dict.fromkeys(evidence.plan.owners, 0.0)
+    target = _target(evidence)
+    if target is not None:
+        disputed = {(dispute.round, dispute.owner) for dispute in curator.ledger.disputes}
+        total, size = target.seed_total * FEATURE_UNIT, target.seed_size
+        before = _objective(target.embedding, total / size)
+        for win in curator.ledger.wins:
+            total, size = total + win.candidate.features * FEATURE_UNIT, size + 1
+            after = _objective(target.embedding, total / size)
+            if (win.round, win.owner) not in disputed:
+                shares[win.owner] += after - before
+            before = after
+    told = curator.settlement()
+    if told.keys() != shares.keys():
+        yield "the settlement is of other owners than the session has"
+        return
+    for owner, share in shares.items():
+        if not abs(told[owner] - share) <= ROUNDING:
+            yield f"{owner} has a share of {told[owner]:.6g}, and its points are worth {share:.6g}"
+
+
+def _objective(target: _Vector, mean: _Vector) -> float:
+    return float(2.0 * (target @ mean) - mean @ mean)
+
+
+def broadcasts_are_numbered(evidence: Evidence) -> Iterator[str]:
+    """The r-th weight is broadcast as round r's, each to an owner once; without noise, it is g̃ - Σφ/(q+1).
+
+    q is the seed set's size and the rounds before, however many points were chosen in these.
+    """
+    rounds = evidence.rounds
+    for each in rounds.rounds:
+        if each.stated != each.number:
+            yield f"the weight of round {each.number} is recorded as that of round {each.stated}"
+    for sent in rounds.broadcasts:
+        if sent.message.round != sent.under:
+            yield f"{sent.owner} was sent a broadcast of round {sent.message.round} in round {sent.under}"
+        elif not np.array_equal(sent.message.weights, rounds.rounds[sent.under - 1].weights):
+            yield f"{sent.owner} was sent another weight in round {sent.under} than was computed"
+    for owner in evidence.plan.owners:
+        told = [sent.message.round for sent in rounds.broadcasts if sent.owner == owner]
+        if any(later <= earlier for earlier, later in pairwise(told)):
+            yield f"{owner} was sent broadcasts of rounds {told}"
+    if evidence.plan.release == ExactRelease.name:
+        yield from _other_weights(evidence, rounds)
+
+
+def _other_weights(evidence: Evidence, rounds: Rounds) -> Iterator[str]:
+    target = _target(evidence)
+    if target is None:
+        return
+    wins = evidence.outcome.curator.ledger.wins
+    for each in rounds.rounds:
+        chosen = [win.candidate.features.astype(np.int64) for win in wins if win.round < each.number]
+        total = sum(chosen, start=target.seed_total)
+        wanted = target.embedding - total * FEATURE_UNIT / (target.seed_size + each.number)
+        wanted = np.clip(wanted, -limits.MAX_WEIGHT, limits.MAX_WEIGHT)
+        if np.abs(wanted / WEIGHT_UNIT - each.weights).max() > HALF:
+            yield f"the weight of round {each.number} is not that of the points that were chosen before"
+
+
+def rounds_keep_the_cadence(evidence: Evidence) -> Iterator[str]:
+    """By the clock a round lasts its time exactly, later only if paused or started again; bids have half."""
+    cadence = evidence.session.file.session.fixed_cadence
+    if cadence is None:
+        return
+    for each in evidence.rounds.rounds:
+        if each.closed is not None and each.closed - each.began < cadence / 2 - ROUNDING:
+            yield f"bidding of round {each.number} ended after {each.closed - each.began:.6f} s"
+        if each.over is not None:
+            lasted = each.over - each.began
+            if lasted < cadence - ROUNDING or (lasted > cadence + ROUNDING and not each.delayed):
+                yield f"round {each.number} lasted {lasted:.6f} s, and not {cadence:.6f} s"
+
+
+def _target(evidence: Evidence) -> Target | None:
+    """What the consumer released, if the curator has it."""
+    if evidence.outcome.curator.target is None:
+        return None
+    for frame in evidence.said(CONSUMER, "target"):
+        message = decode_message(Direction.CONSUMER_TO_CURATOR, frame.body)
+        assert isinstance(message, Target), "the frame says so"
+        return message
+    return None
