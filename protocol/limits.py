@@ -126,5 +126,12 @@ under way; what is beyond stays with its sender."""
 MAX_ERROR_DETAIL: Final = 400
 """Longest explanation in a refusal, in characters."""
 
+MAX_REQUEST_FILE_BYTES: Final = 2**14
+"""Longest file of a key request: about 400 bytes, and what somebody noted beside them."""
+
+MAX_INVITATION_FILE_BYTES: Final = 8 * 2**20
+"""Longest file of an invitation: the roster of `MAX_OWNERS` owners has about 1 MB, and the bounds of
+`MAX_COLUMNS` columns have about 5 MB."""
+
 MAX_RECORD_PART_BYTES: Final = 2**30
 """Longest public or private part of a transcript's record, in bytes."""

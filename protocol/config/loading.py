@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +15,15 @@ from pydantic import BaseModel, ValidationError
 from protocol.config.faults import refusal
 from protocol.errors import ConfigError
 
-__all__ = ["load_toml", "load_toml_text", "read_text", "read_toml", "validated"]
+__all__ = [
+    "load_toml",
+    "load_toml_text",
+    "read_plain",
+    "read_text",
+    "read_toml",
+    "read_toml_sent",
+    "validated",
+]
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -66,13 +77,60 @@ def read_text(path: Path) -> str:
     """
     try:
         return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file.", advice="Check the path.") from None
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise _unreadable(path, error) from None
+
+
+def read_toml_sent(path: Path, longest: int) -> dict[str, Any]:
+    """What a TOML file says that somebody else made, who may mean ill.
+
+    Args:
+        path: The file.
+        longest: Most bytes that it may have.
+
+    Raises:
+        ConfigError: It cannot be read, is no plain file, is longer, or is not TOML.
+    """
+    try:
+        content, _ = read_plain(path, longest)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    if len(content) > longest:
         raise ConfigError(
-            f"{path}: cannot be read: {reason}.", advice="Check the file and its mode."
-        ) from None
+            f"{path}: longer than {longest} bytes, the most that such a file has.",
+            advice="This is not what hushbid wrote: have it sent again.",
+        )
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _unreadable(path, error) from None
+    return _parsed(text, where=str(path))
+
+
+def read_plain(path: Path, longest: int) -> tuple[bytes, os.stat_result]:
+    """What a plain file holds, and its status; a pipe or a device in its place is not waited for.
+
+    Args:
+        path: The file.
+        longest: Most bytes that it should have: one more is read, by which the caller sees that there are.
+
+    Raises:
+        OSError: It cannot be read, or is no plain file.
+    """
+    # O_NONBLOCK: a named pipe must not hang us; it has no effect on a plain file.
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        # The open file is asked, not the path: between two looks at a path it can change.
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "not a plain file")
+        return file.read(longest + 1), status
+
+
+def _unreadable(path: Path, error: OSError | UnicodeDecodeError) -> ConfigError:
+    if isinstance(error, FileNotFoundError):
+        return ConfigError(f"{path}: no such file.", advice="Check the path.")
+    reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+    return ConfigError(f"{path}: cannot be read: {reason}.", advice="Check the file and its mode.")
 
 
 def _parsed(text: str, *, where: str) -> dict[str, Any]:

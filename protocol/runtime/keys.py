@@ -18,6 +18,7 @@ import stat
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from protocol.config.loading import read_plain
 from protocol.errors import ConfigError, KeyFileError
 from protocol.identity import KEY_BYTES, Identity, PublicIdentity, fingerprint_of
 
@@ -146,12 +147,7 @@ def _create(path: Path, content: str, mode: int) -> None:
 def _read(path: Path, tag: str, count: int, *, private: bool) -> list[str]:
     """The words after tag and version of a key file's one line."""
     try:
-        # O_NONBLOCK: a named pipe in the key's place must not hang us; it has no effect on a plain file.
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-            # The open file is asked, not the path: between two looks at a path it can change.
-            status = os.fstat(file.fileno())
-            _check_plain(path, status)
-            content = file.read(_LONGEST_FILE + 1)
+        content, status = read_plain(path, _LONGEST_FILE)
     except OSError as error:
         what = "does not exist" if error.errno == errno.ENOENT else f"cannot be read: {error.strerror}"
         raise KeyFileError(
@@ -187,11 +183,6 @@ def _read(path: Path, tag: str, count: int, *, private: bool) -> list[str]:
     if len(words) != 2 + count:
         raise _malformed(path, f"{2 + count} words were expected, {len(words)} were found.")
     return words[2:]
-
-
-def _check_plain(path: Path, status: os.stat_result) -> None:
-    if not stat.S_ISREG(status.st_mode):
-        raise KeyFileError(f"The key file {path} is not a plain file.", advice="Name the file itself.")
 
 
 def _check_mode(path: Path, status: os.stat_result) -> None:

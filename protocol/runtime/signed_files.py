@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from protocol import limits
 from protocol.config.invitation import Invitation, check_invitation
 from protocol.config.key_request import KeyRequest, check_request
-from protocol.config.loading import load_toml, read_toml, validated
+from protocol.config.loading import load_toml, read_toml_sent, validated
 from protocol.config.session import SessionFile
 from protocol.config.signed import check_kind
 from protocol.errors import ConfigError
@@ -23,7 +24,7 @@ def read_key_request(path: Path) -> KeyRequest:
     Raises:
         ConfigError: It cannot be read, is none, or is not signed by the key that it asks for.
     """
-    values = read_toml(path)
+    values = read_toml_sent(path, limits.MAX_REQUEST_FILE_BYTES)
     check_kind(KeyRequest, values, where=str(path))
     request = validated(KeyRequest, values, where=str(path))
     check_request(request, values, where=str(path))
@@ -37,7 +38,7 @@ def read_invitation(path: Path) -> Invitation:
         ConfigError: It cannot be read, is none, contradicts itself, or is not signed by the curator that it
             names.
     """
-    values = read_toml(path)
+    values = read_toml_sent(path, limits.MAX_INVITATION_FILE_BYTES)
     check_kind(Invitation, values, where=str(path))
     read = validated(Invitation, values, where=str(path))
     check_invitation(read, values, where=str(path))
