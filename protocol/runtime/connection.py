@@ -140,13 +140,14 @@ class Connection:
             self._driver.settle()
 
     def _look_at_itself(self) -> Seen:
-        # Frames are not counted here: how many an owner sent says how often it was asked.
+        # Frames are not counted here: how many an owner sent says how often it was asked. So do its records.
         counters: dict[str, int | dict[str, int]] = {
             "connections": self._connections,
             "frames_dropped": by_reason(Drop, self._dropped + self._endpoint.drops),
             "frames_repeated": self._driver.repeats,
-            "transcript_records": self._driver.records,
         }
+        if self._vitals.status.role != "owner":
+            counters["transcript_records"] = self._driver.records
         return Seen(self._machine.phase, self._machine.round, connected=self._connected, counters=counters)
 
     def _where(self) -> dict[str, Any]:
