@@ -2,8 +2,8 @@
 
 Where a rule asks owners for points, who is asked is private, and so is who won. An owner is named for what
 its connection shows, or for a bid that it owes as all owners do; never for a point that it was asked for:
-neither that it did not come, nor that it was a wrong one. Nor may a line be missing, or be there, by which it
-could be told who was asked.
+neither that it did not come, nor that it was a wrong one. No line says in which round it was written. Nor may
+a line be missing, or be there, by which it could be told who was asked.
 """
 
 from __future__ import annotations
@@ -94,7 +94,11 @@ class CuratorLog:
 
     def _where(self) -> Mapping[str, Any]:
         stage, round_number = stage_of(self._machine.phase), self._machine.round
-        return {"phase": stage, "round": round_number} if round_number else {"phase": stage}
+        # A round waits for an owner that was asked and is gone, but not for another: in which round its
+        # connection ended, or the rounds paused for want of it, would tell which it is.
+        return (
+            {"phase": stage, "round": round_number} if round_number and not self._asks else {"phase": stage}
+        )
 
     def _last_decided(self) -> int:
         machine = self._machine

@@ -10,6 +10,7 @@ from curator.session_log import CuratorLog
 from protocol.errors import ExitCode
 from protocol.machine import Event, Finish
 from protocol.messages import Ask, Offer, fixed
+from protocol.runtime import log_events
 from tests.simulation.harness import CuratorBench, candidate_of, names, session_file
 from tests.unit.curator_rounds import BEST, CORNERS, SECOND, THIRD, A, B, C, W, bid
 
@@ -160,3 +161,14 @@ def test_enrolment_pause_and_end_are_told(told: Any) -> None:
     assert of(enrolled, "enrolled", "owners", "missing") == (2, 2, [])
     ((_, end),) = told("session.given-up")
     assert end["reason"] == "Nobody came."
+
+
+@pytest.mark.parametrize("rule", ["winner-only", "published", "ask-all"])
+def test_a_connection_s_line_has_no_round_where_that_would_tell_who_was_asked(told: Any, rule: str) -> None:
+    bench = FollowedBench(rule)
+    bench.begin()
+    bench.log.say(log_events.PEER_GONE, peer=A, seconds=10.0)
+    bench.log.say(log_events.ROUNDS_PAUSED, least=3, seconds=10.0)
+    lines = told("peer", "rounds")
+    assert [event for event, _ in lines] == ["peer.gone", "rounds.paused"]
+    assert [fields.get("round") for _, fields in lines] == ([1, 1] if rule == "ask-all" else [None, None])
