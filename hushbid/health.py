@@ -14,7 +14,7 @@ import typer
 
 from protocol.errors import HushbidError
 from protocol.runtime.command import run_verb
-from protocol.runtime.status_file import Status, find_statuses
+from protocol.runtime.status_file import Status, find_statuses, process_start
 
 __all__ = ["MAX_AGE_SECONDS", "health_command", "trouble"]
 
@@ -67,7 +67,7 @@ def trouble(status: Status, now: float, *, max_age: float, ready: bool) -> str |
     if status.finished:
         return f"has ended with exit code {status.exit_code}"
     if status.busy is not None:
-        if not _is_running(status.pid):
+        if not _is_running(status):
             return f"was busy ({status.busy}), and its process is gone"
     elif abs(now - status.beat) > max_age:  # a beat of the future: the clock was set back since
         return f"last turned its loop {now - status.beat:.1f} s ago, and {max_age:g} s are allowed"
@@ -76,9 +76,11 @@ def trouble(status: Status, now: float, *, max_age: float, ready: bool) -> str |
     return None
 
 
-def _is_running(pid: int) -> bool:
+def _is_running(status: Status) -> bool:
+    if status.process_start is not None:  # else another process that has its number counts as it
+        return process_start(status.pid) == status.process_start
     try:
-        os.kill(pid, 0)
+        os.kill(status.pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:

@@ -92,6 +92,7 @@ def _show(found: Mapping[str, Any]) -> None:
 
 
 def _table(found: _Parties) -> Table:
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table("party", "phase", "round", "owners here", "last turn", "", box=None, pad_edge=False)
@@ -99,11 +100,11 @@ def _table(found: _Parties) -> Table:
         phase = "paused" if party["paused"] else party["phase"]
         busy = f" ({party['busy']})" if party["busy"] not in (None, phase) else ""
         table.add_row(
-            party["party"],
-            phase + busy,
+            escape(party["party"]),
+            escape(phase + busy),
             "–" if party["role"] == "consumer" else f"{party['round']} of {party['rounds']}",
             "–" if party["owners"] is None else f"{party['owners_connected']} of {party['owners']}",
             "ended" if party["finished"] else f"{party['age']:.1f} s ago",
-            party["trouble"] or "",
+            escape(party["trouble"] or ""),
         )
     return table

@@ -12,14 +12,17 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from types import NoneType, UnionType
+from typing import Any, Final, Literal, Self, get_args, get_origin, get_type_hints
 
 from protocol.errors import HushbidError
 
-__all__ = ["SUFFIX", "Status", "find_statuses", "status_path"]
+__all__ = ["SUFFIX", "Status", "find_statuses", "process_start", "status_path"]
 
 SUFFIX: Final = ".status"
 _MODE: Final = 0o600
+_LARGEST: Final = 2**53
+"""Above every number that a status has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,8 @@ class Status:
     beat: float
     """When the loop last turned, or a long computation began."""
     pid: int
+    process_start: int | None
+    """`process_start` of the process: a later one may have its number. None: this system does not say."""
     started: float
     ready: bool
     """Whether the loop runs: a curator listens, an owner or the consumer has its data loaded."""
@@ -83,16 +88,48 @@ class Status:
         """
         try:
             values: dict[str, Any] = json.loads(path.read_bytes())
-            return cls(**{field.name: values[field.name] for field in fields(cls)})
+            hints = get_type_hints(cls)
+            known = {field.name: values[field.name] for field in fields(cls)}
+            if not all(_fits(value, hints[name]) for name, value in known.items()) or known["pid"] <= 0:
+                raise ValueError("a field is not of its type")
+            return cls(**known)
         except OSError as error:
             raise HushbidError(
                 f"{path}: cannot be read: {error.strerror}.", advice="Ask as the user that the party runs as."
             ) from None
-        except (ValueError, TypeError, LookupError):
+        except (ValueError, TypeError, LookupError, RecursionError):
             raise HushbidError(
                 f"{path}: not a status file of this version.",
                 advice="Use the version of hushbid that the party runs.",
             ) from None
+
+
+def _fits(value: object, hint: Any) -> bool:
+    """Whether what JSON has is of a field's type."""
+    kind = get_origin(hint)
+    if kind is UnionType:
+        return any(_fits(value, each) for each in get_args(hint))
+    if kind is Literal:
+        return value in get_args(hint)
+    if kind is Mapping:
+        return isinstance(value, dict) and all(_fits(each, get_args(hint)[1]) for each in value.values())
+    if hint is NoneType:
+        return value is None
+    if hint in (int, float):  # a bool is neither, and no number compares with NaN
+        return type(value) in (int, hint) and -_LARGEST < value < _LARGEST  # type: ignore[operator]
+    return type(value) is hint
+
+
+def process_start(pid: int) -> int | None:
+    """When a process was started, in the kernel's ticks since its own start; None: there is no such process.
+
+    It is None for every process where there is no ``/proc`` as Linux has it (proc(5): ``starttime``).
+    """
+    try:
+        after_name = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2]
+        return int(after_name.split()[19])
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def status_path(state: Path, party: str) -> Path:

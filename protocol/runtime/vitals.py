@@ -26,7 +26,7 @@ from protocol.machine import Computation, Event
 from protocol.runtime.driver import Numerics
 from protocol.runtime.log_events import STATUS_UNWRITABLE
 from protocol.runtime.logs import log
-from protocol.runtime.status_file import Status, status_path
+from protocol.runtime.status_file import Status, process_start, status_path
 
 __all__ = [
     "LONGEST_WAIT_SECONDS",
@@ -121,6 +121,7 @@ class Vitals:
             paused=False,
             beat=now,
             pid=os.getpid(),
+            process_start=process_start(os.getpid()),
             started=now,
             ready=False,
             finished=False,

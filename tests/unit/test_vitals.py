@@ -17,7 +17,7 @@ from hushbid.health import trouble
 from protocol.errors import HushbidError, TimedOut
 from protocol.machine import Computation
 from protocol.runtime.driver import Numerics
-from protocol.runtime.status_file import Status, find_statuses, status_path
+from protocol.runtime.status_file import Status, find_statuses, process_start, status_path
 from protocol.runtime.vitals import STATUS_SECONDS, AnnouncedNumerics, RoundTimes, Seen, Vitals
 from tests.simulation.harness import names, session_file
 
@@ -140,7 +140,8 @@ NOW = 1_000_000.0
 WELL = Status(
     party="alpha", role="owner", session="birds", phase="waiting", busy=None, round=3, rounds=7,
     connected=True, owners_connected=None, owners=None, paused=False, beat=NOW - 1, pid=os.getpid(),
-    started=NOW - 60, ready=True, finished=False, exit_code=None, counters={},
+    process_start=process_start(os.getpid()), started=NOW - 60, ready=True, finished=False, exit_code=None,
+    counters={},
 )  # fmt: skip
 
 
@@ -177,7 +178,50 @@ def test_who_was_busy_and_is_gone_is_not_alive() -> None:
     assert trouble(status, NOW, max_age=10, ready=False) == "was busy (loading), and its process is gone"
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"party": "alpha"}'])
+def test_another_process_with_its_number_is_not_taken_for_it() -> None:
+    mine = process_start(os.getpid())
+    assert mine is not None
+    status = replace(WELL, busy="loading", beat=NOW - 99, process_start=mine - 1)
+    assert trouble(status, NOW, max_age=10, ready=False) == "was busy (loading), and its process is gone"
+    elsewhere = replace(status, process_start=None)
+    assert trouble(elsewhere, NOW, max_age=10, ready=False) is None, "where the system does not say"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"beat": "now"},
+        {"beat": True},
+        {"beat": float("nan")},
+        {"beat": 10**400},
+        {"pid": 0},
+        {"pid": 1.5},
+        {"role": "owl"},
+        {"role": []},
+        {"phase": None},
+        {"connected": 1},
+        {"counters": []},
+        {"counters": {"refusals": {"magic": "1"}}},
+    ],
+    ids=str,
+)
+def test_a_status_with_a_value_of_another_type_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
+    path = status_path(tmp_path, "alpha")
+    WELL.write(path)
+    assert Status.read(path) == WELL
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    with pytest.raises(HushbidError, match="not a status file of this version"):
+        Status.read(path)
+
+
+def test_text_that_looks_like_markup_is_shown_as_it_is(tmp_path: Path) -> None:
+    replace(WELL, phase="[/x]", busy="[bold]").write(status_path(tmp_path, "alpha"))
+    shown = hushbid("status", str(tmp_path))
+    assert shown.returncode == 0, shown.stderr
+    assert "[/x] ([bold])" in shown.stdout
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"party": "alpha"}', "[" * 100_000])
 def test_what_is_no_status_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "alpha.status").write_text(text)
     with pytest.raises(HushbidError, match="not a status file of this version"):
