@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from protocol import limits
@@ -11,7 +13,12 @@ from protocol.link import Link
 from protocol.messages import PROTOCOL_VERSION, Hello, Target
 from protocol.session import Session
 
-__all__ = ["check_hello", "check_target"]
+__all__ = ["HELLO_OFFENCES", "check_hello", "check_target"]
+
+HELLO_OFFENCES: Final = frozenset(
+    {Offence.UNKNOWN_PEER, Offence.VERSION, Offence.CONFIGURATION, Offence.STATE_LOST}
+)
+"""What `check_hello` refuses a hello for."""
 
 LARGEST_TOTAL = 2**53
 """Up to it a coordinate of Σφ is exact in float64, and no sum of points makes it wrap around int64."""
@@ -28,7 +35,7 @@ def check_hello(peer: str, role: str, digest: bytes, hello: Hello, link: Link | 
         link: The frames exchanged in this session, if there were any.
 
     Raises:
-        RemoteProtocolError: `UNKNOWN_PEER`, `VERSION`, `CONFIGURATION` or `STATE_LOST`.
+        RemoteProtocolError: One of `HELLO_OFFENCES`.
     """
     if hello.name != peer or hello.role != role:
         raise RemoteProtocolError(
