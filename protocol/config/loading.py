@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
-import stat
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,11 +11,11 @@ from pydantic import BaseModel, ValidationError
 
 from protocol.config.faults import refusal
 from protocol.errors import ConfigError
+from protocol.plain_files import read_plain
 
 __all__ = [
     "load_toml",
     "load_toml_text",
-    "read_plain",
     "read_text",
     "read_toml",
     "read_toml_sent",
@@ -105,25 +102,6 @@ def read_toml_sent(path: Path, longest: int) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise _unreadable(path, error) from None
     return _parsed(text, where=str(path))
-
-
-def read_plain(path: Path, longest: int) -> tuple[bytes, os.stat_result]:
-    """What a plain file holds, and its status; a pipe or a device in its place is not waited for.
-
-    Args:
-        path: The file.
-        longest: Most bytes that it should have: one more is read, by which the caller sees that there are.
-
-    Raises:
-        OSError: It cannot be read, or is no plain file.
-    """
-    # O_NONBLOCK: a named pipe must not hang us; it has no effect on a plain file.
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-        # The open file is asked, not the path: between two looks at a path it can change.
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "not a plain file")
-        return file.read(longest + 1), status
 
 
 def _unreadable(path: Path, error: OSError | UnicodeDecodeError) -> ConfigError:

@@ -18,9 +18,9 @@ import stat
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from protocol.config.loading import read_plain
 from protocol.errors import ConfigError, KeyFileError
 from protocol.identity import KEY_BYTES, Identity, PublicIdentity, fingerprint_of
+from protocol.plain_files import read_plain
 
 __all__ = [
     "KEY_BYTES",

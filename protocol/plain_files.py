@@ -1,0 +1,29 @@
+"""Reading a file that should be a plain one. It imports little: a health check starts a process each time."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+__all__ = ["read_plain"]
+
+
+def read_plain(path: Path, longest: int) -> tuple[bytes, os.stat_result]:
+    """What a plain file holds, and its status; a pipe or a device in its place is not waited for.
+
+    Args:
+        path: The file.
+        longest: Most bytes that it should have: one more is read, by which the caller sees that there are.
+
+    Raises:
+        OSError: It cannot be read, or is no plain file.
+    """
+    # O_NONBLOCK: a named pipe must not hang us; it has no effect on a plain file.
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        # The open file is asked, not the path: between two looks at a path it can change.
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "not a plain file")
+        return file.read(longest + 1), status
