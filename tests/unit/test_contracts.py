@@ -15,6 +15,7 @@ from tests.conftest import ROOT
 MODULES = [
     "protocol",
     "protocol.machine",
+    "protocol.plain_files",
     "protocol.config",
     "protocol.config.loading",
     "protocol.data",
@@ -61,10 +62,12 @@ REFUSED = [
     ("protocol.machine", "protocol.runtime.sockets", "Only drivers"),
     ("protocol.transcript", "protocol.transcript.journal", "Only drivers"),
     ("protocol.config", "protocol.config.loading", "Only drivers"),
+    ("protocol.machine", "protocol.plain_files", "Only drivers"),
     ("curator.machine", "curator.process", "Only drivers"),
     ("curator.machine", "curator.hub", "Only drivers"),
 ]
 ALLOWED = [
+    ("protocol.config.loading", "protocol.plain_files"),
     ("hushbid.cli", "curator.process"),
     ("hushbid.cli", "protocol.runtime.sockets"),
     ("hushbid.cli", "time"),
