@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from protocol import limits
@@ -13,12 +11,7 @@ from protocol.link import Link
 from protocol.messages import PROTOCOL_VERSION, Hello, Target
 from protocol.session import Session
 
-__all__ = ["HELLO_OFFENCES", "check_hello", "check_target"]
-
-HELLO_OFFENCES: Final = frozenset(
-    {Offence.UNKNOWN_PEER, Offence.VERSION, Offence.CONFIGURATION, Offence.STATE_LOST}
-)
-"""What `check_hello` refuses a hello for."""
+__all__ = ["check_hello", "check_target"]
 
 LARGEST_TOTAL = 2**53
 """Up to it a coordinate of Σφ is exact in float64, and no sum of points makes it wrap around int64."""
@@ -35,7 +28,7 @@ def check_hello(peer: str, role: str, digest: bytes, hello: Hello, link: Link | 
         link: The frames exchanged in this session, if there were any.
 
     Raises:
-        RemoteProtocolError: One of `HELLO_OFFENCES`.
+        RemoteProtocolError: `UNKNOWN_PEER`, `VERSION`, `CONFIGURATION` or `STATE_LOST`.
     """
     if hello.name != peer or hello.role != role:
         raise RemoteProtocolError(

@@ -8,7 +8,7 @@ from typing import ClassVar, Final, Literal, cast
 import numpy as np
 
 from curator.delivery import parts_of
-from curator.enrolment import HELLO_OFFENCES, check_hello, check_target
+from curator.enrolment import check_hello, check_target
 from curator.events import CandidatesChecked, DestroyBoxes, NoiseDrawn, WeightsComputed
 from curator.ledger import Dispute, Refusal, settle
 from curator.rounds import Rounds
@@ -67,7 +67,7 @@ class CuratorMachine(Rounds):
         self._closed: set[str] = set()
         self._farewells: set[str] = set()
         self._dismissed: set[str] = set()
-        """Peers that were refused, and have not been welcomed since."""
+        """Peers that were refused, and have not said hello since."""
         self._outcome: Literal["complete", "abandoned"] = "complete"
         self._ending = Finish(ExitCode.DONE, "")
         self._signed: HeadSigned | None = None
@@ -270,10 +270,6 @@ class CuratorMachine(Rounds):
         peers = [owner for owner, seat in self.seats.items() if seat.connected]
         return [*peers, CONSUMER] if self.consumer_connected else peers
 
-    def _is_connected(self, peer: str) -> bool:
-        seat = self.seats.get(peer)
-        return self.consumer_connected if peer == CONSUMER else seat is not None and seat.connected
-
     def _on_farewell(self, event: Event) -> None:
         peer = cast(Received, event).peer
         if peer not in self._closed:
@@ -389,14 +385,10 @@ class CuratorMachine(Rounds):
         )
         self._greet(offended.peer, refusal)
         self.ledger.refusals.append(Refusal(self.round, offended.peer, offended.offence))
-        unnumbered = offended.sequence == CONTROL_SEQUENCE
-        if unnumbered and offended.offence in HELLO_OFFENCES and self._is_connected(offended.peer):
-            # No hello is heard on a connection that is in use: another process of the peer's said this one,
-            # and it ends that one's connection only. Who is here is still waited for when it is lost.
-            return
         self._dismissed.add(offended.peer)
         self._expected_back.pop(offended.peer, None)
-        if unnumbered or offended.peer not in self.links:
+        if offended.sequence == CONTROL_SEQUENCE or offended.peer not in self.links:
+            # A hello that was refused ends its own connection only: an earlier one may be in use.
             return
         if offended.peer == CONSUMER and self.target is not None:
             self.consumer_connected = False

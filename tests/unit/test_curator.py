@@ -162,19 +162,6 @@ def test_an_owner_that_was_refused_is_not_waited_for() -> None:
     assert bench.machine.phase == "verifying"
 
 
-@pytest.mark.parametrize(
-    "changes", [{"versions": (999,)}, {"session": bytes(32)}, {"sent": 9, "received": 9}]
-)
-def test_an_owner_of_which_another_process_was_refused_is_waited_for(changes: dict[str, Any]) -> None:
-    bench = bidding(owners=2)
-    bid(bench, A, BEST)
-    bench.offend(B, bench.hello(B, **changes))
-    bench.lost(B)
-    assert bench.machine.phase == "bidding", "B itself has done nothing wrong"
-    bench.fire("comeback")
-    assert bench.machine.phase == "verifying"
-
-
 def test_an_owner_that_never_came_is_not_waited_for() -> None:
     bench = bench_of(owners=2)
     bench.enrol([A])
