@@ -145,7 +145,9 @@ def test_another_session_does_not_go_on_with_the_transcript(
     assert refused.error["what"].endswith(
         f"{name}.transcript: the transcript of another session is there already, or of another party."
     )
-    assert refused.error["advice"] == "For a new session name another state directory."
+    assert refused.error["advice"] == (
+        "For a new session name another state directory, with `--state` or in the party's file."
+    )
     assert contents(directory) == before
 
 
