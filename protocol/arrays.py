@@ -22,7 +22,15 @@ import numpy.typing as npt
 
 from protocol import limits
 
-__all__ = ["ARRAY_EXT", "Array", "ArrayError", "OversizedArray", "pack_array", "unpack_array"]
+__all__ = [
+    "ARRAY_EXT",
+    "Array",
+    "ArrayError",
+    "OversizedArray",
+    "pack_array",
+    "unpack_array",
+    "unpack_extension",
+]
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -109,6 +117,21 @@ def unpack_array(payload: bytes) -> Array:
     if code >= _FIRST_FLOAT:
         _require_finite(array)
     return array
+
+
+def unpack_extension(code: int, payload: bytes) -> Array:
+    """What msgpack is to make of an extension type: an array, or an error.
+
+    Args:
+        code: The extension type.
+        payload: Its bytes.
+
+    Raises:
+        ValueError: It is another type than `ARRAY_EXT`, or as `unpack_array`.
+    """
+    if code != ARRAY_EXT:
+        raise ValueError(f"unknown extension type {code}")
+    return unpack_array(payload)
 
 
 def _require_finite(array: Array) -> None:

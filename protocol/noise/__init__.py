@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from protocol.noise.base import MAX_DISCRETE_SCALE, Distribution, Draw, NoiseSource
+from protocol.noise.base import MAX_DISCRETE_SCALE, Distribution, Draw, NoiseSource, drawn_type
 from protocol.noise.recorded import RecordedNoise
 from protocol.noise.secure import SecureNoise
 from protocol.noise.simulated import SimulatedNoise
@@ -22,6 +22,7 @@ __all__ = [
     "RecordedNoise",
     "SecureNoise",
     "SimulatedNoise",
+    "drawn_type",
 ]
 
 NOISE_SOURCES: Final[dict[str, type[NoiseSource]]] = {

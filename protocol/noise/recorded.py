@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, Generic, TypeVar
 
-import numpy as np
 import numpy.typing as npt
 
 from protocol.errors import ReplayDivergence
-from protocol.noise.base import Draw, check_byte_count
+from protocol.noise.base import Draw, check_byte_count, drawn_type
 
 __all__ = ["RecordedNoise"]
 
@@ -50,7 +49,7 @@ class RecordedNoise:
         if found is None:
             raise self._diverged(f"for {request}, but no more noise was recorded")
         drawn, noise = found if isinstance(found, tuple) else (None, found)
-        dtype = np.int64 if request.distribution == "discrete-gaussian" else np.float64
+        dtype = drawn_type(request)
         if drawn not in (None, request) or noise.shape != (request.size,) or noise.dtype != dtype:
             what = drawn or f"{noise.dtype} noise of shape {noise.shape}"
             raise self._diverged(f"for {request}, but recorded was {what}")

@@ -21,6 +21,8 @@ class SecureNoise:
     - ``discrete-gaussian``: OpenDP's sampler (Canonne, Kamath, Steinke 2020) in integer and rational
       arithmetic of any size. P(x) ∝ exp(-x²/(2σ²)) holds exactly, with σ the float64 that is asked for, into
       the farthest tail; a value is clamped to int64 with the probability at `MAX_DISCRETE_SCALE`: never.
+    - ``discrete-laplace``: OpenDP's sampler, the difference of two geometric variables, likewise exact: the
+      scale is a rational number, and one value that is another by one has e^(±1/scale) times the probability.
     - ``uniform``: a multiple of 2^-53, each equally likely.
     - ``laplace``: refused. Its values are real numbers, and the low bits of float64 Laplace noise give away
       what it was added to (Mironov 2012).
@@ -45,12 +47,12 @@ class SecureNoise:
             raise ConfigError(
                 "Secure Laplace noise was asked for, and there is none: the low bits of floating-point "
                 "Laplace noise give away the value that it hides.",
-                advice="Release with a mechanism that has Gaussian noise, or, where nobody needs protection, "
+                advice="Release with a mechanism that has discrete noise, or, where nobody needs protection, "
                 "set [noise] source to simulated.",
             )
 
     def draw(self, request: Draw) -> npt.NDArray[Any]:
-        """Noise as `request` asks: float64, or int64 for ``discrete-gaussian``, shape (request.size,).
+        """Noise as `request` asks, of `drawn_type`, shape (request.size,).
 
         Raises:
             ConfigError: ``laplace`` (`check`).
@@ -59,8 +61,9 @@ class SecureNoise:
         if request.distribution == "uniform":
             words = np.frombuffer(randombytes(8 * request.size), dtype="<u8")
             return np.asarray((words >> 11) * 2.0**-53, dtype=np.float64)
-        # A Gaussian measurement of zeros is its noise.
-        return np.array(_gaussian(request.scale)([0] * request.size), dtype=np.int64)
+        # A measurement of zeros is its noise.
+        measurement = _laplace if request.distribution == "discrete-laplace" else _gaussian
+        return np.array(measurement(request.scale)([0] * request.size), dtype=np.int64)
 
     def random_bytes(self, count: int) -> bytes:
         """`count` bytes of the operating system.
@@ -76,12 +79,27 @@ class SecureNoise:
 def _gaussian(scale: float) -> Any:
     """OpenDP's measurement that adds a discrete Gaussian of that scale to each of a list of integers."""
     # Parties without secure noise do not wait for its library.
-    from opendp.domains import atom_domain, vector_domain  # noqa: PLC0415
     from opendp.measurements import make_gaussian  # noqa: PLC0415
     from opendp.metrics import l2_distance  # noqa: PLC0415
+
+    return make_gaussian(_integers(), l2_distance(T="f64"), scale)
+
+
+@lru_cache(maxsize=8)
+def _laplace(scale: float) -> Any:
+    """OpenDP's measurement that adds a discrete Laplace of that scale to each of a list of integers."""
+    from opendp.measurements import make_laplace  # noqa: PLC0415
+    from opendp.metrics import l1_distance  # noqa: PLC0415
+
+    return make_laplace(_integers(), l1_distance(T="i64"), scale)
+
+
+def _integers() -> Any:
+    """OpenDP's domain of lists of int64."""
+    from opendp.domains import atom_domain, vector_domain  # noqa: PLC0415
     from opendp.mod import enable_features  # noqa: PLC0415
 
-    # The sampler is behind a switch of the whole process, as all of OpenDP that is not yet vetted by it.
+    # The samplers are behind a switch of the whole process, as all of OpenDP that is not yet vetted by it.
     enable_features("contrib")
-    # i64, not the default i32: σ reaches 2^26 and more, where i32 would clamp the tail.
-    return make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale)
+    # i64, not the default i32: scales reach 2^26 and more, where i32 would clamp the tail.
+    return vector_domain(atom_domain(T="i64"))

@@ -46,9 +46,9 @@ class SimulatedNoise:
         """There is nothing that it refuses."""
 
     def draw(self, request: Draw) -> npt.NDArray[Any]:
-        """Noise as `request` asks: float64, or int64 for ``discrete-gaussian``, shape (request.size,).
+        """Noise as `request` asks, of `drawn_type`, shape (request.size,).
 
-        The discrete Gaussian is sampled from its own distribution, not rounded from a normal one, up to
+        Discrete noise is sampled from its own distribution, not rounded from a continuous one, up to
         float64's error in the acceptance probability: enough for simulation, where figures are
         measured; not for protection, where low bits leak (Mironov 2012).
         """
@@ -59,6 +59,8 @@ class SimulatedNoise:
                 return self._generator.laplace(0.0, request.scale, request.size)
             case "discrete-gaussian":
                 return self._discrete_gaussian(request.scale, request.size)
+            case "discrete-laplace":
+                return self._discrete_laplace(-math.expm1(-1.0 / request.scale), request.size)
 
     def random_bytes(self, count: int) -> bytes:
         """`count` bytes of a stream beside that of `draw`: keys move no noise, nor noise keys.
@@ -77,8 +79,11 @@ class SimulatedNoise:
         drawn = np.empty(0, dtype=np.int64)
         while len(drawn) < size:
             proposals = 2 * (size - len(drawn)) + 16
-            # The difference of two geometric variables is discrete Laplace.
-            y = self._generator.geometric(success, proposals) - self._generator.geometric(success, proposals)
+            y = self._discrete_laplace(success, proposals)
             accept = np.exp(-((np.abs(y) - sigma * sigma / t) ** 2) / (2.0 * sigma * sigma))
             drawn = np.concatenate([drawn, y[self._generator.random(proposals) < accept]])
         return drawn[:size]
+
+    def _discrete_laplace(self, success: float, size: int) -> npt.NDArray[np.int64]:
+        """P(x) ∝ (1 - success)^|x|: the difference of two geometric variables."""
+        return self._generator.geometric(success, size) - self._generator.geometric(success, size)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special, stats
 
-__all__ = ["Bytes", "DiscreteGaussian", "Laplace", "Law", "Uniform", "pvalues"]
+__all__ = ["Bytes", "DiscreteGaussian", "DiscreteLaplace", "Laplace", "Law", "Uniform", "pvalues"]
 
 Sample = npt.NDArray[Any]
 Reals = npt.NDArray[np.float64]
@@ -164,6 +164,51 @@ class DiscreteGaussian:
         if not self._small:
             found["low bits"] = even(sample & (BINS - 1), BINS)
             found["repeats"] = repeats(sample, n * (n - 1) / 2 / (2 * self.sigma * np.sqrt(np.pi)))
+        return found
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace:
+    """P(x) ∝ q^|x| on the integers, q = exp(-1/scale): everything in closed form, at any scale."""
+
+    scale: float
+    centre = 0.0
+
+    @property
+    def _success(self) -> float:
+        """1 - q."""
+        return float(-np.expm1(-1.0 / self.scale))
+
+    @property
+    def deviation(self) -> float:
+        return float(np.sqrt(2.0 * (1.0 - self._success)) / self._success)
+
+    @property
+    def quantiles(self) -> Reals:
+        # Of a narrow law many fall on one integer.
+        return np.unique(np.floor(stats.laplace.ppf(np.arange(1, BINS) / BINS, scale=self.scale)))
+
+    def at_most(self, x: Reals) -> Reals:
+        # P(X ≤ -m) = q^m/(1 + q) for m ≥ 0, and the law is symmetric.
+        outer = np.exp(-np.where(x < 0, -x, x + 1.0) / self.scale) / (2.0 - self._success)
+        return np.where(x < 0, outer, 1.0 - outer)
+
+    def beyond(self, deviations: float) -> float:
+        last = np.floor(deviations * self.deviation)
+        return float(2.0 * self.at_most(np.array([-last - 1.0]))[0])
+
+    def particular(self, sample: Sample) -> dict[str, float]:
+        """``spread``: Σ|x|. Of wide laws ``low bits``, which are even, and ``repeats`` of a value."""
+        n, success = len(sample), self._success
+        q = 1.0 - success
+        mean = 2.0 * q / (success * (1.0 + q))
+        sizes = np.abs(sample.astype(np.float64))
+        found = {"spread": spread(sizes.sum(), n * mean, n * (self.deviation**2 - mean**2))}
+        if self.scale > 1e6:
+            found["low bits"] = even(sample & (BINS - 1), BINS)
+            # Σ P(x)² = (success/(1 + q))²·(1 + q²)/(1 - q²)
+            same = success * (1.0 + q * q) / (1.0 + q) ** 3
+            found["repeats"] = repeats(sample, n * (n - 1) / 2 * same)
         return found
 
 

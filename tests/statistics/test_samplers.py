@@ -2,7 +2,7 @@
 
 False-positive rate. Simulated noise is seeded: its tests pass always or never. Secure noise cannot be
 seeded, so that its tests can fail by chance. One fails if a p-value is under `ALPHA` = 10⁻⁷. Secure samplers
-have `SECURE_PVALUES` of them in all: a run of this file raises a false alarm with a probability of 4·10⁻⁶,
+have `SECURE_PVALUES` of them in all: a run of this file raises a false alarm with a probability of 6·10⁻⁶,
 which is under 10⁻⁵ with room for what the χ² and normal limits are off by that far out.
 
 Each kind of fault has a control, a seeded sampler that is wrong in that way only, which must fail at the same
@@ -20,10 +20,10 @@ import numpy.typing as npt
 import pytest
 
 from protocol.noise import Draw, NoiseSource, SecureNoise, SimulatedNoise
-from tests.statistics.goodness import Bytes, DiscreteGaussian, Laplace, Law, Uniform, pvalues
+from tests.statistics.goodness import Bytes, DiscreteGaussian, DiscreteLaplace, Laplace, Law, Uniform, pvalues
 
 ALPHA: Final = 1e-7
-SECURE_PVALUES: Final = 37
+SECURE_PVALUES: Final = 51
 
 BLOCK: Final = 140 * 250
 """Values of one call; a sample is of several."""
@@ -32,6 +32,8 @@ TINY: Final = DiscreteGaussian(0.4)
 SMALL: Final = DiscreteGaussian(1.3)
 MEDIUM: Final = DiscreteGaussian(300.7)
 HUGE: Final = DiscreteGaussian(1.1 * 2.0**26)
+NARROW: Final = DiscreteLaplace(0.4)
+WIDE: Final = DiscreteLaplace(1.1 * 2.0**26)
 
 LAWS: Final[dict[str, tuple[Law, int, tuple[float, ...]]]] = {
     # The law, how many blocks, and where the tail is counted, in standard deviations.
@@ -40,6 +42,8 @@ LAWS: Final[dict[str, tuple[Law, int, tuple[float, ...]]]] = {
     "discrete Gaussian, medium": (MEDIUM, 2, (3.0, 4.0)),
     # 315,000 values: 20 are expected beyond 4σ, so that it shows if there is none.
     "discrete Gaussian, huge": (HUGE, 9, (3.0, 4.0)),
+    "discrete Laplace, tiny": (NARROW, 2, (3.0, 4.0)),
+    "discrete Laplace, huge": (WIDE, 4, (3.0, 4.0)),
     "uniform": (Uniform(), 2, (1.73,)),  # the support ends at √3
     "bytes": (Bytes(), 2, (1.72,)),
     "laplace": (Laplace(2.5), 4, (3.0, 4.0)),
@@ -53,6 +57,8 @@ def sample(source: NoiseSource, law: Law, blocks: int) -> npt.NDArray[Any]:
             return np.frombuffer(b"".join(source.random_bytes(BLOCK) for _ in range(blocks)), dtype=np.uint8)
         case DiscreteGaussian(sigma):
             request = Draw("discrete-gaussian", sigma, BLOCK)
+        case DiscreteLaplace(scale):
+            request = Draw("discrete-laplace", scale, BLOCK)
         case Laplace(scale):
             request = Draw("laplace", scale, BLOCK)
         case _:
@@ -162,10 +168,14 @@ CONTROLS: Final[list[tuple[str, str, str, Control]]] = [
     ("2 % wider", "discrete Gaussian, huge", "spread", rounded(scaled(normal, 1.02))),
     ("2 % wider", "discrete Gaussian, huge", "distribution", rounded(scaled(normal, 1.02))),
     ("2 % wider", "laplace", "spread", scaled(laplace, 1.02)),
+    ("2 % wider", "discrete Laplace, huge", "spread", rounded(scaled(laplace, 1.02))),
     ("2 % narrower", "discrete Gaussian, medium", "spread", rounded(scaled(normal, 0.98))),
     ("2 % narrower", "uniform", "distribution", scaled(uniform, 0.98)),
     ("rounded, not discrete", "discrete Gaussian, tiny", "distribution", rounded(normal)),
     ("rounded, not discrete", "discrete Gaussian, small", "distribution", rounded(normal)),
+    ("rounded, not discrete", "discrete Laplace, tiny", "distribution", rounded(laplace)),
+    ("Gaussian instead", "discrete Laplace, tiny", "distribution", rounded(normal)),
+    ("Gaussian instead", "discrete Laplace, huge", "distribution", rounded(normal)),
     ("Laplace instead", "discrete Gaussian, small", "distribution", rounded(laplace)),
     ("Laplace instead", "discrete Gaussian, medium", "tail 4", rounded(laplace)),
     ("Laplace instead", "discrete Gaussian, huge", "tail 3", rounded(laplace)),
@@ -174,6 +184,7 @@ CONTROLS: Final[list[tuple[str, str, str, Control]]] = [
     ("cut off at 3σ", "discrete Gaussian, medium", "tail 3", cut_off(rounded(normal), 3.0)),
     ("cut off at 4σ", "discrete Gaussian, huge", "tail 4", cut_off(rounded(normal), 4.0)),
     ("cut off at 4σ", "laplace", "tail 4", cut_off(laplace, 4.0)),
+    ("cut off at 4σ", "discrete Laplace, huge", "tail 4", cut_off(rounded(laplace), 4.0)),
     ("cut off at 1.73σ", "uniform", "tail 1.73", cut_off(uniform, 1.73)),
     ("cut off at 1.72σ", "bytes", "tail 1.72", cut_off(octets, 1.72)),
     ("each value twice", "discrete Gaussian, small", "lag 1", each_twice(rounded(normal), 1)),
@@ -182,9 +193,11 @@ CONTROLS: Final[list[tuple[str, str, str, Control]]] = [
     ("each vector twice", "discrete Gaussian, medium", "lag 140", each_twice(rounded(normal), 140)),
     ("each vector twice", "laplace", "lag 140", each_twice(laplace, 140)),
     ("one vector again", "discrete Gaussian, huge", "repeats", one_again(rounded(normal))),
+    ("one vector again", "discrete Laplace, huge", "repeats", one_again(rounded(laplace))),
     ("one vector again", "uniform", "repeats", one_again(uniform)),
     ("one vector again", "bytes", "repeats", one_again(octets)),
     ("float32", "discrete Gaussian, huge", "low bits", through(rounded(normal), np.float32)),
+    ("float32", "discrete Laplace, huge", "low bits", through(rounded(laplace), np.float32)),
     ("float32", "uniform", "low bits", through(uniform, np.float32)),
 ]
 

@@ -23,6 +23,7 @@ from protocol.noise import (
 UNIFORM = Draw("uniform", 1.0, 5)
 LAPLACE = Draw("laplace", 3.0, 5)
 GAUSSIAN = Draw("discrete-gaussian", 1e6, 5)
+DISCRETE_LAPLACE = Draw("discrete-laplace", 1e6, 5)
 
 SOURCES: dict[str, Callable[[], NoiseSource]] = {
     "secure": SecureNoise,
@@ -58,21 +59,37 @@ def test_a_senseless_draw_is_refused(distribution: Any, scale: float, size: int)
         Draw(distribution, scale, size)
 
 
-def test_a_gaussian_that_could_leave_64_bits_is_refused_and_says_what_to_do() -> None:
-    Draw("discrete-gaussian", MAX_DISCRETE_SCALE, 1)
-    with pytest.raises(ConfigError, match=r"64 bits.*Lower sigma"):
-        Draw("discrete-gaussian", np.nextafter(MAX_DISCRETE_SCALE, np.inf), 1)
+@pytest.mark.parametrize("distribution", ["uniform", "laplace", "discrete-gaussian", "discrete-laplace"])
+@pytest.mark.parametrize("scale", [1.0, 40.0])
+def test_a_draw_knows_its_variance(distribution: Any, scale: float) -> None:
+    draw = Draw(distribution, 1.0 if distribution == "uniform" else scale, 200_000)
+    drawn = SimulatedNoise(1, "alice").draw(draw)
+    # The standard deviation of a square is at most √5 times its mean: five standard errors are 2.5 %.
+    assert np.var(drawn) == pytest.approx(draw.variance, rel=0.025)
+
+
+def test_noise_far_narrower_than_the_grid_has_no_variance() -> None:
+    assert Draw("discrete-laplace", 1e-5, 1).variance == 0.0
+
+
+@pytest.mark.parametrize("distribution", ["discrete-gaussian", "discrete-laplace"])
+def test_discrete_noise_that_could_leave_64_bits_is_refused_and_says_what_to_do(distribution: Any) -> None:
+    Draw(distribution, MAX_DISCRETE_SCALE, 1)
+    with pytest.raises(ConfigError, match=r"64 bits.*Lower the noise"):
+        Draw(distribution, np.nextafter(MAX_DISCRETE_SCALE, np.inf), 1)
 
 
 # Every source that draws
 
 
-@pytest.mark.parametrize("request_", [UNIFORM, GAUSSIAN], ids=lambda draw: draw.distribution)
+@pytest.mark.parametrize(
+    "request_", [UNIFORM, GAUSSIAN, DISCRETE_LAPLACE], ids=lambda draw: draw.distribution
+)
 def test_a_draw_has_the_dtype_and_shape_of_its_distribution(source: NoiseSource, request_: Draw) -> None:
     source.check(request_)
     noise = source.draw(request_)
     assert noise.shape == (5,)
-    assert noise.dtype == (np.int64 if request_ is GAUSSIAN else np.float64)
+    assert noise.dtype == (np.float64 if request_ is UNIFORM else np.int64)
 
 
 def test_no_two_draws_of_a_source_are_the_same(source: NoiseSource) -> None:
@@ -132,6 +149,7 @@ def test_keys_of_no_two_parties_or_seeds_are_the_same_nor_are_they_noise() -> No
 
 def test_the_noise_of_a_seed_stays_what_it_is() -> None:
     """Transcripts and golden files rest on it."""
+    assert simulated(DISCRETE_LAPLACE).tolist() == [519, -87870, -217095, -550036, 1016803]
     assert simulated(GAUSSIAN).tolist() == [-268665, -1251077, 151206, 403063, -301182]
     assert SimulatedNoise(1, "curator").random_bytes(8).hex() == "3d52e81f3898bbbc"
 
@@ -146,7 +164,7 @@ def test_a_negative_seed_is_refused() -> None:
 
 def test_secure_noise_does_not_repeat() -> None:
     first, second = SecureNoise(), SecureNoise()
-    for request in (UNIFORM, GAUSSIAN):
+    for request in (UNIFORM, GAUSSIAN, DISCRETE_LAPLACE):
         assert not np.array_equal(first.draw(request), second.draw(request))
     assert first.random_bytes(16) != second.random_bytes(16)
 
@@ -160,7 +178,7 @@ def test_secure_uniform_noise_is_of_multiples_of_the_smallest_step_below_one() -
 
 @pytest.mark.parametrize("method", ["check", "draw"])
 def test_there_is_no_secure_laplace_noise_and_the_error_says_what_to_use(method: str) -> None:
-    with pytest.raises(ConfigError, match=r"low bits.*Gaussian noise.*simulated"):
+    with pytest.raises(ConfigError, match=r"low bits.*discrete noise.*simulated"):
         getattr(SecureNoise(), method)(LAPLACE)
 
 
@@ -192,6 +210,7 @@ def test_recorded_noise_comes_back_in_its_order_and_cannot_be_changed(with_reque
     [
         Draw("laplace", 1.0, 5),
         Draw("discrete-gaussian", 1.0, 5),
+        Draw("discrete-laplace", 1.0, 5),
         Draw("uniform", 1.0, 6),
     ],
     ids=str,
