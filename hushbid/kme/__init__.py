@@ -1,0 +1,18 @@
+"""Release of a dataset as weighted synthetic points (Balog, Tolstikhin, Schölkopf 2018)."""
+
+from __future__ import annotations
+
+from hushbid.kme.estimator import KernelMeanRelease
+from hushbid.kme.privacy import Calibration, calibrate
+from hushbid.kme.reduced_set import reduced_set
+from hushbid.kme.release import Estimate, Release, TwoSampleTest
+
+__all__ = [
+    "Calibration",
+    "Estimate",
+    "KernelMeanRelease",
+    "Release",
+    "TwoSampleTest",
+    "calibrate",
+    "reduced_set",
+]

@@ -1,0 +1,278 @@
+"""`KernelMeanRelease`: a dataset in, weighted points out, as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+
+from hushbid.kme.mechanisms import FeatureMechanism, Mechanism, SubspaceMechanism
+from hushbid.kme.privacy import Calibration
+from hushbid.kme.reduced_set import WeightRule
+from hushbid.kme.release import Release
+from protocol.errors import ConfigError, DataError
+from protocol.noise import NoiseSource, SecureNoise
+from protocol.releases import Neighbours
+
+__all__ = ["KernelMeanRelease", "Method"]
+
+Method: TypeAlias = Literal["subspace", "features"]
+NeighboursName: TypeAlias = Literal["add-remove-one", "substitute-one"]
+Points: TypeAlias = npt.NDArray[np.float64]
+
+
+class KernelMeanRelease(BaseEstimator):  # type: ignore[misc]
+    """A dataset's kernel mean embedding, released as weighted points (Balog, Tolstikhin, Schölkopf 2018).
+
+    The kernel is exp(-γ‖x - y‖²) on columns scaled to [0, 1] by the public bounds. Each `fit` is a release,
+    with noise of its own: fitting twice costs twice. Give away `release_`, not the estimator:
+    `n_out_of_bounds_` is private.
+
+    Args:
+        lower, upper: Public bounds of the data, of each column or of all. They must not follow from data.
+        epsilon: ε of the guarantee.
+        neighbours: Which datasets it compares: ``add-remove-one``, where the number of records is released
+            with noise, within the same ε; or ``substitute-one``, where it is public. To be said.
+        delta: δ; 0 for pure differential privacy, by Laplace noise, which is far more.
+        method: ``subspace``, Algorithm 1: weights of public points; good where points like the data are
+            public, or where the domain is small. ``features``, Algorithm 2: points and weights are found.
+        points: M, or the public points themselves, shape (M, columns), for ``subspace``. A number of them is
+            drawn uniformly within the bounds.
+        gamma: γ on scaled points.
+        features: J of ``features``, even.
+        norm: C, the bound of ‖w‖₁ (Theorem 8). None: 1 for ``features``; no bound for ``subspace``, as in
+            Algorithm 1.
+        weights: ``uniform`` for equal weights C/M, of ``features`` alone.
+        dtype: Of the released points, ``float64`` or ``float32``.
+        out_of_bounds: ``refuse`` or ``clip`` rows outside of the bounds.
+        random_state: Seed of what is public: map, points, starts of the optimiser. A number is the seed.
+        noise: Makes the source of noise of a fit, which is used for it alone.
+
+    Attributes:
+        release_: The `Release`.
+        n_out_of_bounds_: How many rows were clipped. It is private, and not a part of the release.
+        n_features_in_: Columns.
+    """
+
+    release_: Release
+    n_out_of_bounds_: int
+
+    def __init__(
+        self,
+        *,
+        lower: npt.ArrayLike,
+        upper: npt.ArrayLike,
+        epsilon: float,
+        neighbours: NeighboursName | None = None,
+        delta: float = 0.0,
+        method: Method = "features",
+        points: int | npt.ArrayLike = 100,
+        gamma: float = 10.0,
+        features: int = 1000,
+        norm: float | None = None,
+        weights: WeightRule = "optimised",
+        dtype: Literal["float64", "float32"] = "float64",
+        out_of_bounds: Literal["refuse", "clip"] = "refuse",
+        random_state: int | np.random.RandomState | None = None,
+        noise: Callable[[], NoiseSource] = SecureNoise,
+    ) -> None:
+        self.lower = lower
+        self.upper = upper
+        self.epsilon = epsilon
+        self.neighbours = neighbours
+        self.delta = delta
+        self.method = method
+        self.points = points
+        self.gamma = gamma
+        self.features = features
+        self.norm = norm
+        self.weights = weights
+        self.dtype = dtype
+        self.out_of_bounds = out_of_bounds
+        self.random_state = random_state
+        self.noise = noise
+
+    def calibration(self, columns: int) -> Calibration:
+        """What a fit on data of so many columns will cost, for a ledger to charge first.
+
+        It depends on public values alone; for ``subspace`` on the points, so give `random_state` a number
+        where they are drawn.
+
+        Raises:
+            ConfigError: A parameter outside of its range.
+        """
+        return self._mechanism(*self._bounds(columns), self._seed()).calibration
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 scikit-learn's signature
+        """Release X, and set `release_`.
+
+        Args:
+            X: Private records, shape (n, columns), finite.
+            y: Ignored: a label is a column of X (`Release.train`).
+
+        Raises:
+            ConfigError: A parameter outside of its range.
+            DataError: Rows out of bounds that are not to be clipped, or too many rows.
+            ValueError: What scikit-learn refuses.
+        """
+        records = validate_data(self, X, dtype=np.float64, order="C")
+        lower, upper = self._bounds(records.shape[1])
+        mechanism = self._mechanism(lower, upper, self._seed())
+        calibration = mechanism.calibration
+        scaled, self.n_out_of_bounds_ = self._within(records, lower, upper)
+        source = self.noise()
+        noise = source.draw(calibration.draw)
+        totals = mechanism.totals(scaled)
+        size = float(len(scaled))
+        if calibration.count_unit:
+            count = len(scaled) * calibration.count_unit + int(noise[-1])
+            size = max(1.0, count / calibration.count_unit)
+        scale = mechanism.unit / size
+        noisy = (totals + noise[: len(totals)]) * scale
+        places, weights, risk = mechanism.finish(noisy, calibration.sigma * scale)
+        raw = np.clip(lower + places * (upper - lower), lower, upper) if self._drawn else self._given()
+        self.release_ = Release(
+            points=self._rounded(raw, lower, upper),
+            weights=weights,
+            gamma=self.gamma,
+            lower=lower,
+            upper=upper,
+            method=self.method,
+            norm=self._norm(),
+            size=size,
+            privacy=calibration,
+            source=source.name,
+            protects=source.protects,
+            risk=risk,
+        )
+        return self
+
+    @property
+    def _drawn(self) -> bool:
+        return isinstance(self.points, Integral)
+
+    def _given(self) -> Points:
+        return np.asarray(self.points, dtype=self.dtype).astype(np.float64)
+
+    def _norm(self) -> float:
+        if self.norm is None:
+            return 1.0 if self.method == "features" else math.inf
+        return float(self.norm)
+
+    def _mechanism(self, lower: Points, upper: Points, seed: int) -> Mechanism:
+        self._check()
+        neighbours, columns = Neighbours(str(self.neighbours)), len(lower)
+        if self.method == "features":
+            return FeatureMechanism(
+                columns,
+                gamma=self.gamma,
+                dimension=self.features,
+                count=int(self.points),  # type: ignore[arg-type]
+                norm=self._norm(),
+                weights=self.weights,
+                neighbours=neighbours,
+                epsilon=self.epsilon,
+                delta=self.delta,
+                seed=seed,
+            )
+        if self._drawn:
+            points = np.random.default_rng(seed).uniform(size=(int(self.points), columns))  # type: ignore[arg-type]
+            points = (self._rounded(lower + points * (upper - lower), lower, upper) - lower) / (upper - lower)
+        else:
+            points = (self._given() - lower) / (upper - lower)
+        return SubspaceMechanism(
+            points,
+            gamma=self.gamma,
+            norm=self._norm(),
+            neighbours=neighbours,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            seed=seed,
+        )
+
+    def _check(self) -> None:
+        given = self._given() if not self._drawn else np.zeros((1, 1))
+        for holds, what, advice in (
+            (self.method in ("subspace", "features"), f"method {self.method!r}", "Use subspace or features."),
+            (
+                self.neighbours in tuple(Neighbours),
+                f"neighbours {self.neighbours!r}",
+                "Set add-remove-one or substitute-one.",
+            ),
+            (
+                self.weights in (("optimised", "uniform") if self.method == "features" else ("optimised",)),
+                f"{self.weights!r} weights with method {self.method!r}",
+                "Use optimised ones, or uniform ones with features.",
+            ),
+            (
+                self._drawn or self.method == "subspace",
+                "public points for method 'features'",
+                "Give how many points it is to find.",
+            ),
+            (
+                given.ndim == 2 and bool(np.isfinite(given).all()),
+                "public points that are no finite matrix",
+                "Give shape (M, columns).",
+            ),
+            (not self._drawn or int(self.points) >= 1, "no points", "Set points to at least 1."),  # type: ignore[arg-type]
+            (math.isfinite(self.gamma) and self.gamma > 0.0, f"gamma {self.gamma}", "Set it above 0."),
+            (self._norm() > 0.0, f"norm {self.norm}", "Set it above 0."),
+            (self.dtype in ("float64", "float32"), f"dtype {self.dtype!r}", "Use float64 or float32."),
+            (self.out_of_bounds in ("refuse", "clip"), f"{self.out_of_bounds!r}", "Use refuse or clip."),
+        ):
+            if not holds:
+                raise ConfigError(f"A kernel mean release was asked for with {what}.", advice=advice)
+
+    def _bounds(self, columns: int) -> tuple[Points, Points]:
+        try:
+            lower, upper = (
+                np.array(np.broadcast_to(np.asarray(bound, dtype=np.float64), (columns,)))
+                for bound in (self.lower, self.upper)
+            )
+        except ValueError:
+            raise ConfigError(
+                f"The public bounds do not fit {columns} columns.",
+                advice="Give one number for all columns, or one for each.",
+            ) from None
+        if not (np.isfinite(lower) & np.isfinite(upper) & (lower < upper) & np.isfinite(upper - lower)).all():
+            raise ConfigError(
+                "The public bounds enclose no interval in some column.",
+                advice="Give finite bounds, upper above lower.",
+            )
+        return lower, upper
+
+    def _within(self, records: Points, lower: Points, upper: Points) -> tuple[Points, int]:
+        """Scaled records within [0, 1], and how many were not."""
+        outside = int(np.count_nonzero(((records < lower) | (records > upper)).any(axis=1)))
+        if outside and self.out_of_bounds == "refuse":
+            raise DataError(
+                f"{outside} of {len(records)} rows lie outside of the public bounds.",
+                advice="Correct the bounds, from what is publicly known, or set out_of_bounds to clip.",
+            )
+        scaled = (np.clip(records, lower, upper) - lower) / (upper - lower)
+        return np.clip(scaled, 0.0, 1.0), outside
+
+    def _rounded(self, points: Points, lower: Points, upper: Points) -> npt.NDArray[np.floating[Any]]:
+        """Points as they are released; drawn or found ones still within the bounds after rounding."""
+        if self.dtype == "float64":
+            return points
+        narrow = points.astype(np.float32)
+        if not self._drawn:
+            return narrow
+        narrow = np.where(narrow > upper, np.nextafter(narrow, np.float32(-np.inf)), narrow)
+        return np.where(narrow < lower, np.nextafter(narrow, np.float32(np.inf)), narrow)
+
+    def _seed(self) -> int:
+        if self.random_state is None:
+            return secrets.randbits(63)
+        if isinstance(self.random_state, Integral):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))

@@ -1,0 +1,27 @@
+"""RACE sketches: counts of hash codes, made private once, for any number of kernel sums (docs/race.md)."""
+
+from __future__ import annotations
+
+from hushbid.race.classifier import RaceClassifier
+from hushbid.race.counts import Counts, count_cells, row_starts
+from hushbid.race.density import RaceDensity
+from hushbid.race.estimator import RaceSketch, make_family
+from hushbid.race.regressor import RaceRegressor
+from hushbid.race.release import Calibration, SketchPrivacy, calibrate, optimal_rows
+from hushbid.race.sketch import Sketch
+
+__all__ = [
+    "Calibration",
+    "Counts",
+    "RaceClassifier",
+    "RaceDensity",
+    "RaceRegressor",
+    "RaceSketch",
+    "Sketch",
+    "SketchPrivacy",
+    "calibrate",
+    "count_cells",
+    "make_family",
+    "optimal_rows",
+    "row_starts",
+]

@@ -1,0 +1,78 @@
+"""How many points fall into each cell of each row: exact counts, made on all cores (RACE, Algorithm 1)."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import ThreadpoolController
+
+from protocol.lsh import HashFamily, Points
+
+__all__ = ["Counts", "count_cells", "one_blas_thread", "row_starts"]
+
+Counts = npt.NDArray[np.int64]
+"""Of every cell, row after row: int64 of shape (family.cells.sum(),)."""
+
+CHUNK_CODES: Final = 2**21
+"""Hash codes that a thread holds at a time: 16 MiB of them."""
+
+
+def row_starts(family: HashFamily) -> Counts:
+    """Where each row's cells start among those of all rows; the last entry is their number.
+
+    Returns:
+        int64 of shape (rows + 1,).
+    """
+    return np.concatenate([[0], np.cumsum(family.cells)])
+
+
+def count_cells(family: HashFamily, points: Points, *, threads: int | None = None) -> Counts:
+    """Count the points of each cell.
+
+    The counts are whole numbers, and projections are exact: neither chunks nor threads change a bit.
+
+    Args:
+        family: Hash functions.
+        points: float64 of shape (n, columns), within the public bounds.
+        threads: How many; None: one for each core that the process may use.
+
+    Returns:
+        Exact counts, which are private: noise has to be added before they leave.
+
+    Raises:
+        DataError: Points that the family does not take.
+    """
+    starts = row_starts(family)
+    length = max(1, CHUNK_CODES // family.rows)
+    chunks = [points[start : start + length] for start in range(0, len(points), length)]
+    threads = max(1, min(threads or len(os.sched_getaffinity(0)), len(chunks)))
+
+    def count(share: list[Points]) -> Counts:
+        counts = np.zeros(starts[-1], dtype=np.int64)
+        for chunk in share:
+            codes = family.hash(chunk) + starts[:-1]
+            counts += np.bincount(codes.ravel(), minlength=len(counts))
+        return counts
+
+    # Each thread has counts of its own, and numpy lets go of the interpreter's lock.
+    with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
+        parts = list(pool.map(count, [chunks[first::threads] for first in range(threads)]))
+    return np.asarray(np.sum(parts, axis=0), dtype=np.int64)
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Meanwhile BLAS uses no threads: projections are small products, and its threads wait for each other."""
+    limited: AbstractContextManager[Any] = _libraries().limit(limits=1)
+    return limited
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """To find them takes milliseconds, and a query far less."""
+    return ThreadpoolController()

@@ -1,0 +1,313 @@
+"""RACE sketches as scikit-learn estimators: what they share, and the sketch itself."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from hushbid.race.release import Calibration, Records, SketchPrivacy, calibrate
+from hushbid.race.sketch import How, Sketch
+from protocol.errors import ConfigError
+from protocol.lsh import FAMILIES, HashFamily, Points, Sampling, StableFamily
+from protocol.noise import NoiseSource, SecureNoise
+from protocol.releases import Neighbours
+
+__all__ = ["NeighboursName", "OutOfBounds", "RaceSketch", "Sketching", "make_family"]
+
+OutOfBounds: TypeAlias = Literal["refuse", "clip"]
+"""What is done with points outside of the public bounds."""
+NeighboursName: TypeAlias = Literal["add-remove-one", "substitute-one"]
+
+LEAST_POINTS = 0.5
+"""A kernel sum below it is read as this much: noise can make it negative, and it has no logarithm then."""
+
+
+def make_family(
+    name: str,
+    *,
+    rows: int,
+    width: int,
+    lower: npt.ArrayLike,
+    upper: npt.ArrayLike,
+    seed: int,
+    bandwidth: float = 1.0,
+    power: int = 1,
+    sampling: Sampling = "sobol",
+) -> HashFamily:
+    """Hash functions of a family by its name.
+
+    Args:
+        name: One of `protocol.lsh.FAMILIES`.
+        rows: As `HashFamily`, like what follows.
+        width: Most cells of a row.
+        lower: Public bounds.
+        upper: Public bounds.
+        seed: Public.
+        power: Hash functions that are joined to one.
+        sampling: How rows are drawn.
+        bandwidth: Of the families of a distance; those of an angle have none.
+
+    Raises:
+        ConfigError: No such family, or an argument outside of its range.
+    """
+    kind = FAMILIES.get(name)
+    if kind is None:
+        raise ConfigError(
+            f"There are no hash functions {name!r}.", advice=f"Families are: {', '.join(FAMILIES)}."
+        )
+    parameters: dict[str, Any] = {"bandwidth": bandwidth} if issubclass(kind, StableFamily) else {}
+    return kind(
+        rows=rows,
+        width=width,
+        lower=lower,
+        upper=upper,
+        seed=seed,
+        power=power,
+        sampling=sampling,
+        **parameters,
+    )
+
+
+class Sketching(BaseEstimator):  # type: ignore[misc]
+    """Parameters and checks that all estimators on sketches share. `RaceSketch` documents them."""
+
+    def __init__(
+        self,
+        *,
+        lower: npt.ArrayLike,
+        upper: npt.ArrayLike,
+        epsilon: float | None,
+        neighbours: NeighboursName | None = None,
+        delta: float = 0.0,
+        size_share: float | None = None,
+        family: str = "l2",
+        rows: int = 1000,
+        width: int = 1000,
+        bandwidth: float = 1.0,
+        power: int = 1,
+        sampling: Sampling = "sobol",
+        out_of_bounds: OutOfBounds = "refuse",
+        random_state: int | np.random.RandomState | None = None,
+        noise: Callable[[], NoiseSource] = SecureNoise,
+        threads: int | None = None,
+    ) -> None:
+        self.lower = lower
+        self.upper = upper
+        self.epsilon = epsilon
+        self.neighbours = neighbours
+        self.delta = delta
+        self.size_share = size_share
+        self.family = family
+        self.rows = rows
+        self.width = width
+        self.bandwidth = bandwidth
+        self.power = power
+        self.sampling = sampling
+        self.out_of_bounds = out_of_bounds
+        self.random_state = random_state
+        self.noise = noise
+        self.threads = threads
+
+    def _make_family(self) -> HashFamily:
+        columns = int(self.n_features_in_)
+        return make_family(
+            self.family,
+            rows=self.rows,
+            width=self.width,
+            lower=np.broadcast_to(np.asarray(self.lower, dtype=np.float64), columns),
+            upper=np.broadcast_to(np.asarray(self.upper, dtype=np.float64), columns),
+            seed=self._seed(),
+            bandwidth=self.bandwidth,
+            power=self.power,
+            sampling=self.sampling,
+        )
+
+    def _seed(self) -> int:
+        """The public seed of the hash functions: `random_state` itself if it is a number."""
+        if self.random_state is None:
+            return secrets.randbits(63)
+        if isinstance(self.random_state, Integral):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _calibration(self, cells: int, sizes: int = 1) -> Calibration | None:
+        if self.epsilon is None:
+            return None
+        if self.neighbours not in tuple(Neighbours):
+            raise ConfigError(
+                f"A sketch was to be private, and its neighbours are {self.neighbours!r}, which does not say "
+                "what datasets that compares.",
+                advice='Set neighbours to "add-remove-one" or to "substitute-one".',
+            )
+        return calibrate(
+            rows=self.rows,
+            cells=cells,
+            sizes=sizes,
+            neighbours=Neighbours(self.neighbours),
+            epsilon=self.epsilon,
+            delta=self.delta,
+            size_share=self.size_share,
+        )
+
+    def _read(self, X: Any, *, reset: bool, y: Any = None) -> tuple[Points, int, Any]:
+        """Points within the public bounds, how many rows were clipped, and y as it was given.
+
+        Raises:
+            ConfigError: Another `out_of_bounds`.
+            ValueError: What scikit-learn refuses: a wrong shape, values that are not finite.
+        """
+        if self.out_of_bounds not in ("refuse", "clip"):
+            raise ConfigError(
+                f"Points out of bounds were to be treated by {self.out_of_bounds!r}.",
+                advice='Use "refuse" or "clip".',
+            )
+        if y is None:
+            points = validate_data(self, X, dtype=np.float64, order="C", reset=reset)
+        else:
+            points, y = validate_data(self, X, y, dtype=np.float64, order="C", reset=reset)
+        if self.out_of_bounds == "refuse":
+            return points, 0, y
+        lower, upper = (np.asarray(bound, dtype=np.float64) for bound in (self.lower, self.upper))
+        outside = ((points < lower) | (points > upper)).any(axis=1)
+        return np.clip(points, lower, upper), int(np.count_nonzero(outside)), y
+
+
+class RaceSketch(Sketching):
+    """A private sketch of a dataset that answers any number of kernel sums (Coleman and Shrivastava 2020).
+
+    Fitting draws noise first and counts on top of it, so that exact counts are never held. `partial_fit` adds
+    to a stream; the guarantee is for one state of it, the one that is given away, as two differ exactly. Give
+    away `sketch_`, not the estimator: `n_clipped_` is private.
+
+    Args:
+        lower, upper: Public bounds of the points, of each column or of all. They must not follow from data.
+        epsilon: ε of the guarantee; None: no noise and no privacy.
+        neighbours: Which datasets it compares, ``add-remove-one`` or ``substitute-one``: to be said where
+            there is an ε.
+        delta: δ; 0 for pure differential privacy.
+        size_share: As `calibrate`.
+        family: ``l2``, ``l1`` or ``srp``, and ``asymmetric-srp`` (`protocol.lsh`).
+        rows: R. More rows average over more hash functions, and need more noise (`optimal_rows`).
+        width: Most cells of a row.
+        bandwidth: Of the distances; ``srp`` has none.
+        power: Hash functions that are joined to one; kernels are to that power.
+        sampling: ``sobol``: rows are spread out together, and their mean errs less; ``independent``: as in
+            the paper, and as its Theorem 4 needs.
+        out_of_bounds: What is done with points outside of the bounds, of data and of queries.
+        random_state: Seed of the hash functions, which are public; a number is the seed itself.
+        noise: Makes the source of noise of a fit, which is used for it alone.
+        threads: As `count_cells`.
+
+    Attributes:
+        sketch_: The release: noisy counts, size, hash functions and privacy statement.
+        n_clipped_: How many data rows were clipped. It is private, and not a part of the release.
+        n_features_in_: Columns.
+    """
+
+    sketch_: Sketch
+    n_clipped_: int
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 scikit-learn's signature
+        """Sketch X, and nothing that was sketched before.
+
+        Args:
+            X: Shape (n, columns), finite.
+            y: Ignored.
+
+        Raises:
+            ConfigError: A parameter outside of its range.
+            DataError: Points out of bounds that are not to be clipped.
+            ValueError: What scikit-learn refuses.
+        """
+        points, clipped, _ = self._read(X, reset=True)
+        family = self._make_family()
+        calibration = self._calibration(int(family.cells.sum()))
+        source = None if calibration is None else self.noise()
+        self.sketch_ = Sketch.empty(family, calibration, source).add(points, threads=self.threads)
+        self.n_clipped_ = clipped
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Add X to what was sketched; the first call is a `fit`.
+
+        Args:
+            X: Shape (n, columns), finite.
+            y: Ignored.
+
+        Raises:
+            As `fit`.
+        """
+        if not hasattr(self, "sketch_"):
+            return self.fit(X, y)
+        points, clipped, _ = self._read(X, reset=False)
+        self.sketch_ = self.sketch_.add(points, threads=self.threads)
+        self.n_clipped_ += clipped
+        return self
+
+    def merge(self, other: RaceSketch, *, records: Records) -> Self:
+        """Add another's sketch to this one, as `Sketch.merge`.
+
+        Args:
+            other: A fitted estimator with the same hash functions.
+            records: ``disjoint`` or ``shared``: whether one record can be in both datasets.
+
+        Raises:
+            ConfigError: Other hash functions, or as `Sketch.merge`.
+        """
+        check_is_fitted(self)
+        check_is_fitted(other)
+        self.sketch_ = self.sketch_.merge(other.sketch_, records=records)
+        self.n_clipped_ += other.n_clipped_
+        return self
+
+    @property
+    def privacy_(self) -> SketchPrivacy | None:
+        """What the noise guarantees; None without noise."""
+        check_is_fitted(self)
+        return self.sketch_.privacy
+
+    def kernel_sums(
+        self, X: Any, how: How = "huber", *, groups: int | None = None
+    ) -> npt.NDArray[np.float64]:
+        """Σ over the sketched points of k(point, x), for each x of X.
+
+        Args:
+            X: Queries, shape (m, columns).
+            how: As `Sketch.kernel_sums`.
+            groups: Of a median of means.
+
+        Returns:
+            float64 of shape (m,); noise can make it negative.
+
+        Raises:
+            DataError: Queries out of bounds that are not to be clipped, or a sketch without points.
+        """
+        check_is_fitted(self)
+        points, _, _ = self._read(X, reset=False)
+        return self.sketch_.kernel_sums(points, how, groups=groups)
+
+    def score_samples(self, X: Any) -> npt.NDArray[np.float64]:
+        """The logarithm of the mean kernel value at each x of X: a density but for a constant factor.
+
+        The families' kernels have no finite integral over the whole space, so that there is no such constant
+        for them; differences of scores mean something, and what is above what.
+
+        Args:
+            X: Queries, shape (m, columns).
+
+        Returns:
+            float64 of shape (m,). A kernel sum below `LEAST_POINTS` counts as that.
+
+        Raises:
+            As `kernel_sums`.
+        """
+        sums = np.maximum(self.kernel_sums(X), LEAST_POINTS)
+        return np.asarray(np.log(sums / self.sketch_.points))

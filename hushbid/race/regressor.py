@@ -1,0 +1,336 @@
+"""Linear regression from a private sketch: a loss read off it, minimised without derivatives (RACE §4)."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable
+from typing import Any, Final, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from hushbid.race.estimator import NeighboursName, OutOfBounds
+from hushbid.race.marginals import Marginals, measure_marginals
+from hushbid.race.reference import fit_reference, in_ball, parameter_count
+from hushbid.race.release import Calibration, SketchPrivacy, calibrate
+from hushbid.race.sketch import Sketch
+from protocol.errors import ConfigError, DataError
+from protocol.lsh import AsymmetricFamily, Points
+from protocol.noise import NoiseSource, SecureNoise
+from protocol.releases import Neighbours
+
+__all__ = ["MOST_ROWS_PER_PARAMETER", "ROWS_PER_POINT", "RaceRegressor"]
+
+MOST_ROWS_PER_PARAMETER: Final = 6
+"""Most rows of a sketch for each parameter of its reference, where `rows` does not say; the least is one."""
+ROWS_PER_POINT: Final = 1.0 / 250.0
+"""Rows for each point at ε = 1 between the two. A cell's share of the points then has noise of a standard
+deviation of 0.006: what a parameter is known by is as 1/rows, until there are rows enough for the misfit."""
+
+_CELLS: Final = 4  # the signs of two projections
+_MEAN_SQUARE: Final = 0.5
+"""Mean squared length of the points that are hashed; those longer than 1 are moved to the unit ball."""
+_LARGEST_SLOPE: Final = 4.0
+"""Of a standardised column on another: the loss is searched up to it."""
+
+
+class RaceRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """A linear model from a private sketch of features and target.
+
+    Two releases of the data, in this order: a noisy histogram of each column, by which columns are
+    standardised, and a sketch of the standardised points z by pairs of signed random projections, after the
+    asymmetric transformation (`AsymmetricFamily`, p = 2). All that follows is post-processing. For a slope θ
+    the query q = (θ, -1) and its opposite collide with the data as often as
+
+        f(q) + f(-q) = ½ + 2·mean(arcsin²(t))/π²,  t = q·z/‖q‖,
+
+    so that ‖q‖²·(f(q) + f(-q) - ½)·π²/2 is the mean squared residual but for the arcsine. It is minimised
+    without derivatives (COBYQA).
+
+    Read plainly, R random rows estimate f with an error of up to 1/(2√R), far above the signal. But their
+    hyperplanes are public. With `assisted`, reference points are fitted to the released counts
+    (`fit_reference`), and rows are asked only how the data differ from them:
+
+        f̂(q) = f_ref(q) + c·mean over rows of [released share of h(q) - share of reference points there].
+
+    With c = 1 and points fixed beforehand this is unbiased over hash functions whatever the points are, and
+    the better they fit, the less it varies. They are fitted to the same rows, and c is the share of the rows'
+    departures that noise does not explain, so that a small bias is the price of most of the variance: least
+    where features have monotone dependence (a Gaussian copula) and the target is linear in them.
+
+    Pure differential privacy: ε = `epsilon`, δ = 0, of both releases together.
+
+    Args:
+        lower, upper: Public bounds of the features, of each or of all. They must not follow from data.
+        target_lower, target_upper: Public bounds of the target.
+        epsilon: ε of the guarantee; None: no noise and no privacy.
+        neighbours: Which datasets it compares: ``add-remove-one``, or ``substitute-one``, under which the
+            number of points is public. To be said where there is an ε.
+        marginals_share: Share of ε for the histograms, in (0, 1).
+        steps: Bins of a histogram, at least 3. A column should spread over a few of them; more cost
+            precision, which matters where points are few.
+        rows: R; None: `ROWS_PER_POINT`, between one row and `MOST_ROWS_PER_PARAMETER` for each parameter of a
+            reference. It follows from the released size.
+        assisted: Whether a reference is used.
+        out_of_bounds: What is done with values outside of the bounds when fitting. Features to predict for
+            may lie anywhere.
+        random_state: Seed of the hash functions, which are public; a number is the seed itself.
+        noise: Makes the source of noise of a fit, which is used for it alone.
+        threads: As `count_cells`.
+
+    Attributes:
+        coef_: Slope, float64 of shape (features,), in the target's unit per unit of each feature.
+        intercept_: In the target's unit.
+        loss_: The least loss that was found: about the mean squared residual, in the target's unit squared.
+            Noise can make it negative.
+        trust_: c above, in [0, 1]. Near 1, the data are not as the reference model; 1 without a reference.
+        marginals_, sketch_: The releases.
+        privacy_: What holds for both together; None without noise.
+        n_clipped_: How many data rows were clipped. It is private.
+        n_features_in_: Features.
+    """
+
+    coef_: npt.NDArray[np.float64]
+    intercept_: float
+    loss_: float
+    trust_: float
+    marginals_: Marginals
+    sketch_: Sketch
+    privacy_: SketchPrivacy | None
+    n_clipped_: int
+
+    def __init__(
+        self,
+        *,
+        lower: npt.ArrayLike,
+        upper: npt.ArrayLike,
+        target_lower: float,
+        target_upper: float,
+        epsilon: float | None,
+        neighbours: NeighboursName | None = None,
+        marginals_share: float = 0.2,
+        steps: int = 33,
+        rows: int | None = None,
+        assisted: bool = True,
+        out_of_bounds: OutOfBounds = "refuse",
+        random_state: int | np.random.RandomState | None = None,
+        noise: Callable[[], NoiseSource] = SecureNoise,
+        threads: int | None = None,
+    ) -> None:
+        self.lower = lower
+        self.upper = upper
+        self.target_lower = target_lower
+        self.target_upper = target_upper
+        self.epsilon = epsilon
+        self.neighbours = neighbours
+        self.marginals_share = marginals_share
+        self.steps = steps
+        self.rows = rows
+        self.assisted = assisted
+        self.out_of_bounds = out_of_bounds
+        self.random_state = random_state
+        self.noise = noise
+        self.threads = threads
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Release the data, and fit the model to the release.
+
+        Args:
+            X: Shape (n, features), finite, n at least 2.
+            y: Shape (n,), finite.
+
+        Raises:
+            ConfigError: A parameter outside of its range.
+            DataError: Values out of bounds that are not to be clipped, or fewer points than noise hides.
+            ValueError: What scikit-learn refuses.
+        """
+        features, target = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
+        if self.steps < 3 or (self.rows is not None and self.rows < 1):
+            raise ConfigError(
+                f"A regression was asked for with {self.steps} steps and {self.rows} rows.",
+                advice="Set steps to 3 or more, and rows to None or to 1 or more.",
+            )
+        lower, upper = self._bounds(features.shape[1])
+        middle, half = (lower + upper) / 2.0, (upper - lower) / 2.0
+        scaled = self._within((np.column_stack([features, target]) - middle) / half)
+
+        columns = len(middle)
+        source = None if self.epsilon is None else self.noise()
+        for_marginals = self._calibration(columns, self.steps * columns, self.marginals_share)
+        self.marginals_, spent = measure_marginals(scaled, self.steps, for_marginals, source)
+        family = AsymmetricFamily(
+            rows=self.rows or self._rows(columns - 1),
+            width=_CELLS,
+            lower=np.full(columns, -1.0),
+            upper=1.0,
+            seed=self._seed(),
+            power=2,
+        )
+        scale = math.sqrt(_MEAN_SQUARE / columns)
+        points = in_ball((scaled - self.marginals_.means) / self.marginals_.deviations * scale)
+        for_sketch = self._calibration(family.rows, int(family.cells.sum()), 1.0 - self.marginals_share)
+        self.sketch_ = Sketch.empty(family, for_sketch, source).add(points, threads=self.threads)
+        self.privacy_ = None
+        if spent is not None and self.sketch_.privacy is not None:
+            self.privacy_ = spent.merged(self.sketch_.privacy, "shared")
+        # The data end here.
+        slope, means = self._minimise(family, scale)
+        deviations = self.marginals_.deviations * half
+        self.coef_ = slope * deviations[-1] / deviations[:-1]
+        centre = middle + means * half
+        self.intercept_ = float(centre[-1] - self.coef_ @ centre[:-1])
+        self.loss_ *= float(deviations[-1]) ** 2
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        """That few points are not enough for a good score: a sketch is for many."""
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        return tags
+
+    def _bounds(self, features: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Bounds of the features and, last, of the target."""
+        lower, upper = (
+            np.append(np.broadcast_to(np.asarray(bound, dtype=np.float64), features), target)
+            for bound, target in ((self.lower, self.target_lower), (self.upper, self.target_upper))
+        )
+        if not (np.isfinite(lower).all() and np.isfinite(upper).all() and (lower < upper).all()):
+            raise ConfigError(
+                "The bounds of a feature or of the target enclose no interval.",
+                advice="Set each lower bound below its upper one; they are public, and must not follow from "
+                "the data.",
+            )
+        return lower, upper
+
+    def _within(self, scaled: Points) -> Points:
+        """Rows within [-1, 1], by what `out_of_bounds` says."""
+        if self.out_of_bounds not in ("refuse", "clip"):
+            raise ConfigError(
+                f"Points out of bounds were to be treated by {self.out_of_bounds!r}.",
+                advice='Use "refuse" or "clip".',
+            )
+        # A bound itself may come to lie beyond 1 by rounding.
+        outside = (np.abs(scaled) > 1.0 + 1e-12).any(axis=1)
+        self.n_clipped_ = int(np.count_nonzero(outside))
+        if self.n_clipped_ and self.out_of_bounds == "refuse":
+            raise DataError(
+                f"{self.n_clipped_} of {len(scaled)} rows lie outside of the public bounds.",
+                advice='Correct the bounds, which are public, or set out_of_bounds to "clip".',
+            )
+        return np.clip(scaled, -1.0, 1.0)
+
+    def _seed(self) -> int:
+        if self.random_state is None:
+            return secrets.randbits(63)
+        if isinstance(self.random_state, int):
+            return self.random_state
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _calibration(self, rows: int, cells: int, share: float) -> Calibration | None:
+        """Noise for a share of ε, of a sketch or of histograms, which are to a record what rows are."""
+        if self.epsilon is None:
+            return None
+        if self.neighbours not in tuple(Neighbours) or not 0.0 < share < 1.0:
+            raise ConfigError(
+                "A private regression does not say which datasets its privacy compares, or its marginals' "
+                "share of epsilon is not between 0 and 1.",
+                advice='Set neighbours to "add-remove-one" or "substitute-one", and marginals_share.',
+            )
+        relation = Neighbours(self.neighbours)
+        return calibrate(rows=rows, cells=cells, neighbours=relation, epsilon=share * self.epsilon)
+
+    def _rows(self, features: int) -> int:
+        """R, from public and released values: what noise allows, in a range by the reference's parameters."""
+        least = parameter_count(features)
+        most = MOST_ROWS_PER_PARAMETER * least
+        if self.epsilon is None:
+            return most
+        # What a record changes in a row: one cell, or two.
+        changed = 2.0 if self.neighbours == "substitute-one" else 1.0
+        rows = ROWS_PER_POINT * self.marginals_.size * (1.0 - self.marginals_share) * self.epsilon / changed
+        return round(min(max(rows, least), most))
+
+    def _minimise(
+        self, family: AsymmetricFamily, scale: float
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Slope of the standardised columns, and means of the scaled ones; sets `loss_` and `trust_`."""
+        marginals, sketch = self.marginals_, self.sketch_
+        shares = sketch.table.reshape(family.rows, _CELLS) / sketch.points
+        means, start, points = marginals.means, np.zeros(family.columns - 1), None
+        self.trust_, beyond = 1.0, shares
+        if self.assisted:
+            # A contrast ½·(±c₁ ± c₂ ± c₃ ± c₄)/N: the noise of a cell, and a sampling error of at most ½/√N.
+            noise = 0.0 if sketch.privacy is None else sketch.privacy.cell_variance
+            variance = noise / sketch.points**2 + 0.25 / sketch.points
+            reference = fit_reference(marginals, family, shares, scale=scale, deviation=math.sqrt(variance))
+            beyond = shares - reference.shares
+            # A fit takes a part of the noise with it: one share of it for each parameter.
+            left = 1.0 - parameter_count(family.columns - 1) / (3 * family.rows)
+            agreement = beyond[:, 0] + beyond[:, -1]
+            self.trust_ = max(0.0, 1.0 - max(left, 0.0) * variance / float(np.mean(agreement**2)))
+            centre = reference.points.mean(axis=0)
+            means = means + marginals.deviations * centre
+            # About their mean: an intercept takes that part of the residuals away.
+            points = in_ball((reference.points - centre) * scale)
+            start = reference.slope
+        loss = _Loss(family, self.trust_ * beyond, points, scale)
+        found = minimize(
+            loss,
+            np.clip(start, -_LARGEST_SLOPE, _LARGEST_SLOPE),
+            method="COBYQA",
+            bounds=[(-_LARGEST_SLOPE, _LARGEST_SLOPE)] * len(start),
+            options={"initial_tr_radius": 0.1, "final_tr_radius": 1e-3},
+        )
+        self.loss_ = float(found.fun)
+        return found.x, means
+
+    def predict(self, X: Any) -> npt.NDArray[np.float64]:
+        """The target that the model expects.
+
+        Args:
+            X: Shape (m, features).
+
+        Returns:
+            float64 of shape (m,).
+        """
+        check_is_fitted(self)
+        features = validate_data(self, X, dtype=np.float64, reset=False)
+        return np.asarray(features @ self.coef_ + self.intercept_)
+
+
+class _Loss:
+    """Estimated mean squared residual of a slope, in the target's deviations.
+
+    Args:
+        family: The hash functions.
+        table: What each cell of each row adds, shape (rows, 4): the data's share of it, less that of the
+            reference points where there are any.
+        points: Reference points in the unit ball, or None.
+        scale: What standardised columns were multiplied by.
+    """
+
+    def __init__(
+        self,
+        family: AsymmetricFamily,
+        table: npt.NDArray[np.float64],
+        points: Points | None,
+        scale: float,
+    ) -> None:
+        self.family, self.table, self.points, self.scale = family, table, points, scale
+
+    def __call__(self, slope: npt.NDArray[np.float64]) -> float:
+        query = np.append(slope, -1.0)
+        cells = self.family.hash_queries(np.stack([query, -query]))
+        collisions = self.table[np.arange(self.family.rows), cells].sum(axis=0).mean()
+        length = float(np.linalg.norm(query))
+        if self.points is None:
+            excess = collisions - 0.5
+        else:
+            angles = np.arcsin(np.clip(self.points @ query / length, -1.0, 1.0))
+            excess = collisions + 2.0 * float(np.mean(angles**2)) / math.pi**2
+        return float(excess) * (length / self.scale) ** 2 * math.pi**2 / 2.0
