@@ -8,10 +8,11 @@ from protocol import limits
 from protocol.errors import Offence, RemoteProtocolError
 from protocol.grid import FEATURE_UNIT
 from protocol.link import Link
-from protocol.messages import PROTOCOL_VERSION, Hello, Target
+from protocol.messages import PROTOCOL_VERSION, Hello, SubspaceTarget, Target
+from protocol.releases import Prior
 from protocol.session import Session
 
-__all__ = ["check_hello", "check_target"]
+__all__ = ["check_hello", "check_target", "prior_of"]
 
 LARGEST_TOTAL = 2**53
 """Up to it a coordinate of Σφ is exact in float64, and no sum of points makes it wrap around int64."""
@@ -92,8 +93,22 @@ def check_target(target: Target, session: Session) -> None:
     # The extremes are taken apart: -2^63 has no absolute value in int64.
     if max(int(target.seed_total.max()), -int(target.seed_total.min())) > bound:
         raise RemoteProtocolError(Offence.MALFORMED, "The seed set's total is larger than its size allows.")
+    basis = target.basis.size if isinstance(target, SubspaceTarget) else 0
+    if basis != session.directions * dimension:
+        raise RemoteProtocolError(
+            Offence.MALFORMED,
+            f"The target has {basis} numbers of a basis; those of {session.directions} directions were due.",
+        )
     boxes = limits.MAP_BOX_BYTES * len(session.file.owners) if session.rule.sealed else 0
     if len(target.maps) != boxes:
         raise RemoteProtocolError(
             Offence.MALFORMED, f"The feature map is sealed in {len(target.maps)} bytes; {boxes} were due."
         )
+
+
+def prior_of(target: Target) -> Prior:
+    """What a target that was checked tells of the seed set."""
+    basis = None
+    if isinstance(target, SubspaceTarget):
+        basis = target.basis.reshape(-1, len(target.seed_total))
+    return Prior.of_total(target.seed_total, target.seed_size, basis)

@@ -8,7 +8,7 @@ from typing import ClassVar, Final, Literal, cast
 import numpy as np
 
 from curator.delivery import parts_of
-from curator.enrolment import check_hello, check_target
+from curator.enrolment import check_hello, check_target, prior_of
 from curator.events import CandidatesChecked, DestroyBoxes, NoiseDrawn, WeightsComputed
 from curator.ledger import Dispute, Refusal, settle
 from curator.rounds import Rounds
@@ -40,7 +40,6 @@ from protocol.messages import (
     Welcome,
 )
 from protocol.names import CONSUMER
-from protocol.releases import Prior
 from protocol.session import Session
 
 __all__ = ["CONSUMER", "CuratorMachine"]
@@ -118,8 +117,7 @@ class CuratorMachine(Rounds):
             raise RemoteProtocolError(Offence.OUT_OF_TURN, "There is one target, and it is the consumer's.")
         check_target(target, self._opened)
         self.target = target
-        prior = Prior.of_total(target.seed_total, target.seed_size)
-        self._statistic = self._opened.summary(target.seed_total, prior).statistic()
+        self._statistic = self._opened.summary(target.seed_total, prior_of(target)).statistic()
         self._total = np.zeros(self._statistic.width, dtype=np.int64)
         for owner in self.owners:
             self._send_map(owner)

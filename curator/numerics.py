@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from curator.enrolment import prior_of
 from curator.events import (
     CandidatesChecked,
     CheckCandidates,
@@ -23,7 +24,7 @@ from protocol.grid import Features, round_weights
 from protocol.machine import Computation, Event
 from protocol.messages import Candidate, SealedCandidate, Target
 from protocol.noise import Draw, NoiseSource
-from protocol.releases import Prior, ReleaseMechanism
+from protocol.releases import ReleaseMechanism
 from protocol.session import Session
 from protocol.verification import Signatures, hash_points
 
@@ -80,7 +81,7 @@ class CuratorNumerics:
         return WeightsComputed(effect.round, weights)
 
     def _of(self, target: Target) -> ReleaseMechanism[Any]:
-        return self._session.summary(target.seed_total, Prior.of_total(target.seed_total, target.seed_size))
+        return self._session.summary(target.seed_total, prior_of(target))
 
     def _draw(self, effect: DrawNoise) -> NoiseDrawn:
         return NoiseDrawn(

@@ -61,7 +61,14 @@ MIN_DIMENSION: Final = 4
 """Fewest coordinates of a feature map: below it a coordinate on the grid needs more than int16."""
 
 MAX_DIMENSION: Final = 4096
-"""Most coordinates of a feature map: above it scores may be inexact in float64."""
+"""Most coordinates of a session's feature map: above it scores may be inexact in float64."""
+
+MAX_BASIS: Final = 2**18
+"""Most coordinates of a basis, of all its directions together: half a MiB. With a map sealed to each of
+`MAX_OWNERS` owners it fits `MAX_TARGET_BYTES`."""
+
+MAX_FEATURES: Final = 2**15
+"""Most coordinates of a feature map outside of sessions, where features are summed and nothing is scored."""
 
 MAX_COLUMNS: Final = 100_000
 """Most feature columns of a raw point."""
@@ -132,6 +139,12 @@ MAX_REQUEST_FILE_BYTES: Final = 2**14
 MAX_INVITATION_FILE_BYTES: Final = 8 * 2**20
 """Longest file of an invitation: the roster of `MAX_OWNERS` owners has about 1 MB, and the bounds of
 `MAX_COLUMNS` columns have about 5 MB."""
+
+MAX_ENTRY_FILE_BYTES: Final = 16 * 2**20
+"""Longest file of a catalogue entry: a sketch of 1,000 rows and 1,000 columns takes 8 MB at most."""
+
+MAX_TARGET_FILE_BYTES: Final = 32 * 2**20
+"""Longest file of a consumer's release that is kept: the release of a sketch, and its noise."""
 
 MAX_RECORD_PART_BYTES: Final = 2**30
 """Longest public or private part of a transcript's record, in bytes."""

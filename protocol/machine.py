@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 from protocol.accounting import Cost, cost_to_record
 from protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
 from protocol.link import Link
-from protocol.messages import CONTROL_SEQUENCE, Hello, Message, Refused, Welcome, without_box
+from protocol.messages import CONTROL_SEQUENCE, Hello, Message, Refused, Target, Welcome, without_box
 from protocol.transcript.item import Item, Value
 from protocol.wire import encode_message
 
@@ -335,7 +335,8 @@ class Transition(NamedTuple):
 def trigger_of(event: Event) -> str:
     """The name under which an event stands in a transition table."""
     if isinstance(event, Received):
-        return f"received:{event.message.kind}"
+        # A target in a subspace is a target: no state tells them apart.
+        return "received:target" if isinstance(event.message, Target) else f"received:{event.message.kind}"
     if isinstance(event, TimerFired):
         return f"timer:{event.name}"
     return event.KIND

@@ -52,6 +52,7 @@ __all__ = [
     "Refused",
     "SealedCandidate",
     "SecretMap",
+    "SubspaceTarget",
     "Target",
     "Welcome",
     "candidate_of",
@@ -97,6 +98,7 @@ Features: TypeAlias = Annotated[Array, _array((np.int16,), longest=limits.MAX_DI
 Weights: TypeAlias = Annotated[Array, _array((np.int32,), longest=limits.MAX_DIMENSION)]
 Totals: TypeAlias = Annotated[Array, _array((np.int64,), longest=limits.MAX_DIMENSION)]
 Embedding: TypeAlias = Annotated[Array, _array((np.float64,), longest=limits.MAX_DIMENSION)]
+Basis: TypeAlias = Annotated[Array, _array((np.int16,), longest=limits.MAX_BASIS)]
 Box: TypeAlias = Annotated[bytes, Field(min_length=1, max_length=limits.MAX_BOX_BYTES)]
 MapBox: TypeAlias = Annotated[bytes, Field(min_length=limits.MAP_BOX_BYTES, max_length=limits.MAP_BOX_BYTES)]
 Signature: TypeAlias = Annotated[bytes, Field(min_length=64, max_length=64)]
@@ -230,6 +232,14 @@ class Target(Message):
     """The noise source's name, "none" for a release without noise."""
 
 
+class SubspaceTarget(Target):
+    """A target, and the directions of the seed set that releases are made in (`subspace`)."""
+
+    kind: Literal["subspace-target"] = "subspace-target"  # type: ignore[assignment]
+    basis: Basis
+    """Of the directions, in units of 2^-12, shape (F·d,): one after the other."""
+
+
 class SecretMap(Message):
     """The feature map's seed, from the consumer to one owner, passed on unopened."""
 
@@ -360,7 +370,7 @@ OwnerToCurator: TypeAlias = Annotated[
     Hello | Beat | Ready | Bid | Offer | Farewell, Field(discriminator="kind")
 ]
 ConsumerToCurator: TypeAlias = Annotated[
-    Hello | Beat | Target | Receipt | Farewell, Field(discriminator="kind")
+    Hello | Beat | Target | SubspaceTarget | Receipt | Farewell, Field(discriminator="kind")
 ]
 CuratorToOwner: TypeAlias = Annotated[
     Welcome | Refused | Beat | SecretMap | Broadcast | Ask | Close, Field(discriminator="kind")

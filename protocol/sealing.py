@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from typing import Any, Final
+from typing import Final
 
 import msgpack
 import nacl.bindings
@@ -33,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protocol import limits
-from protocol.arrays import ARRAY_EXT, Array, ArrayError, pack_array, unpack_array
+from protocol.arrays import ARRAY_EXT, Array, ArrayError, pack_array, unpack_extension
 from protocol.errors import ConfigError, DataError, LocalProtocolError, Offence, RemoteProtocolError
 
 __all__ = [
@@ -231,7 +231,7 @@ def unpack_content(content: bytes) -> tuple[Array, bytes]:
     try:
         value = msgpack.unpackb(
             packed,
-            ext_hook=_unpack_extension,
+            ext_hook=unpack_extension,
             use_list=False,
             max_array_len=2,
             max_map_len=0,
@@ -366,12 +366,6 @@ def _fault(point: Array, attributes: bytes) -> str | None:
     if len(attributes) > limits.MAX_ATTRIBUTES:
         return f"holds attributes of {len(attributes)} bytes, over the limit of {limits.MAX_ATTRIBUTES}"
     return None
-
-
-def _unpack_extension(code: int, data: bytes) -> Any:
-    if code != ARRAY_EXT:
-        raise ValueError(f"unknown extension type {code}")
-    return unpack_array(data)
 
 
 def _malformed(what: str) -> RemoteProtocolError:

@@ -30,6 +30,7 @@ __all__ = [
     "TRUSTED",
     "PrivacyStatement",
     "Session",
+    "feature_space_of",
     "open_session",
     "privacy_lines",
 ]
@@ -119,6 +120,7 @@ class Session:
             dimension=self.space.dimension,
             releases=1,
             norm_bound=self.space.norm_bound,
+            rows=self.space.rows,
             delta=self.file.session.delta,
             prior=prior,
         )
@@ -135,12 +137,18 @@ class Session:
             dimension=self.space.dimension,
             releases=self.file.session.points,
             norm_bound=self.space.norm_bound,
+            rows=self.space.rows,
             delta=self.file.session.delta,
             offset=offset,
             starts_public=True,
             prior=prior,
         )
         return _mechanism("summary", self.file.summary, setting, Neighbours.ADD_REMOVE_ONE)
+
+    @cached_property
+    def directions(self) -> int:
+        """Directions of the seed set that the releases need, and the consumer sends (`Prior.basis`)."""
+        return max(self.target().directions, self.summary().directions)
 
     @property
     def box_bytes(self) -> int:
@@ -154,11 +162,12 @@ class Session:
         """Bytes that no frame of an owner or of the consumer exceeds in this session.
 
         Less than what the protocol allows to any session: so much each connection can make the curator hold.
-        It is a bound: for a point, a box, three arrays of the feature map's dimension and all sealed maps
-        together, where a message has some of them, and `SMALL_FRAME_BYTES` for all the rest.
+        It is a bound: for a point, a box, three arrays of the feature map's dimension, a basis of the seed
+        set's directions and all sealed maps together, where a message has some of them, and
+        `SMALL_FRAME_BYTES` for all the rest.
         """
         point = 8 * self.space.columns + self.box_bytes
-        arrays = 3 * 8 * self.space.dimension
+        arrays = (3 * 8 + 2 * self.directions) * self.space.dimension
         maps = limits.MAP_BOX_BYTES * len(self.file.roster.owners)
         most = HEADER_BYTES + limits.MAX_TARGET_BYTES
         return min(most, limits.SMALL_FRAME_BYTES + point + arrays + maps)
@@ -339,7 +348,7 @@ def open_session(file: SessionFile) -> Session:
         ConfigError: An unknown map, mechanism or rule, parameters that they do not take, a budget that is
             too small for the rounds, or something that protects nobody without ``allow_nonprivate``.
     """
-    space = _feature_space(file.features)
+    space = feature_space_of(file.features)
     rule = acquisition_rule(
         file.acquisition.rule,
         file.acquisition.parameters,
@@ -390,7 +399,12 @@ def _public_map(section: FeatureSection, space: FeatureSpace, rule: AcquisitionR
     return space.map(section.seed)
 
 
-def _feature_space(section: FeatureSection) -> FeatureSpace:
+def feature_space_of(section: FeatureSection) -> FeatureSpace:
+    """The space of a session file's [features].
+
+    Raises:
+        ConfigError: The section says what no map of that name has.
+    """
     bounds: Mapping[str, Any] = {
         name: np.array(value, dtype=np.float64) if isinstance(value, list) else float(value)
         for name, value in (("lower", section.lower), ("upper", section.upper))
@@ -400,6 +414,7 @@ def _feature_space(section: FeatureSection) -> FeatureSpace:
         dimension=section.dimension,
         gamma=section.gamma,
         columns=section.columns,
+        options=section.options,
         **bounds,
     )
 

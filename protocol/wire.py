@@ -27,7 +27,7 @@ import numpy as np
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from protocol import limits
-from protocol.arrays import ARRAY_EXT, OversizedArray, pack_array, unpack_array
+from protocol.arrays import ARRAY_EXT, OversizedArray, pack_array, unpack_extension
 from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
 from protocol.messages import (
     ConsumerToCurator,
@@ -165,12 +165,6 @@ def _pack_default(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no place in a message")
 
 
-def _unpack_extension(code: int, data: bytes) -> Any:
-    if code != ARRAY_EXT:
-        raise ValueError(f"unknown extension type {code}")
-    return unpack_array(data)
-
-
 class _TooManyParts(ValueError):
     """More maps, lists and arrays than a message has."""
 
@@ -179,7 +173,7 @@ def _unpack_delivery(body: bytes) -> Any:
     # The limits keep out collections whose every element would cost an error's memory in validation.
     return msgpack.unpackb(
         body,
-        ext_hook=_unpack_extension,
+        ext_hook=unpack_extension,
         use_list=False,
         raw=False,
         strict_map_key=True,
@@ -200,7 +194,7 @@ def _unpack_message(body: bytes) -> Any:
         return part
 
     def count_extension(code: int, data: bytes) -> Any:
-        return _unpack_extension(code, count(data))
+        return unpack_extension(code, count(data))
 
     return msgpack.unpackb(
         body,

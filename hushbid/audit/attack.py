@@ -115,7 +115,7 @@ class ReleaseAttack(Attack):
         session, noise = self.session, SimulatedNoise(seeds[0], CONSUMER)
         feature_map = public_map(session)
         points, public = feature_map.hash(self.validation[neighbour]), feature_map.hash(self.seed_set)
-        fresh = session.target(Prior.of_total(public.sum(axis=0, dtype=np.int64), len(public)))
+        fresh = session.target(Prior.of_features(public, session.directions))
         total = fresh.statistic().of(points).sum(axis=0)
         draws = fresh.draws(0)
         released = []

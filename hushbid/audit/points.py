@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protocol.errors import LocalProtocolError
-from protocol.features import FeatureMap
+from protocol.features import FeatureMap, FourierMap
 from protocol.grid import features_to_float
 
 __all__ = ["MAP_SEED", "feature_table", "points_at", "points_at_angle", "seed_set"]
@@ -47,6 +47,8 @@ def points_at(feature_map: FeatureMap, angles: Angles) -> npt.NDArray[np.float64
     Raises:
         LocalProtocolError: The map has no such points.
     """
+    if not isinstance(feature_map, FourierMap):
+        raise LocalProtocolError("Points are asked for by their angles on a map that has none.")
     frequencies, phases = feature_map._projection.T, feature_map._phases
     dimension = feature_map.space.dimension
     middle = np.full(dimension // 2, 0.5)

@@ -7,18 +7,35 @@ changes by 2·‖φ‖, and a scaled coordinate sum by 2.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
-from hushbid.audit.attack import Points, ReleaseAttack, Stated, public_map, stated_by
+from hushbid.audit.attack import Attack, Points, ReleaseAttack, Stated, public_map, stated_by
 from hushbid.audit.points import points_at, points_at_angle, seed_set
 from hushbid.audit.settings import DELTA, release_table, session_of
+from hushbid.audit.statistic import Evidence
+from protocol.errors import LocalProtocolError
+from protocol.names import CONSUMER
+from protocol.noise import SimulatedNoise
 from protocol.releases import Neighbours
 from protocol.session import Session
 
-__all__ = ["filtered_gaussian", "gaussian", "halved_gaussian", "mwem_printed", "mwem_sound", "null"]
+__all__ = [
+    "SketchAttack",
+    "filtered_gaussian",
+    "gaussian",
+    "halved_gaussian",
+    "mwem_printed",
+    "mwem_sound",
+    "null",
+    "race",
+    "race_printed",
+    "race_sketch",
+    "subspace",
+]
 
 DIMENSION: Final = 4
 SIGMA: Final = 2.0
@@ -28,8 +45,15 @@ STEPS: Final = 2
 OTHERS: Final = 9
 """Records of D_v that stay."""
 
+PRINTED_EPSILON: Final = 2.0
+ROWS: Final = 2
+"""Of sketches: the printed noise gives away most in few rows."""
+COLUMNS: Final = 3
+
 _NEIGHBOURS: Final = Neighbours.SUBSTITUTE_ONE
 _SEED_SET: Final = 200
+_POINTS: Final = 5
+"""Seed of the points that are hashed to cells."""
 
 
 def gaussian() -> ReleaseAttack:
@@ -46,6 +70,86 @@ def halved_gaussian() -> ReleaseAttack:
 def filtered_gaussian() -> ReleaseAttack:
     """`filtered-gaussian`, one broadcast."""
     return _attack(_session("filtered-gaussian", epsilon=1.0))
+
+
+def subspace() -> ReleaseAttack:
+    """`subspace`, one broadcast in fewer directions than there are coordinates."""
+    return _attack(_session("subspace", epsilon=1.0, directions=DIMENSION - 1))
+
+
+def race() -> ReleaseAttack:
+    """`race`, one broadcast, with the noise that its ε needs."""
+    return _race(epsilon=PRINTED_EPSILON)
+
+
+def race_printed() -> SketchAttack:
+    """Counts with the noise of RACE Theorem 3, Laplace(R/ε), as if one record for another cost ε."""
+    printed = _race(scale=ROWS / PRINTED_EPSILON)
+    stated = Stated(PRINTED_EPSILON, 0.0, printed.stated.neighbours)
+    return SketchAttack(stated, printed.session, printed.validation)
+
+
+def race_sketch() -> SketchAttack:
+    """The same counts where a record is there or not: what the theorem is of."""
+    printed = race_printed()
+    added = printed.records[0]
+    stated = Stated(PRINTED_EPSILON, 0.0, Neighbours.ADD_REMOVE_ONE.value)
+    return replace(printed, stated=stated, records=(added[:-1], added))
+
+
+@dataclass(frozen=True)
+class SketchAttack(Attack):
+    """A sketch that is published once: noisy counts alone, and no number of points.
+
+    The attacker reads off them how much likelier they are with the one dataset than with the other.
+
+    Args:
+        stated: What is claimed.
+        session: Whose ``[target]``, a `race`, has the noise.
+        records: The points and their neighbour, raw.
+    """
+
+    stated: Stated
+    session: Session
+    records: tuple[Points, Points]
+    block: int = 500
+
+    def run(self, neighbour: int, seeds: Sequence[int]) -> Evidence:
+        """Draw the noise of a sketch for each seed; the attacker sees all counts."""
+        noise = SimulatedNoise(seeds[0], CONSUMER)
+        feature_map = public_map(self.session)
+        first, second = counts = [(feature_map.hash(points) > 0).sum(axis=0) for points in self.records]
+        (draw,) = self.session.target().draws(0)
+        published = np.array([counts[neighbour] + noise.draw(draw) for _ in seeds])
+        # ln P(published | D') - ln P(published | D), but for a factor: P(x) ∝ exp(-|x|/scale) a count.
+        likelier = np.abs(published - first).sum(axis=1) - np.abs(published - second).sum(axis=1)
+        return Evidence(likelier[:, None].astype(np.float64), np.zeros(len(seeds), dtype=np.int64))
+
+
+def _race(**keys: Any) -> ReleaseAttack:
+    """D_v of `OTHERS` records, and of two more the one or the other: in no row in the same cell."""
+    cells = 4
+    session = session_of(
+        owners=["watcher"],
+        points=1,
+        dimension=ROWS * cells,
+        delta=DELTA,
+        features={"map": "lsh", "dimension": ROWS * cells, "cells": cells, "gamma": 4.0, "columns": COLUMNS},
+        target=release_table("race", _NEIGHBOURS, **keys),
+    )
+    points = np.random.Generator(np.random.PCG64(_POINTS)).random((_SEED_SET + OTHERS + 200, COLUMNS))
+    seeds, others, drawn = np.split(points, [_SEED_SET, _SEED_SET + OTHERS])
+    hashed = public_map(session).hash(drawn)
+    apart = (hashed[:1] != hashed).sum(axis=1)
+    if apart.max() != 2 * ROWS:
+        raise LocalProtocolError("No two of the points that were drawn share no cell.")
+    first, second = drawn[:1], drawn[apart.argmax()][None]
+    return ReleaseAttack(
+        stated=stated_by(session.privacy()[1]),
+        session=session,
+        validation=(np.concatenate([others, first]), np.concatenate([others, second])),
+        seed_set=seeds,
+    )
 
 
 def null() -> ReleaseAttack:

@@ -48,6 +48,7 @@ def session_of(
     summary: dict[str, Any] | None = None,
     rule: str = "ask-all",
     delta: float,
+    features: dict[str, Any] | None = None,
     **parameters: Any,
 ) -> Session:
     """A session in one process, with simulated noise.
@@ -55,14 +56,15 @@ def session_of(
     Args:
         owners: Their names.
         points: p.
-        dimension: d, of a paired map, which is public unless the rule keeps it secret.
+        dimension: d of the map, which is public unless the rule keeps it secret.
         target: ``[target]``; None: without noise.
         summary: ``[summary]``; None: without noise.
         rule: The acquisition rule.
         delta: The δ at which privacy is stated.
+        features: ``[features]`` without a seed; None: of a paired map.
         **parameters: Of the rule.
     """
-    features = feature_table(dimension)
+    features = dict(features or feature_table(dimension))
     if not RULES[rule].sealed:
         features["seed"] = MAP_SEED
     return open_session(

@@ -116,9 +116,9 @@ class Evidence:
         """Owners that keep to the protocol."""
         return tuple(owner for owner in self.plan.owners if owner not in self.byzantine)
 
-    def said(self, sender: str, kind: str) -> Iterator[Sent]:
-        """The frames of a kind that a party sent."""
-        return (frame for frame in self.sent if frame.sender == sender and frame.kind == kind)
+    def said(self, sender: str, *kinds: str) -> Iterator[Sent]:
+        """The frames of some kinds that a party sent."""
+        return (frame for frame in self.sent if frame.sender == sender and frame.kind in kinds)
 
 
 def run_plan(plan: Plan, *, faults: bool = True) -> Evidence:

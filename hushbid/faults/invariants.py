@@ -270,7 +270,8 @@ def others_see_releases_only(evidence: Evidence) -> Iterator[str]:
         outcome.curator.check_total()
     except LocalProtocolError as error:
         yield error.what
-    target = next((_read(frame.body, CONSUMER) for frame in evidence.said(CONSUMER, "target")), None)
+    targets = evidence.said(CONSUMER, "target", "subspace-target")
+    target = next((_read(frame.body, CONSUMER) for frame in targets), None)
     said = _said_of_points(evidence)
     broadcasts: dict[int, bytes] = {}
     for frame in evidence.sent:

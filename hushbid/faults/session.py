@@ -35,6 +35,13 @@ DIMENSION: Final = 8
 EPSILON: Final = 3.0
 FEWEST_FOR_LOGISTIC: Final = 3
 """Owners: the rule refuses fewer at any ε (r0 > 2)."""
+_FITTED: Final[dict[str, dict[str, Any]]] = {
+    "mwem": {"calibration": "sound", "steps": 4, "eta": 0.05},
+    "subspace": {"directions": 4},
+}
+"""Parameters that a mechanism has to be given besides its ε."""
+_MAPS: Final = {"race": {"map": "lsh"}}
+"""Feature maps of those that have another than the default."""
 _EPSILONS: Final = [1.25**power for power in range(8, 48)]
 _SIGNED: Final = (Close.model_fields["kind"].default, Farewell.model_fields["kind"].default)
 """Messages with the head of a transcript, which depends on times and salts."""
@@ -98,6 +105,7 @@ def small_session(rule: str, *, release: str, rounds: int, owners: int) -> Sessi
             "dimension": DIMENSION,
             "gamma": 1.0,
             "columns": COLUMNS,
+            **_MAPS.get(release, {}),
             **({} if RULES[rule].sealed else {"seed": 1}),
         },
         "target": _mechanism(release, "substitute-one"),
@@ -128,8 +136,7 @@ def _mechanism(release: str, neighbours: str) -> dict[str, Any]:
         )
     if not RELEASES[release].private:
         return {"mechanism": release}
-    fitted = {"calibration": "sound", "steps": 4, "eta": 0.05} if release == "mwem" else {}
-    return {"mechanism": release, "epsilon": EPSILON, "neighbours": neighbours, **fitted}
+    return {"mechanism": release, "epsilon": EPSILON, "neighbours": neighbours, **_FITTED.get(release, {})}
 
 
 def run(

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
-from hushbid.plan.setting import PlanSetting
+from hushbid.plan.setting import PlanSetting, plain_prior
 from protocol.accounting import LaplaceCost
 from protocol.errors import LocalProtocolError
+from protocol.features.lsh import row_unit
 from protocol.grid import FEATURE_UNIT, Totals
 from protocol.noise import Draw, SimulatedNoise
-from protocol.releases import Neighbours, Prior, ReleaseMechanism, Setting, release_mechanism
+from protocol.releases import Neighbours, RaceRelease, ReleaseMechanism, Setting, release_mechanism
 from protocol.releases.base import largest_coordinate
 from protocol.releases.mwem import SENSITIVITY, MwemRelease
 
@@ -48,6 +49,7 @@ class ReleaseError:
         relative_noise: Of that, its ratio to the count, which no sum of so many φ is longer than.
         error_unfiltered: Of the mean embedding in the last release, by that release's noise alone.
         error: Of the mean embedding in the last release, after the mechanism's filter.
+        width: Coordinates that the noise is on.
         is_simulated: Whether the errors were simulated, on an assumed path, and not worked out.
         calibrations: Of ``mwem``, for each calibration at the same ε of a step: ``laplace_scale``, of the
             noise on a coordinate sum to which each point adds at most 1, and ``epsilon`` and
@@ -62,6 +64,7 @@ class ReleaseError:
     relative_noise: float
     error_unfiltered: float
     error: float
+    width: int
     is_simulated: bool
     calibrations: Mapping[str, Mapping[str, float | None]] | None = None
 
@@ -88,7 +91,7 @@ def release_errors(setting: PlanSetting) -> tuple[ReleaseError, ReleaseError]:
     session = setting.session()
     dimension = session.space.dimension
     # Both are linear in totals and noise: with the origin as centre and a spread of 1 they give Σy as it is.
-    prior = Prior(setting.seed_points, np.zeros(dimension, dtype=np.int64), UNIT)
+    prior = plain_prior(session, size=setting.seed_points, spread=UNIT)
     target = session.target(prior)
     offset = np.zeros(dimension, dtype=np.int64)
     summary = session.summary(offset, prior)
@@ -123,12 +126,19 @@ def _error(
     draws = mechanism.draws(mechanism.releases - 1)
     if any(draw.distribution == "laplace" for draw in draws):
         return _simulated(mechanism, setting, count, neighbours)
-    scale = setting.spread if mechanism.statistic().centre is not None else 1.0
-    sigma = scale * math.sqrt(sum(draw.scale**2 for draw in draws)) * FEATURE_UNIT
+    if isinstance(mechanism, RaceRelease):
+        unit = row_unit(mechanism.rows) * FEATURE_UNIT
+        sigma = unit * math.sqrt(sum(draw.variance for draw in draws))
+        # That a row's counts add up to a known number takes one of its cells' noise away.
+        kept = 1.0 - mechanism.rows / mechanism.dimension
+    else:
+        scale = setting.spread if mechanism.statistic().centre is not None else 1.0
+        sigma = scale * math.sqrt(sum(draw.variance for draw in draws)) * FEATURE_UNIT
+        kept = 1.0
     variance, lag = _filtered(mechanism) if draws else (0.0, 0.0)
-    noise = sigma * math.sqrt(mechanism.dimension)
+    noise = sigma * math.sqrt(mechanism.statistic().width * kept)
     # What the filter has not caught up with goes on in the direction of what is wanted.
-    behind = scale * setting.drift * lag
+    behind = setting.spread * setting.drift * lag
     return ReleaseError(
         mechanism=mechanism.name,
         releases=mechanism.releases,
@@ -138,6 +148,7 @@ def _error(
         relative_noise=noise / count,
         error_unfiltered=noise / count,
         error=math.hypot(noise * math.sqrt(variance), behind) / count,
+        width=mechanism.statistic().width,
         is_simulated=False,
     )
 
@@ -149,17 +160,19 @@ def _filtered(mechanism: ReleaseMechanism[Any]) -> tuple[float, float]:
     a mechanism without filter has gains of 1.
     """
     starts_public = mechanism.setting.starts_public
-    zeros = np.zeros(mechanism.dimension, dtype=np.int64)
+    zeros = np.zeros(mechanism.statistic().width, dtype=np.int64)
+    probed = zeros.copy()
+    probed[0] = PROBE
+    whole = _unfiltered(mechanism, probed)
     if starts_public:
         mechanism.release(0, zeros, 1, ())
     state, gain, variance, lag = 0.0, 1.0, 0.0, 0.0
     settled = 0
     for index in range(1 if starts_public else 0, mechanism.releases):
         if settled < 3 and index < PROBED_ROUNDS:
-            probe = PROBE if index % 2 else -PROBE
-            released = mechanism.release(index, zeros, 1, (np.full_like(zeros, probe),))
-            found = float(released[0]) / (PROBE * FEATURE_UNIT)
             sign = 1.0 if index % 2 else -1.0
+            released = mechanism.release(index, zeros, 1, (probed if index % 2 else -probed,))
+            found = float(released[0]) / whole
             new = (found - state) / (sign - state)
             settled = settled + 1 if abs(new - gain) <= SETTLED * new else 0
             state, gain = found, new
@@ -173,6 +186,13 @@ def _filtered(mechanism: ReleaseMechanism[Any]) -> tuple[float, float]:
         ):
             break
     return variance, lag
+
+
+def _unfiltered(mechanism: ReleaseMechanism[Any], noise: Totals) -> float:
+    """What an unfiltered release, one that is made once, shows of noise in its first coordinate."""
+    once = replace(mechanism.setting, releases=1, starts_public=False)
+    fresh = type(mechanism)(mechanism.parameters, once)
+    return float(fresh.release(0, np.zeros_like(noise), 1, (noise,))[0])
 
 
 def _simulated(
@@ -214,6 +234,7 @@ def _simulated(
         relative_noise=norm / count,
         error_unfiltered=norm / count,
         error=error,
+        width=mechanism.dimension,
         is_simulated=True,
         calibrations=calibrations,
     )

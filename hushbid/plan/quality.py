@@ -53,7 +53,8 @@ PRECISION: Final = 1.02
 class Prediction:
     """MMD² of the bought points against D_v, by a rule of thumb that is fitted to measured sessions.
 
-    With E² = E_target² + 0.3·E_summary², where the squared error of ``mwem`` counts ten times, with U the
+    With E² = E_target² + 0.3·E_summary², where the squared error of ``mwem`` counts ten times and d is the
+    number of coordinates that noise is on, with U the
     MMD² of a random choice, and h = (E²/(d·0.8/140))^0.8: MMD² ≈ floor + 1.5·U·h/(1 + h). The floor is
     0.03·U + x/(1 + x/(0.45·U)) for x = (|D_init|/p)²·‖g_v - g_init‖²: what is bought makes up for the seed
     set that it is chosen with, as far as owners' points can.
@@ -106,7 +107,7 @@ def predict(setting: PlanSetting, target: ReleaseError, summary: ReleaseError) -
     seeds = (setting.seed_points / setting.p * wanted) ** 2
     floor = FLOOR * uniform + seeds / (1.0 + seeds / (LARGEST_FLOOR * uniform))
     square = _harm(target) + SUMMARY_WEIGHT * _harm(summary)
-    strength = (square / (setting.file.features.dimension * HALFWAY)) ** STEEPNESS
+    strength = (square / HALFWAY) ** STEEPNESS
     expected = floor + SPOILT * uniform * strength / (1.0 + strength)
     return Prediction(
         expected=expected, low=expected / RANGE, high=expected * RANGE, floor=floor, uniform=uniform
@@ -114,7 +115,8 @@ def predict(setting: PlanSetting, target: ReleaseError, summary: ReleaseError) -
 
 
 def _harm(release: ReleaseError) -> float:
-    return (FITTED_WEIGHT if release.is_simulated else 1.0) * release.error**2
+    """Squared error a coordinate, by what it counts."""
+    return (FITTED_WEIGHT if release.is_simulated else 1.0) * release.error**2 / release.width
 
 
 def verdict(

@@ -29,6 +29,7 @@ from protocol.errors import ConfigError
 from protocol.grid import FEATURE_UNIT
 from protocol.mmd import mmd2
 from protocol.releases import Prior, Statistic
+from protocol.releases.statistic import BASIS_BITS
 from protocol.session import Session, open_session
 
 __all__ = ["PlanSetting", "plan_setting"]
@@ -242,6 +243,21 @@ def _measured(setting: PlanSetting, data: ClusterData) -> PlanSetting:
         mmd2_uniform=mmd2(scale(points), scale(data.validation.features), session.space.gamma),
         sources=dict(setting.sources) | dict.fromkeys(("spread", "drift", "mmd2_uniform"), "the data"),
     )
+
+
+def plain_prior(session: Session, *, size: int, spread: int) -> Prior:
+    """A prior of no points in particular, for what depends on none: with the origin as centre.
+
+    Args:
+        session: The session, whose releases get as many directions as they need, each along a coordinate.
+        size: Points that the seed set is said to have.
+        spread: In units of 2^-15.
+    """
+    dimension = session.space.dimension
+    basis = None
+    if session.directions:
+        basis = np.eye(session.directions, dimension, dtype=np.int16) * np.int16(2**BASIS_BITS)
+    return Prior(size, np.zeros(dimension, dtype=np.int64), spread, basis)
 
 
 def _owner_points(flags: PlanFlags, data: ClusterData | None, owners: int) -> tuple[int, ...]:

@@ -11,13 +11,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from hushbid.plan.setting import PlanSetting
+from hushbid.plan.setting import PlanSetting, plain_prior
 from hushbid.plan.traffic import ATTRIBUTES, round_messages
 from protocol.errors import ConfigError
 from protocol.identity import Identity
 from protocol.messages import SealedCandidate
 from protocol.noise import Draw, NoiseSource, SecureNoise, SimulatedNoise
-from protocol.releases import Prior
 from protocol.scoring import Points
 from protocol.sealing import candidate_statement, pack_content, seal, sign, verify_signature
 from protocol.session import Session
@@ -123,11 +122,9 @@ def measure_speed(setting: PlanSetting) -> Speed:
     session = setting.session()
     dimension = session.space.dimension
     generator = np.random.default_rng(0)
-    summary = session.summary(
-        np.zeros(dimension, dtype=np.int64), Prior(1, np.zeros(dimension, dtype=np.int64), 2**14)
-    )
+    summary = session.summary(np.zeros(dimension, dtype=np.int64), plain_prior(session, size=1, spread=2**14))
     draws = summary.draws(setting.p - 1)
-    totals = np.zeros(dimension, dtype=np.int64)
+    totals = np.zeros(summary.statistic().width, dtype=np.int64)
     simulated = SimulatedNoise(0, "plan")
     summary.release(0, totals, 1, tuple(simulated.draw(draw) for draw in summary.draws(0)))
     release = 0.0
@@ -156,8 +153,7 @@ def measure_speed(setting: PlanSetting) -> Speed:
 
 
 def _pass(session: Session, rows: int, generator: np.random.Generator) -> float:
-    angles = generator.uniform(0.0, 2.0 * np.pi, (rows, session.space.frequencies))
-    features = np.rint(session.space.features(angles) * 2**15).astype(np.int16)
+    features = session.space.random_features(rows, generator)
     table = Points(features, norm_bound=session.space.norm_bound)
     weights = generator.integers(-(2**20), 2**20, session.space.dimension).astype(np.int32)
     return _fastest(lambda: table.best(weights))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from protocol.messages import (
     Purchase,
     SealedCandidate,
     SecretMap,
+    SubspaceTarget,
     Target,
     fixed,
 )
@@ -133,14 +135,17 @@ def _candidate(setting: PlanSetting, session: Session) -> Candidate | SealedCand
 
 def _target(setting: PlanSetting, maps: int) -> Target:
     dimension = setting.file.features.dimension
-    return Target(
-        embedding=np.zeros(dimension),
-        size=setting.m,
-        seed_total=np.zeros(dimension, dtype=np.int64),
-        seed_size=max(1, setting.seed_points),
-        maps=bytes(maps),
-        noise="secure",
-    )
+    fields: dict[str, Any] = {
+        "embedding": np.zeros(dimension),
+        "size": setting.m,
+        "seed_total": np.zeros(dimension, dtype=np.int64),
+        "seed_size": max(1, setting.seed_points),
+        "maps": bytes(maps),
+        "noise": "secure",
+    }
+    if directions := setting.session().directions:
+        return SubspaceTarget(**fields, basis=np.zeros(directions * dimension, dtype=np.int16))
+    return Target(**fields)
 
 
 def _delivery(candidate: Candidate | SealedCandidate, p: int) -> Delivery:

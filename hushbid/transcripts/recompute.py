@@ -116,6 +116,9 @@ class Recomputation:
         # Each of the seed set's points may differ by a unit.
         units = GRID_UNITS * recorded.seed_size
         self._on_grid("seed_total", recorded.seed_total, again.seed_total, recorded, units=units)
+        if recorded.basis is not None and again.basis is not None:
+            self._on_grid("basis", recorded.basis, again.basis, recorded)
+        self._exactly("basis", recorded.basis is None, again.basis is None, recorded)
         for name in ("size", "seed_size", "map_seed", "maps", "noise_name"):
             self._exactly(name, getattr(recorded, name), getattr(again, name), recorded)
 

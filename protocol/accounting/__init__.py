@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from protocol.accounting.accountant import delta_of, epsilon_of, odometer, total_rho
 from protocol.accounting.budget import Budget, PrivacyFilter
-from protocol.accounting.calibration import ask_epsilon, gaussian_sigma, mwem_step_cost, mwem_step_epsilon
+from protocol.accounting.calibration import (
+    ask_epsilon,
+    count_epsilon,
+    gaussian_sigma,
+    mwem_step_cost,
+    mwem_step_epsilon,
+    shifted_count_cost,
+)
 from protocol.accounting.composition import TheoremForm, compose, compose_as_claimed
 from protocol.accounting.costs import (
     ApproximateCost,
@@ -51,6 +58,7 @@ __all__ = [
     "compose_rho",
     "cost_from_record",
     "cost_to_record",
+    "count_epsilon",
     "delta_of",
     "delta_of_rho",
     "discrete_gaussian_epsilon",
@@ -66,5 +74,6 @@ __all__ = [
     "mwem_step_epsilon",
     "odometer",
     "pure_rho",
+    "shifted_count_cost",
     "total_rho",
 ]

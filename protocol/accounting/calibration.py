@@ -12,13 +12,20 @@ from functools import lru_cache
 from typing import Final
 
 from protocol.accounting.accountant import epsilon_of
-from protocol.accounting.costs import BoundedRangeCost, Cost, LaplaceCost
+from protocol.accounting.costs import ApproximateCost, BoundedRangeCost, Cost, LaplaceCost
 from protocol.accounting.gaussian import discrete_gaussian_epsilon, gaussian_mu
 from protocol.accounting.validation import check_count, check_delta, check_epsilon, check_positive
 from protocol.accounting.zcdp import rho_of_epsilon
 from protocol.errors import ConfigError
 
-__all__ = ["ask_epsilon", "gaussian_sigma", "mwem_step_cost", "mwem_step_epsilon"]
+__all__ = [
+    "ask_epsilon",
+    "count_epsilon",
+    "gaussian_sigma",
+    "mwem_step_cost",
+    "mwem_step_epsilon",
+    "shifted_count_cost",
+]
 
 SIGMA_TOLERANCE: Final = 1e-9
 """Relative excess of a σ over the smallest that meets the target."""
@@ -87,6 +94,35 @@ def mwem_step_epsilon(epsilon: float, delta: float, steps: int) -> float:
     """
     check_count("steps", steps)
     return _largest(lambda step: mwem_step_cost(step, steps), epsilon, delta)
+
+
+@lru_cache(maxsize=64)
+def count_epsilon(epsilon: float, delta: float, counts: int) -> float:
+    """The largest ε of a count with which `counts` counts that differ by one meet (ε, δ).
+
+    A count with discrete Laplace noise of scale 1/ε' is ε'-DP where neighbours' counts differ by one:
+    `shifted_count_cost`.
+
+    Args:
+        epsilon: Target of all counts together.
+        delta: In (0, 1).
+        counts: How many counts differ, in all releases together.
+
+    Raises:
+        ConfigError: A value outside of its range.
+    """
+    check_count("counts", counts)
+    return _largest(lambda each: (shifted_count_cost(each, counts),), epsilon, delta)
+
+
+def shifted_count_cost(epsilon: float, counts: int) -> ApproximateCost:
+    """What `counts` counts that differ by one cost, with discrete Laplace noise of scale 1/ε each.
+
+    P(x) ∝ e^(-ε|x|) and the same moved by one have a likelihood ratio of e^ε or e^-ε and nothing between:
+    the privacy loss is that of randomised response, the worst of all ε-DP mechanisms, which
+    `ApproximateCost` with δ = 0 stands for. `LaplaceCost` does not: continuous noise has losses between.
+    """
+    return ApproximateCost(epsilon=epsilon, delta=0.0, count=counts)
 
 
 @lru_cache(maxsize=64)

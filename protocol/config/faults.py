@@ -42,7 +42,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "a curator's file": Kind(_OWN | {"listen", "revoked"}, _WITH_A_PARTY),
     "an owner's file": Kind(_OWN | _OF_DATA | {"name", "data", "memory_limit"}, _WITH_A_PARTY),
     "a consumer's file": Kind(
-        _OWN | _OF_DATA | {"validation", "seed_set", "test", "model", "seed"}, _WITH_A_PARTY
+        _OWN | _OF_DATA | {"validation", "seed_set", "target_file", "test", "model", "seed"}, _WITH_A_PARTY
     ),
 }
 """Every kind of file, so that one in another's place is known; the models are of other modules and layers."""
@@ -93,11 +93,12 @@ def _kinds(model: type[BaseModel], values: Iterable[str]) -> tuple[str | None, s
 
 def _said(model: type[BaseModel], kind: str, place: Sequence[int | str], message: str) -> str:
     names = _names(place)
-    where = ".".join(names) or "the file"
+    where = ".".join(names)
     if kind == "extra_forbidden":
         near = get_close_matches(names[-1], _fields_at(model, names[:-1]), n=1)
         return f"{where}: unknown key" + (f", did you mean {near[0]!r}?" if near else "")
-    return f"{where}: {_SAID.get(kind, message.removeprefix('Value error, '))}"
+    said = _SAID.get(kind, message.removeprefix("Value error, "))
+    return f"{where}: {said}" if where else said
 
 
 def _names(place: Sequence[int | str]) -> list[str]:

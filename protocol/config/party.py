@@ -125,6 +125,9 @@ class ConsumerFile(_DatasetFile):
     seed_set: FilePath
     """D_init: public, disjoint from D_v."""
     columns: DataSection = DataSection()
+    target_file: FilePath | None = None
+    """A release of D_v that `hushbid screen` made and charged, for the session to use in place of one of its
+    own; None: the session makes its own. `hushbid screen` keeps the release there."""
     test: FilePath | None = None
     """Labelled points to judge a downstream model by, if any."""
     model: str = "logistic"

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import re
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -71,6 +71,10 @@ PublicKeyText = Annotated[
 """A public CURVE key in Z85, or nothing."""
 
 
+_MAP_OPTIONS: Final = ("family", "cells", "bandwidth")
+"""Keys of ``[features]`` that one map alone has."""
+
+
 class Section(BaseModel):
     """A table of a configuration file: strict, and without unknown keys."""
 
@@ -113,6 +117,12 @@ class FeatureSection(Section):
     """The RBF kernel's γ on columns scaled to [0, 1]."""
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
     """Of W and b; None where the map is secret: the consumer then draws it (DESIGN §3, `sealed`)."""
+    family: Literal["l2", "l1"] | None = None
+    """Of the hash functions of the map `lsh`; None: the map's own default. So are the next two."""
+    cells: Annotated[int, Field(ge=2, le=limits.MAX_DIMENSION)] | None = None
+    """Of a row of the map `lsh`, which has dimension/cells rows."""
+    bandwidth: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """Of the hash functions of the map `lsh`, on columns scaled to [0, 1]."""
     columns: Annotated[int, Field(ge=1, le=limits.MAX_COLUMNS)]
     lower: Real | list[Real] = 0.0
     upper: Real | list[Real] = 1.0
@@ -124,6 +134,20 @@ class FeatureSection(Section):
             if isinstance(bound, list) and len(bound) != self.columns:
                 raise ValueError(f"{name} has {len(bound)} values for {self.columns} columns")
         return self
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What is given of one map's own parameters (`FeatureSpace.options`)."""
+        given = {name: getattr(self, name) for name in _MAP_OPTIONS}
+        return {name: value for name, value in given.items() if value is not None}
+
+    @model_serializer(mode="wrap")
+    def _without_options_that_are_not_set(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # So that sessions without them keep the digest that they had before there were any.
+        values: dict[str, Any] = handler(self)
+        return {
+            name: value for name, value in values.items() if name not in _MAP_OPTIONS or value is not None
+        }
 
 
 class _Open(BaseModel):

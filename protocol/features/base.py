@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, Final, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from protocol import limits
 from protocol.errors import ConfigError, DataError, LocalProtocolError
-from protocol.grid import Features, round_features
+from protocol.grid import Features
 
-__all__ = ["SEED_BYTES", "Bound", "FeatureMap", "FeatureSpace", "RealArray"]
+__all__ = [
+    "CHUNK_VALUES",
+    "SEED_BYTES",
+    "Bound",
+    "FeatureMap",
+    "FeatureSpace",
+    "RealArray",
+    "check_seed",
+    "refuse_row",
+]
 
 RealArray: TypeAlias = npt.NDArray[np.floating[Any] | np.integer[Any] | np.bool_]
 """Raw points: any real dtype."""
@@ -37,15 +45,17 @@ class FeatureSpace(ABC):
     stated with them.
 
     Attributes:
+        options: Names of the parameters that maps of this name have besides those below.
         dimension: Coordinates d of φ.
         columns: Feature columns of a raw point.
-        gamma: γ of the kernel, on scaled points.
-        frequencies: Rows of W.
+        gamma: γ of the RBF kernel of the session's MMD², on scaled points.
+        rows: Rows of coordinates, of equal length, in each of which just one of a point's is not 0, and has
+            the same value in all of them (`lsh`); 0: features are of another kind.
         norm_bound: Largest ‖φ‖, rounding included.
         coordinate_bound: Largest |φ_i|, rounding included.
 
     Args:
-        dimension: Within `limits.MIN_DIMENSION` and `limits.MAX_DIMENSION`.
+        dimension: Within `limits.MIN_DIMENSION` and `limits.MAX_FEATURES`.
         gamma: Positive.
         lower, upper: Public bounds of the columns, upper above lower.
         columns: From 1 to `limits.MAX_COLUMNS`.
@@ -55,6 +65,8 @@ class FeatureSpace(ABC):
     """
 
     name: ClassVar[str]
+    options: ClassVar[frozenset[str]] = frozenset()
+    rows: int = 0
 
     def __init__(self, *, dimension: int, gamma: float, lower: Bound, upper: Bound, columns: int) -> None:
         _check(dimension, gamma, columns)
@@ -70,21 +82,19 @@ class FeatureSpace(ABC):
                 f"The bounds of feature column {column} enclose no interval: upper is not above lower.",
                 advice="Correct `lower` or `upper` in the session file.",
             )
-        self.frequencies = self._frequencies(dimension)
         self.norm_bound, self.coordinate_bound = self._bounds()
-
-    @classmethod
-    @abstractmethod
-    def _frequencies(cls, dimension: int) -> int:
-        """How many frequencies make `dimension` coordinates; raises ConfigError if none do."""
 
     @abstractmethod
     def _bounds(self) -> tuple[float, float]:
-        """`norm_bound` and `coordinate_bound`."""
+        """`norm_bound` and `coordinate_bound`; raises ConfigError if no map has the dimension."""
 
     @abstractmethod
-    def features(self, angles: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """φ before rounding, shape (n, d), from Wx + b of shape (n, frequencies)."""
+    def random_features(self, count: int, generator: np.random.Generator) -> Features:
+        """Features that `admits` lets through, of no points: to measure with, where there are no data.
+
+        Returns:
+            int16 of shape (count, d), in units of 2^-15.
+        """
 
     @abstractmethod
     def admits(self, features: Features) -> npt.NDArray[np.bool_]:
@@ -100,9 +110,18 @@ class FeatureSpace(ABC):
             LocalProtocolError: Another shape or dtype.
         """
 
+    @abstractmethod
     def map(self, seed: int | bytes) -> FeatureMap:
-        """The map of that seed."""
-        return FeatureMap(self, seed)
+        """The map of that seed.
+
+        Args:
+            seed: A number that is not negative, which all parties of a session know; or `SEED_BYTES` bytes,
+                where the map is secret: all of their 256 bits enter the generator's state.
+
+        Raises:
+            ConfigError: A negative seed.
+            LocalProtocolError: A seed of another number of bytes.
+        """
 
     def scale(self, points: RealArray) -> npt.NDArray[np.float64]:
         """(x - lower)/(upper - lower), column by column; values outside of the bounds are not clipped.
@@ -135,37 +154,21 @@ class FeatureSpace(ABC):
             )
 
 
-class FeatureMap:
-    """Random Fourier features for the RBF kernel exp(-γ‖x - y‖²) (DPDS Algorithm 1; Rahimi and Recht 2008).
-
-    Points are scaled to [0, 1] by public bounds, projected by frequencies W ~ N(0, 2γI) and shifted by
-    phases b ~ U[0, 2π], all in float64, then mapped by the space and rounded to the grid of 2^-15.
-    W is drawn first and b next, from PCG64 of the seed.
+class FeatureMap(ABC):
+    """φ: whoever has it can compute the features of a point.
 
     Attributes:
         space: All that is public about the map.
-        digest: SHA-256 of the map's name, the shapes of W and b, and their little-endian float64 bytes.
+        digest: SHA-256 of what the features follow from, so that parties notice when theirs would differ.
 
     Args:
         space: The space.
-        seed: A number that is not negative, which all parties of a session know; or `SEED_BYTES` bytes,
-            where the map is secret: all of their 256 bits enter the generator's state.
-
-    Raises:
-        ConfigError: A negative seed.
-        LocalProtocolError: A seed of another number of bytes.
     """
 
-    def __init__(self, space: FeatureSpace, seed: int | bytes) -> None:
+    digest: bytes
+
+    def __init__(self, space: FeatureSpace) -> None:
         self.space = space
-        generator = np.random.Generator(np.random.PCG64(_seed_sequence(seed)))
-        shape = (space.frequencies, space.columns)
-        frequencies = math.sqrt(2.0 * space.gamma) * generator.standard_normal(shape)
-        self._phases = generator.uniform(0.0, 2.0 * math.pi, shape[0])
-        self.digest = _digest(space.name, frequencies, self._phases)
-        # The division of the scaling is done once, here, instead of once a point. Frequency-major
-        # storage is what BLAS is fastest on for a few points.
-        self._projection = (frequencies / space.range).T
 
     def hash(self, points: RealArray) -> Features:
         """φ of each point, on the grid. Works in chunks of rows: memory stays bounded.
@@ -189,35 +192,37 @@ class FeatureMap:
             hashed[start : start + rows] = self._hash(points[start : start + rows], start)
         return hashed
 
+    @abstractmethod
     def _hash(self, points: RealArray, start: int) -> Features:
-        with np.errstate(invalid="ignore", over="ignore"):
-            angles = np.subtract(points, self.space.lower, dtype=np.float64) @ self._projection
-            angles += self._phases
-            total = angles.sum()
-        if not math.isfinite(total):
-            row = start + int(np.argmin(np.isfinite(angles).all(axis=1)))
-            raise DataError(
-                f"Row {row} of the points (counted from 0) has a feature that is not finite or is too large.",
-                advice="Remove or repair the row.",
-            )
-        return round_features(self.space.features(angles))
+        """`hash` of one chunk, whose first row is number `start`."""
 
 
-def _seed_sequence(seed: int | bytes) -> np.random.SeedSequence:
+def refuse_row(row: int) -> NoReturn:
+    """Raise `DataError` for a point that has no features, by its number from 0."""
+    raise DataError(
+        f"Row {row} of the points (counted from 0) has a feature that is not finite or is too large.",
+        advice="Remove or repair the row.",
+    )
+
+
+def check_seed(seed: int | bytes) -> None:
+    """Refuse a seed that makes no map.
+
+    Raises:
+        ConfigError: A negative seed.
+        LocalProtocolError: A seed of another number of bytes than `SEED_BYTES`.
+    """
     if isinstance(seed, int):
         if seed < 0:
             raise ConfigError("The feature map's seed is negative.", advice="Correct it in the session file.")
-        return np.random.SeedSequence(seed)
-    if len(seed) != SEED_BYTES:
+    elif len(seed) != SEED_BYTES:
         raise LocalProtocolError(f"A secret seed of {len(seed)} bytes was given.")
-    # Eight words of pool keep 256 bits, which is what the generator's state takes.
-    return np.random.SeedSequence(int.from_bytes(seed, "little"), pool_size=8)
 
 
 def _check(dimension: int, gamma: float, columns: int) -> None:
     for holds, what in (
         (dimension >= limits.MIN_DIMENSION, f"dimension {dimension} is below {limits.MIN_DIMENSION}"),
-        (dimension <= limits.MAX_DIMENSION, f"dimension {dimension} is above {limits.MAX_DIMENSION}"),
+        (dimension <= limits.MAX_FEATURES, f"dimension {dimension} is above {limits.MAX_FEATURES}"),
         (math.isfinite(gamma) and gamma > 0, f"gamma {gamma} is not a positive number"),
         (1 <= columns <= limits.MAX_COLUMNS, f"{columns} columns are not in 1..{limits.MAX_COLUMNS}"),
     ):
@@ -233,11 +238,3 @@ def _bound(bound: Bound, columns: int, name: str) -> npt.NDArray[np.float64]:
             advice="Correct it in the session file.",
         )
     return np.array(np.broadcast_to(values, (columns,)))
-
-
-def _digest(name: str, *arrays: npt.NDArray[np.float64]) -> bytes:
-    state = hashlib.sha256(name.encode() + b"\0")
-    for array in arrays:
-        state.update(np.array([array.ndim, *array.shape], dtype="<u8").tobytes())
-        state.update(np.ascontiguousarray(array, dtype="<f8").data)
-    return state.digest()

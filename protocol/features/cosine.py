@@ -8,13 +8,14 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from protocol.features.base import Bound, FeatureSpace
+from protocol.features.base import Bound
+from protocol.features.fourier import FourierSpace
 from protocol.grid import FEATURE_BITS, FEATURE_UNIT, Features
 
 __all__ = ["CosineSpace"]
 
 
-class CosineSpace(FeatureSpace):
+class CosineSpace(FourierSpace):
     """φ(x) = √(2/d)·cos(Wx + b) with d frequencies (DPDS Algorithm 1).
 
     ‖φ‖ varies from point to point and is only bounded by √2, so a sensitivity stated with this map is √2

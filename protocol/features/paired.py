@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from protocol.errors import ConfigError
-from protocol.features.base import Bound, FeatureSpace
+from protocol.features.base import Bound
+from protocol.features.fourier import FourierSpace
 from protocol.grid import FEATURE_BITS, FEATURE_UNIT, Features
 
 __all__ = ["PairedSpace"]
 
 
-class PairedSpace(FeatureSpace):
+class PairedSpace(FourierSpace):
     """φ(x) = √(2/d)·[cos(Wx + b), sin(Wx + b)] with d/2 frequencies: all cosines, then all sines.
 
     ‖φ‖ = 1 before rounding, and the kernel estimate has a lower variance than the cosine map's. The

@@ -20,7 +20,9 @@ from protocol.releases.filtered_gaussian import FilteredGaussianRelease
 from protocol.releases.gaussian import GaussianRelease
 from protocol.releases.mwem import MwemRelease
 from protocol.releases.prior import Prior
+from protocol.releases.race import RaceRelease
 from protocol.releases.statistic import Statistic
+from protocol.releases.subspace import SubspaceRelease, seed_weights
 
 __all__ = [
     "RELEASES",
@@ -31,10 +33,13 @@ __all__ = [
     "MwemRelease",
     "Neighbours",
     "Prior",
+    "RaceRelease",
     "ReleaseMechanism",
     "Setting",
     "Statistic",
+    "SubspaceRelease",
     "release_mechanism",
+    "seed_weights",
 ]
 
 RELEASES: Final[dict[str, type[ReleaseMechanism[Any]]]] = {
@@ -42,6 +47,8 @@ RELEASES: Final[dict[str, type[ReleaseMechanism[Any]]]] = {
     MwemRelease.name: MwemRelease,
     GaussianRelease.name: GaussianRelease,
     FilteredGaussianRelease.name: FilteredGaussianRelease,
+    SubspaceRelease.name: SubspaceRelease,
+    RaceRelease.name: RaceRelease,
 }
 """Every release mechanism, by the name that a session file uses."""
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from protocol.accounting import Cost, merge_costs
 from protocol.errors import ConfigError, LocalProtocolError
 from protocol.grid import FEATURE_BITS, FEATURE_UNIT, Totals
-from protocol.noise import Draw
+from protocol.noise import Draw, drawn_type
 from protocol.releases.prior import Prior
 from protocol.releases.statistic import Statistic
 
@@ -93,6 +93,8 @@ class Setting:
         starts_public: Whether release 0 is of the public points alone, so that it costs nobody anything.
         prior: What the public seed set tells of private points (`protocol.releases.prior`); None: nothing,
             or not known yet.
+        rows: Rows of the feature map, in each of which one coordinate of a point is not 0
+            (`FeatureSpace.rows`); 0: features are of another kind.
     """
 
     dimension: int
@@ -102,6 +104,7 @@ class Setting:
     offset: Totals | None = None
     starts_public: bool = False
     prior: Prior | None = None
+    rows: int = 0
 
     @property
     def charged(self) -> int:
@@ -123,6 +126,9 @@ class ReleaseMechanism(ABC, Generic[P]):
     `Setting.offset`. An instance serves one dataset: its post-processing state goes from release to release.
     It draws no noise itself; the driver draws what `draws` names, records it, and hands it to `release`.
 
+    Attributes:
+        directions: Directions of the seed set that it has to know (`Prior.basis`); 0: none.
+
     Args:
         parameters: Of this mechanism.
         setting: What it is to release.
@@ -130,6 +136,7 @@ class ReleaseMechanism(ABC, Generic[P]):
 
     name: ClassVar[str]
     private: ClassVar[bool]
+    directions: int = 0
     Parameters: ClassVar[type[MechanismParameters]]
 
     def __init__(self, parameters: P, setting: Setting) -> None:
@@ -233,13 +240,27 @@ class ReleaseMechanism(ABC, Generic[P]):
                 f"Release {index} was asked for {count} points whose total is {total.dtype} {total.shape}."
             )
         if len(noise) != len(wanted) or any(
-            given.shape != (draw.size,) or given.dtype != _dtype(draw)
+            given.shape != (draw.size,) or given.dtype != drawn_type(draw)
             for given, draw in zip(noise, wanted, strict=False)
         ):
             raise LocalProtocolError(f"Release {index} was handed other noise than its draws name.")
         released = self._release(index, total, count, noise)
         released.flags.writeable = False
         return released
+
+    def prior(self) -> Prior:
+        """What the public seed set tells.
+
+        Raises:
+            LocalProtocolError: It is not known yet.
+        """
+        if self.setting.prior is None:
+            raise LocalProtocolError(f"A {self.name} release was asked for before the seed set was known.")
+        return self.setting.prior
+
+    def private_count(self, count: int) -> int:
+        """How many of the points that a mean is over are private; public (`release`)."""
+        return count if self.setting.offset is None else count - self.prior().size
 
     def with_offset(self, total: Totals) -> Totals:
         """Σφ of the private points of that total and the public ones: for mechanisms whose statistic is φ."""
@@ -276,7 +297,3 @@ def largest_coordinate(dimension: int) -> int:
 def largest_norm(dimension: int) -> float:
     """Largest ‖φ‖ that any feature map of this dimension has, rounding included: about √2."""
     return math.sqrt(dimension) * largest_coordinate(dimension) * FEATURE_UNIT
-
-
-def _dtype(draw: Draw) -> type[np.float64] | type[np.int64]:
-    return np.int64 if draw.distribution == "discrete-gaussian" else np.float64

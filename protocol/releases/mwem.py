@@ -112,6 +112,12 @@ class MwemRelease(ReleaseMechanism[MwemParameters]):
 
     def __init__(self, parameters: MwemParameters, setting: Setting) -> None:
         super().__init__(parameters, setting)
+        if setting.rows:
+            raise ConfigError(
+                "Release mechanism 'mwem' needs features whose coordinates are at most √(2/d); those of the "
+                "map 'lsh' are larger.",
+                advice="Choose another feature map, or the release 'race'.",
+            )
         has_first = parameters.first_epsilon is not None or parameters.first_steps is not None
         if has_first and self.releases < 2:
             raise ConfigError(

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgpack
 import numpy as np
 
-from protocol.arrays import ARRAY_EXT, Array, pack_array, unpack_array
+from protocol.arrays import ARRAY_EXT, Array, pack_array, unpack_extension
 from protocol.errors import LocalProtocolError
 
 __all__ = ["Fields", "Item", "Value", "canonical_map", "pack_value", "unpack_value"]
@@ -66,7 +66,7 @@ def unpack_value(encoded: bytes) -> Value:
     """
     try:
         # timestamp=1: msgpack's own extension, which nothing here writes, would come back as a float.
-        value: Value = msgpack.unpackb(encoded, use_list=False, timestamp=1, ext_hook=_unpack_extension)
+        value: Value = msgpack.unpackb(encoded, use_list=False, timestamp=1, ext_hook=unpack_extension)
     except (msgpack.UnpackException, msgpack.ExtraData, RecursionError, TypeError) as error:
         raise ValueError(f"not an encoded value ({type(error).__name__})") from None
     return value
@@ -101,12 +101,6 @@ def _canonical(value: Value) -> Any:
         if isinstance(value, base):
             return value
     raise TypeError(type(value).__name__)
-
-
-def _unpack_extension(code: int, payload: bytes) -> Array:
-    if code != ARRAY_EXT:
-        raise ValueError(f"unknown extension type {code}")
-    return unpack_array(payload)
 
 
 _pack: Final[Callable[[object], bytes]] = msgpack.Packer(use_bin_type=True).pack

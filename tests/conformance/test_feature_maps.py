@@ -17,6 +17,7 @@ from protocol.features import (
     SEED_BYTES,
     FeatureMap,
     FeatureSpace,
+    FourierSpace,
     feature_map,
     feature_space,
 )
@@ -35,10 +36,27 @@ PARAMETERS: dict[str, Any] = {
 }
 
 every_map = pytest.mark.parametrize("name", sorted(FEATURE_SPACES))
-every_dimension = pytest.mark.parametrize("dimension", [limits.MIN_DIMENSION, 10, 140, limits.MAX_DIMENSION])
+every_fourier_map = pytest.mark.parametrize(
+    "name", sorted(name for name, kind in FEATURE_SPACES.items() if issubclass(kind, FourierSpace))
+)
+"""Maps whose inner products approach the RBF kernel; for the others see tests/unit/test_lsh_map.py."""
+every_dimension = pytest.mark.parametrize("dimension", ["least", 12, 140, limits.MAX_DIMENSION])
+
+
+def least_dimension(name: str) -> int:
+    """The first dimension that the map takes."""
+    for dimension in range(limits.MIN_DIMENSION, 140):
+        try:
+            space_of(name, dimension=dimension)
+        except ConfigError:
+            continue
+        return dimension
+    raise LookupError
 
 
 def build(name: str, **changes: Any) -> FeatureMap:
+    if changes.get("dimension") == "least":
+        changes["dimension"] = least_dimension(name)
     return feature_map(name, **(PARAMETERS | changes))
 
 
@@ -54,11 +72,11 @@ def points(n: int, seed: int = 1) -> npt.NDArray[np.float64]:
 
 @every_map
 @every_dimension
-def test_honest_features_are_admitted_and_within_the_bounds(name: str, dimension: int) -> None:
+def test_honest_features_are_admitted_and_within_the_bounds(name: str, dimension: Any) -> None:
     phi = build(name, dimension=dimension)
     hashed = phi.hash(points(500))
     assert hashed.dtype == np.int16
-    assert hashed.shape == (500, dimension)
+    assert hashed.shape == (500, phi.space.dimension)
     assert phi.space.admits(hashed).all()
     values = features_to_float(hashed)
     assert np.linalg.norm(values, axis=1).max() <= phi.space.norm_bound
@@ -67,12 +85,12 @@ def test_honest_features_are_admitted_and_within_the_bounds(name: str, dimension
 
 @every_map
 @every_dimension
-def test_what_a_forger_gets_admitted_is_within_the_bounds(name: str, dimension: int) -> None:
+def test_what_a_forger_gets_admitted_is_within_the_bounds(name: str, dimension: Any) -> None:
     """Coordinates pushed outwards one unit at a time, until nothing more is admitted."""
     phi = build(name, dimension=dimension)
     row = phi.hash(points(1)).astype(np.int64)
     for step in (1000, 100, 10, 1):
-        for i in range(0, dimension, max(1, dimension // 16)):
+        for i in range(0, phi.space.dimension, max(1, phi.space.dimension // 16)):
             while True:
                 pushed = row.copy()
                 pushed[0, i] += step if row[0, i] >= 0 else -step
@@ -85,12 +103,20 @@ def test_what_a_forger_gets_admitted_is_within_the_bounds(name: str, dimension: 
 
 @every_map
 @every_dimension
-def test_the_bounds_are_tight_and_no_larger_than_what_releases_assume(name: str, dimension: int) -> None:
+def test_the_bounds_are_no_larger_than_what_releases_assume(name: str, dimension: Any) -> None:
     phi = build(name, dimension=dimension)
+    assert phi.space.norm_bound <= largest_norm(phi.space.dimension)
+    assert phi.space.norm_bound <= math.sqrt(2) * 1.002
+    assert phi.space.coordinate_bound < 1.0
+
+
+@every_fourier_map
+@every_dimension
+def test_coordinates_of_cosines_are_no_larger_than_what_releases_assume(name: str, dimension: Any) -> None:
+    phi = build(name, dimension=dimension)
+    dimension = phi.space.dimension
     assert phi.space.coordinate_bound == pytest.approx(math.sqrt(2 / dimension), rel=0.002)
     assert phi.space.coordinate_bound <= largest_coordinate(dimension) * FEATURE_UNIT
-    assert phi.space.norm_bound <= largest_norm(dimension)
-    assert phi.space.norm_bound <= math.sqrt(2) * 1.002
 
 
 @every_map
@@ -111,7 +137,7 @@ def test_admits_takes_features_of_its_own_shape_only(name: str) -> None:
             space.admits(wrong)  # type: ignore[arg-type]
 
 
-@every_map
+@every_fourier_map
 def test_inner_products_approach_the_rbf_kernel(name: str) -> None:
     """4096 features: the largest error of 1225 pairs is below 0.06, at five standard errors."""
     phi = build(name, dimension=limits.MAX_DIMENSION)
@@ -174,7 +200,7 @@ def test_every_bit_of_a_secret_seed_makes_another_map(name: str) -> None:
     """256 bits are secret only if all of them matter: as many maps, and none the map of another bit."""
     seeds = [bytes(SEED_BYTES)]
     seeds += [(1 << bit).to_bytes(SEED_BYTES, "little") for bit in range(8 * SEED_BYTES)]
-    space = space_of(name, dimension=limits.MIN_DIMENSION)
+    space = space_of(name, dimension=least_dimension(name))
     assert len({space.map(seed).digest for seed in seeds}) == 8 * SEED_BYTES + 1
 
 
@@ -206,9 +232,9 @@ def test_a_secret_seed_of_another_length_is_refused_and_not_shown(name: str, len
 
 @every_map
 @pytest.mark.parametrize(
-    "change", [{"dimension": 142}, {"gamma": 0.30001}, {"columns": 5, "lower": 0.0, "upper": 1.0}]
+    "change", [{"dimension": 144}, {"gamma": 0.30001}, {"columns": 5, "lower": 0.0, "upper": 1.0}]
 )
-def test_the_digest_tells_other_frequencies_apart(name: str, change: dict[str, Any]) -> None:
+def test_the_digest_tells_maps_of_other_parameters_apart(name: str, change: dict[str, Any]) -> None:
     assert build(name, **change).digest != build(name).digest
 
 
@@ -286,7 +312,7 @@ def test_points_of_another_shape_or_kind_are_refused(name: str, wrong: Any) -> N
     [
         {"seed": -1},
         {"dimension": limits.MIN_DIMENSION - 2},
-        {"dimension": limits.MAX_DIMENSION + 2},
+        {"dimension": limits.MAX_FEATURES + 2},
         {"gamma": 0.0},
         {"gamma": math.nan},
         {"gamma": math.inf},
@@ -329,3 +355,22 @@ def test_paired_has_unit_norm_and_cosine_does_not() -> None:
     norms = np.linalg.norm(cosine, axis=1)
     assert norms.max() - norms.min() > 0.1
     assert space_of("cosine").norm_bound == pytest.approx(math.sqrt(2), rel=1e-3)
+
+
+@every_map
+def test_a_key_that_is_another_maps_is_refused(name: str) -> None:
+    foreign = {"family", "cells", "bandwidth"} - FEATURE_SPACES[name].options
+    for key in foreign:
+        with pytest.raises(ConfigError, match=key) as caught:
+            space_of(name, options={key: 4})
+        assert "features" in caught.value.advice
+
+
+@every_map
+def test_random_features_are_admitted(name: str) -> None:
+    space = space_of(name)
+    made = space.random_features(30, np.random.default_rng(1))
+    assert made.shape == (30, space.dimension)
+    assert made.dtype == np.int16
+    assert space.admits(made).all()
+    assert len(np.unique(made, axis=0)) == 30

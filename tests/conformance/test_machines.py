@@ -134,7 +134,10 @@ def test_what_is_not_in_the_table_is_a_typed_error_and_changes_nothing(machine: 
             event = event_for(trigger, peer)
             if isinstance(event, TimerFired):
                 made._attempts[event.name] = event.attempt
-            assert trigger_of(event) == trigger
+            # A target in a subspace stands in the tables as a target.
+            if (phase, trigger_of(event)) in allowed:
+                continue
+            assert trigger_of(event) in (trigger, "received:target")
             before = snapshot(made)
             if isinstance(event, Received):
                 with pytest.raises(RemoteProtocolError, match="no place here") as caught:

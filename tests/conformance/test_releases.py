@@ -1,9 +1,9 @@
 """What every registered release mechanism keeps. A new mechanism is tested by being registered.
 
 Parameters come from the mechanism's own model: its required fields are filled from `EXAMPLES` by type, and
-where that is not enough (an ε or a σ has to be given, but either will do), with each optional key in turn. So
-no mechanism is named here. Each is tested as the consumer's target and as the curator's summary, whose first
-release shows the public seed set alone.
+where that is not enough (an ε or a σ has to be given, but either will do), with each optional key in turn.
+Its features are those of the first of `MAPS` that it takes. So no mechanism is named here. Each is tested as
+the consumer's target and as the curator's summary, whose first release shows the public seed set alone.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from __future__ import annotations
 import itertools
 import math
 import types
+from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args, get_origin
+from functools import cache
+from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args, get_origin
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +25,7 @@ from pydantic_core import PydanticUndefined
 from protocol import limits
 from protocol.accounting import epsilon_of, merge_costs
 from protocol.errors import ConfigError, LocalProtocolError
-from protocol.features import feature_map
+from protocol.features import FeatureMap, LshSpace, feature_map
 from protocol.grid import FEATURE_UNIT, Features, Totals
 from protocol.noise import Draw, SimulatedNoise
 from protocol.releases import (
@@ -38,12 +40,16 @@ from protocol.releases import (
 
 D, COUNT, RELEASES_MADE, DELTA = 12, 40, 4, 1e-5
 EXAMPLES: dict[Any, Any] = {int: 4, float: 0.5, bool: True, Neighbours: "substitute-one"}
+KEYS = {"directions": D - 1}
+"""Keys of which an example of their type will not do: a release in few directions loses all others."""
 Mechanism: TypeAlias = ReleaseMechanism[Any]
 Noise: TypeAlias = tuple[npt.NDArray[Any], ...]
-PHI = feature_map("paired", seed=1, dimension=D, gamma=1.0, lower=0.0, upper=1.0, columns=3)
-SEEDS = PHI.hash(np.random.default_rng(9).random((60, 3)))
-"""φ of the public seed set."""
-PRIOR = Prior.of_total(SEEDS.sum(axis=0, dtype=np.int64), len(SEEDS))
+MAPS = [
+    feature_map(name, seed=1, dimension=D, gamma=1.0, lower=0.0, upper=1.0, columns=3)
+    for name in ("paired", "lsh")
+]
+PUBLIC = np.random.default_rng(9).random((60, 3))
+"""The public seed set."""
 
 
 class Role(StrEnum):
@@ -69,6 +75,15 @@ class Case(NamedTuple):
         return f"{self.role.value}-{self.name}({given})"
 
     @property
+    def phi(self) -> FeatureMap:
+        """A feature map that the mechanism takes."""
+        return phi_of(self.name)
+
+    @property
+    def seeds(self) -> Features:
+        return self.phi.hash(PUBLIC)
+
+    @property
     def target_epsilon(self) -> float | None:
         """The ε that all releases together are to have, where the table names one."""
         return self.table.get("epsilon")
@@ -85,7 +100,7 @@ def required_tables(name: str) -> list[dict[str, Any]]:
             choices = get_args(field.annotation)
         else:
             assert field.annotation in EXAMPLES, f"{name}.{key}: teach this suite its type"
-            choices = (EXAMPLES[field.annotation],)
+            choices = (KEYS.get(key, EXAMPLES[field.annotation]),)
         found = [table | {key: choice} for table in found for choice in choices]
     return found
 
@@ -104,30 +119,41 @@ def tables(name: str) -> list[dict[str, Any]]:
     """The smallest tables that the mechanism takes."""
     found = []
     for table in required_tables(name):
-        if takes(name, table):
+        if map_of(name, table):
             found.append(table)
             continue
         more = [table | {key: value} for key, value in optional_keys(name).items()]
-        taken = [larger for larger in more if takes(name, larger)]
+        taken = [larger for larger in more if map_of(name, larger)]
         assert taken, f"{name}: no optional key alone completes {table}; teach this suite what does"
         found += taken
     return found
 
 
-def takes(name: str, table: dict[str, Any]) -> bool:
-    try:
-        release_mechanism(name, table, setting(Role.SUMMARY))
-    except ConfigError:
-        return False
-    return True
+def map_of(name: str, table: dict[str, Any]) -> FeatureMap | None:
+    """The first map whose features the mechanism takes with this table; None if it takes none."""
+    for phi in MAPS:
+        with suppress(ConfigError):
+            release_mechanism(name, table, setting_of(phi, Role.SUMMARY))
+            return phi
+    return None
 
 
-def setting(role: Role, **changes: Any) -> Setting:
-    """What a session has its consumer, or its curator, release."""
-    made = Setting(dimension=D, releases=RELEASES_MADE, norm_bound=PHI.space.norm_bound, delta=DELTA)
+def setting_of(phi: FeatureMap, role: Role, **changes: Any) -> Setting:
+    """What a session with this map has its consumer, or its curator, release."""
+    space = phi.space
+    made = Setting(
+        dimension=D, releases=RELEASES_MADE, norm_bound=space.norm_bound, delta=DELTA, rows=space.rows
+    )
     if role is Role.SUMMARY:
-        made = replace(made, starts_public=True, offset=SEEDS.sum(axis=0, dtype=np.int64))
+        made = replace(made, starts_public=True, offset=phi.hash(PUBLIC).sum(axis=0, dtype=np.int64))
     return replace(made, **changes)
+
+
+@cache
+def phi_of(name: str) -> FeatureMap:
+    phi = map_of(name, tables(name)[0])
+    assert phi is not None, "these are the tables that it takes"
+    return phi
 
 
 CASES = [
@@ -153,18 +179,19 @@ every_name = pytest.mark.parametrize("name", sorted(RELEASES))
 
 def unlearned(case: Case, **changes: Any) -> Mechanism:
     """The mechanism before anything is known of the seed set: it can state what it guarantees."""
-    return release_mechanism(case.name, case.table, setting(case.role, **changes))
+    return release_mechanism(case.name, case.table, setting_of(case.phi, case.role, **changes))
 
 
 def build(case: Case, **changes: Any) -> Mechanism:
     """The mechanism as it releases: with what the seed set tells."""
-    return unlearned(case, **({"prior": PRIOR} | changes))
+    prior = Prior.of_features(case.seeds, unlearned(case).directions)
+    return unlearned(case, **({"prior": prior} | changes))
 
 
 def private_points(case: Case, index: int) -> Features:
     """The points whose total release `index` shows: D_v, or those that were won so far."""
     count = COUNT if case.role is Role.TARGET else 5 * index
-    return PHI.hash(np.random.default_rng(index).random((count, 3)))
+    return case.phi.hash(np.random.default_rng(index).random((count, 3)))
 
 
 def totals(mechanism: Mechanism, case: Case, index: int) -> Totals:
@@ -172,7 +199,7 @@ def totals(mechanism: Mechanism, case: Case, index: int) -> Totals:
 
 
 def count_of(case: Case, index: int) -> int:
-    public = len(SEEDS) if case.role is Role.SUMMARY else 0
+    public = len(PUBLIC) if case.role is Role.SUMMARY else 0
     return public + len(private_points(case, index))
 
 
@@ -261,7 +288,7 @@ def test_draws_are_the_same_whenever_asked_and_whatever_was_released_or_learned(
 @every_summary
 def test_the_public_points_enter_every_release_without_noise(case: Case) -> None:
     """Another offset shows; and where nothing but it is shown, the release is of the public points alone."""
-    moved = build(case, offset=-SEEDS.sum(axis=0, dtype=np.int64))
+    moved = build(case, offset=-case.seeds.sum(axis=0, dtype=np.int64))
     for index, (one, other) in enumerate(zip(run(build(case), case), run(moved, case), strict=True)):
         assert not np.array_equal(one, other), f"release {index} is not over the seed set"
 
@@ -309,22 +336,30 @@ def test_wrong_arguments_are_refused_and_leave_the_state_as_it_was(case: Case) -
         assert np.array_equal(released, other.release(index, good, count, noise))
 
 
+def far_apart(phi: FeatureMap) -> Features:
+    """Two vectors: as lopsided as can be and the opposite; or, of a map of rows, of other cells in each."""
+    if phi.space.rows:
+        return cast(LshSpace, phi.space).one_hot(np.arange(2)[:, None].repeat(phi.space.rows, axis=1))
+    far = np.where(np.arange(D) % 2, 1, -1) * int(0.9 * phi.space.coordinate_bound / FEATURE_UNIT)
+    return np.stack([far, -far]).astype(np.int16)
+
+
 @every_case
 def test_what_is_released_follows_the_mean_embedding(case: Case) -> None:
-    """The averages of 300 releases of two opposite sets of points differ in the direction that the sets do.
+    """The averages of 300 releases of two sets of points differ in the direction that the sets do.
 
-    Of strongly lopsided points, as far out in every coordinate: a random direction is not near theirs.
+    Each set is one vector again and again, and the two are far apart: a random direction is not near theirs.
     """
-    far = np.where(np.arange(D) % 2, 1, -1) * int(0.9 * PHI.space.coordinate_bound / FEATURE_UNIT)
+    first, second = far_apart(case.phi)
     source = SimulatedNoise(3, "party")
     difference = np.zeros(D)
-    for sign in (1, -1):
-        points = (sign * far[None]).astype(np.int16)
+    for sign, point in ((1, first), (-1, second)):
         for _ in range(300):
             mechanism = build(case, releases=1, starts_public=False, offset=None)
-            total = COUNT * mechanism.statistic().of(points)[0]
+            total = COUNT * mechanism.statistic().of(point[None])[0]
             difference += sign * mechanism.release(0, total, COUNT, draw(mechanism, 0, source)) / 300
-    cosine = float(difference @ far / np.linalg.norm(difference) / np.linalg.norm(far))
+    apart = first.astype(np.float64) - second
+    cosine = float(difference @ apart / np.linalg.norm(difference) / np.linalg.norm(apart))
     assert cosine > 0.9
 
 
@@ -336,7 +371,7 @@ def test_the_statistic_is_whole_numbers_the_same_for_a_point_alone_and_among_oth
     """Whoever adds a total up, in whatever order, gets the same: forged points included."""
     statistic = build(case).statistic()
     ends = np.array([[-(2**15)] * D, [2**15 - 1] * D], dtype=np.int16)
-    points = np.vstack([private_points(case, 3), SEEDS, ends])
+    points = np.vstack([private_points(case, 3), case.seeds, ends])
     together = statistic.of(points)
     assert together.dtype == np.int64
     assert together.shape == (len(points), statistic.width)
@@ -388,7 +423,7 @@ def test_a_table_of_a_private_mechanism_states_its_neighbours(case: Case) -> Non
     for wrong in ({}, {"neighbours": None}, {"neighbours": "all"}, {"neighbours": 1}):
         rest = {key: value for key, value in case.table.items() if key != "neighbours"}
         with pytest.raises(ConfigError, match="neighbours") as caught:
-            release_mechanism(case.name, rest | wrong, setting(case.role))
+            release_mechanism(case.name, rest | wrong, setting_of(case.phi, case.role))
         assert (
             'neighbours = "substitute-one" in [target], "add-remove-one" in [summary]' in caught.value.advice
         )
@@ -503,7 +538,7 @@ def test_a_guarantee_at_no_delta_is_refused(case: Case, delta: float) -> None:
 def test_keys_are_checked_and_named(case: Case) -> None:
     def refused(table: dict[str, Any], key: str) -> None:
         with pytest.raises(ConfigError, match=key) as caught:
-            release_mechanism(case.name, table, setting(case.role))
+            release_mechanism(case.name, table, setting_of(case.phi, case.role))
         assert case.name in caught.value.what
         assert caught.value.advice
 
@@ -531,31 +566,23 @@ def test_a_mechanism_takes_a_target_epsilon_just_where_it_is_private(name: str) 
 
 @every_case
 @pytest.mark.parametrize(
-    "change",
+    ("name", "value"),
     [
-        {"dimension": limits.MIN_DIMENSION - 1},
-        {"dimension": limits.MAX_DIMENSION + 1},
-        {"releases": 0},
-        {"releases": limits.MAX_POINTS + 1},
-        {"norm_bound": 0.0},
-        {"norm_bound": 2.0},
-        {"norm_bound": math.nan},
-        {"delta": 0.0},
-        {"delta": 1.0},
-        {"delta": -1e-5},
-        {"delta": math.nan},
+        *(("dimension", size) for size in (limits.MIN_DIMENSION - 1, limits.MAX_DIMENSION + 1)),
+        *(("releases", count) for count in (0, limits.MAX_POINTS + 1)),
+        *(("norm_bound", bound) for bound in (0.0, 2.0, math.nan)),
+        *(("delta", delta) for delta in (0.0, 1.0, -1e-5, math.nan)),
     ],
-    ids=str,
 )
-def test_sizes_out_of_range_are_refused(case: Case, change: dict[str, Any]) -> None:
+def test_sizes_out_of_range_are_refused(case: Case, name: str, value: Any) -> None:
     with pytest.raises(ConfigError) as caught:
-        unlearned(case, **change)
+        unlearned(case, **{name: value})
     assert caught.value.advice
 
 
 def test_an_unknown_mechanism_is_refused_with_the_names_there_are() -> None:
     with pytest.raises(ConfigError, match="exact"):
-        release_mechanism("perfect", {}, setting(Role.TARGET))
+        release_mechanism("perfect", {}, setting_of(MAPS[0], Role.TARGET))
 
 
 def test_registered_names_are_the_mechanisms_own() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -31,13 +32,15 @@ OWNERS = ("owner-0", "owner-1")
 PARTIES = ("curator", "consumer", *OWNERS)
 ROUNDS = 12
 PRIVATE = {"mechanism": "filtered-gaussian", "epsilon": 3.0}
+OWN_KEYS: dict[str, dict[str, Any]] = {"subspace": {"directions": 8}}
+MAPS = {"race": "lsh"}
 
 
 def cluster_file(place: Path, rule: str, release: dict[str, Any]) -> Path:
     """Two owners of 40 points of 5 columns."""
     path = write_cluster(place, owners=2, points=40, columns=5, rounds=ROUNDS)
     table = tomllib.loads(path.read_text(encoding="utf-8"))
-    table["features"]["dimension"] = 16
+    table["features"] |= {"dimension": 16, "map": MAPS.get(release["mechanism"], "paired")}
     table["acquisition"] = {"rule": rule}
     if RULES[rule].sealed:
         del table["features"]["seed"]
@@ -58,7 +61,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         if key not in made:
             place = tmp_path_factory.mktemp(key)
             settings = PRIVATE if release != "exact" else {"mechanism": "exact"}
-            file = cluster_file(place, rule, settings | {"mechanism": release})
+            file = cluster_file(place, rule, settings | {"mechanism": release} | OWN_KEYS.get(release, {}))
             simulate(open_cluster(file), record=place / "transcripts")
             made[key] = place / "transcripts"
         return made[key]
@@ -242,8 +245,14 @@ def party_file(place: Path, party: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("rule", ["ask-all", "sealed", "winner-only"])
-@pytest.mark.parametrize("release", ["exact", "filtered-gaussian"])
+@pytest.mark.parametrize(
+    ("release", "rule"),
+    [
+        *itertools.product(("exact", "filtered-gaussian"), ("ask-all", "sealed", "winner-only")),
+        ("subspace", "sealed"),
+        ("race", "ask-all"),
+    ],
+)
 def test_features_releases_and_bids_come_out_again_from_the_partys_data(
     recorded: Callable[..., Path], rule: str, release: str
 ) -> None:

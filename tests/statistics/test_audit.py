@@ -17,6 +17,10 @@ QUICK = {
     "gaussian": 1000,
     "gaussian-halved": 2000,
     "filtered-gaussian": 1000,
+    "subspace": 1000,
+    "race": 1000,
+    "race-printed": 2000,
+    "race-sketch": 2000,
     "mwem-sound": 1000,
     "mwem-printed": 1000,
     "gaussian-session": 60,
@@ -36,6 +40,7 @@ REPEATED = QUICK | {
     "null": 2000,
     "gaussian": 2000,
     "filtered-gaussian": 2000,
+    "subspace": 2000,
     "mwem-sound": 2000,
     "mwem-printed": 2000,
     "gaussian-session": 40,
@@ -48,6 +53,7 @@ REPEATED = QUICK | {
 
 SOUND_TWINS = {
     "gaussian-halved": "gaussian",
+    "race-printed": "race-sketch",
     "mwem-printed": "mwem-sound",
     "session-actual-count": "session-exhausted",
     "session-keeps-absent-pool": "ask-all",

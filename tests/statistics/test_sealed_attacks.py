@@ -14,8 +14,9 @@ import itertools
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import spearmanr
 
-from protocol.features import FeatureMap, feature_map
+from protocol.features import FourierMap, feature_map
 from protocol.grid import Features
 
 COLUMNS = 3
@@ -32,13 +33,15 @@ USELESS = 0.15
 Points = npt.NDArray[np.float64]
 
 
-def the_map(seed: bytes) -> FeatureMap:
-    return feature_map(
+def the_map(seed: bytes) -> FourierMap:
+    made = feature_map(
         "paired", seed=seed, dimension=DIMENSION, gamma=GAMMA, lower=0.0, upper=1.0, columns=COLUMNS
     )
+    assert isinstance(made, FourierMap)
+    return made
 
 
-def frequencies_of(known: FeatureMap) -> tuple[Points, Points]:
+def frequencies_of(known: FourierMap) -> tuple[Points, Points]:
     """W of shape (d/2, columns), and b, of a map that one has."""
     return known._projection.T, known._phases
 
@@ -162,3 +165,15 @@ def test_pairwise_distances_are_what_features_do_tell() -> None:
     # An estimate of d/2 = 32 cosines has standard deviation 0.18 at most, here far less: points are near.
     assert np.abs(inner - np.exp(-GAMMA * squared)).max() < 0.35
     assert np.corrcoef(inner.ravel(), np.exp(-GAMMA * squared).ravel())[0, 1] > 0.9
+
+
+def test_cells_of_a_secret_map_tell_how_far_from_the_middle_a_point_lies() -> None:
+    """Why `lsh` is not to be preferred under `sealed`: its cells are counted from the edge of the bounds."""
+    points = np.random.default_rng(4).uniform(0.0, 1.0, (300, 2))
+    secret = feature_map(
+        "lsh", seed=bytes(range(32)), dimension=1024, gamma=4.0, lower=0.0, upper=1.0, columns=2
+    )
+    cells = secret.hash(points).reshape(300, 256, 4).argmax(axis=2)
+    at_the_edge = np.isin(cells, (0, 3)).mean(axis=1)
+    distances = np.linalg.norm(points - 0.5, axis=1)
+    assert spearmanr(at_the_edge, distances).statistic > 0.8

@@ -17,9 +17,10 @@ from protocol.features import feature_map
 from protocol.grid import FEATURE_UNIT, Features
 from protocol.noise import SimulatedNoise
 from protocol.releases.base import Neighbours, Setting
-from protocol.releases.filtered_gaussian import STEP_VARIANCE, FilteredGaussianRelease
+from protocol.releases.filtered_gaussian import FilteredGaussianRelease
 from protocol.releases.gaussian import GaussianRelease
 from protocol.releases.prior import Prior
+from protocol.releases.random_walk import STEP_VARIANCE
 
 D, SEEDS, ROUNDS, DELTA = 140, 150, 600, 1e-5
 PHI = feature_map("paired", seed=3, dimension=D, gamma=1.0, lower=0.0, upper=1.0, columns=5)
@@ -78,7 +79,7 @@ def test_the_variance_settles_at_the_solution_of_the_riccati_equation() -> None:
     one = np.eye(1)
     before = float(solve_discrete_are(one, one, step * one, sigma**2 * one)[0, 0])
     after = before * sigma**2 / (before + sigma**2)
-    assert mechanism._variance == pytest.approx(after, rel=1e-6)
+    assert mechanism._filter._variance == pytest.approx(after, rel=1e-6)
 
 
 def test_a_response_to_a_lasting_change_is_that_of_the_gain() -> None:

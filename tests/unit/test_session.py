@@ -9,7 +9,7 @@ import pytest
 
 from protocol.acquisition import RULES
 from protocol.errors import ConfigError, ExitCode
-from protocol.features import FEATURE_SPACES
+from protocol.features import FEATURE_SPACES, LshSpace
 from protocol.releases import RELEASES
 from protocol.session import PrivacyStatement, Session, open_session
 from tests.unit.session_files import load
@@ -17,6 +17,8 @@ from tests.unit.session_files import load
 GAUSSIAN = {"mechanism": "gaussian", "sigma": 50.0}
 MWEM = {"mechanism": "mwem", "calibration": "sound", "step_epsilon": 0.05, "steps": 2, "eta": 0.25}
 FILTERED = {"mechanism": "filtered-gaussian", "epsilon": 1.0}
+SUBSPACE = {"mechanism": "subspace", "epsilon": 1.0, "directions": 3}
+RACE = {"mechanism": "race", "epsilon": 1.0}
 PUBLISHED_MWEM = MWEM | {"calibration": "published"}
 EXACT = {"mechanism": "exact"}
 SIMULATED = "the noise is simulated"
@@ -196,6 +198,36 @@ def test_the_map_is_the_one_of_the_file(name: str) -> None:
     assert digests[0] == digests[1] != digests[2]
 
 
+def test_a_session_with_sketches_has_a_map_of_cells(noise_that_protects: None) -> None:
+    session = opened(RACE, RACE, rule="sealed", allow=False, features__map="lsh")
+    epsilons = [statement.epsilon for statement in session.privacy()[:2]]
+    assert epsilons == [pytest.approx(1.0, rel=1e-3)] * 2
+    assert session.space.rows == 2
+    assert session.directions == 0
+    assert 'map = "lsh"' in refusal_advice(summary=RACE, target=RACE)
+
+
+def refusal_advice(**given: Any) -> str:
+    with pytest.raises(ConfigError) as caught:
+        opened(**given)
+    return caught.value.advice
+
+
+def test_keys_of_the_map_of_cells_make_it_and_are_refused_with_another_map() -> None:
+    session = opened(features__map="lsh", features__cells=2, features__bandwidth=0.7, features__family="l1")
+    assert isinstance(session.space, LshSpace)
+    assert (session.space.rows, session.space.bandwidth, session.space.family) == (4, 0.7, "l1")
+    assert "cells" in refusal(features__cells=2)
+
+
+def test_a_session_sends_as_many_directions_as_the_larger_release_needs() -> None:
+    more = SUBSPACE | {"directions": 5}
+    assert opened(SUBSPACE, more).directions == opened(more, SUBSPACE).directions == 5
+    assert opened(SUBSPACE, GAUSSIAN).directions == 3
+    assert opened().directions == 0
+    assert opened(SUBSPACE, more).longest_to_curator - opened().longest_to_curator == 2 * 5 * 8
+
+
 def test_where_points_are_sealed_the_space_is_public_and_the_map_is_not() -> None:
     session = opened(rule="sealed")
     assert session.public_map is None
@@ -272,4 +304,6 @@ def test_no_unknown_key_of_an_open_table_slips_through(table: str, key: str) -> 
 
 
 def test_every_mechanism_is_tried_here() -> None:
-    assert {given["mechanism"] for given in (EXACT, GAUSSIAN, MWEM, FILTERED)} == set(RELEASES)
+    assert {given["mechanism"] for given in (EXACT, GAUSSIAN, MWEM, FILTERED, SUBSPACE, RACE)} == set(
+        RELEASES
+    )

@@ -232,12 +232,12 @@ def test_a_body_of_countless_parts_fails_at_the_first_too_many(
 ) -> None:
     unpacked = 0
 
-    def unpack(payload: bytes) -> Any:
+    def unpack(code: int, payload: bytes) -> Any:
         nonlocal unpacked
         unpacked += 1
         return None
 
-    monkeypatch.setattr("protocol.wire.unpack_array", unpack)
+    monkeypatch.setattr("protocol.wire.unpack_extension", unpack)
     body = countless(part, 15)
     assert len(body) > limits.MAX_MESSAGE_BYTES // 16
     tracemalloc.start()
