@@ -34,6 +34,13 @@ def command(
         Path | None,
         typer.Option(help="D_v's lifetime ledger, in place of the file's.", envvar="HUSHBID_LEDGER"),
     ] = None,
+    target_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="A release of D_v that `hushbid screen` made, in place of a new one.",
+            envvar="HUSHBID_TARGET_FILE",
+        ),
+    ] = None,
     metrics: MetricsOption = None,
     log_format: LogFormatOption = LogFormat.TEXT,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
@@ -53,7 +60,13 @@ def command(
             raise ConfigError(f"{invitation} is for {invited}.", advice="Give it to `hushbid owner`.")
         file = load_toml(ConsumerFile, config).resolved(config.parent)
         file = file.with_options(
-            validation=validation, seed_set=seed_set, key=key, state=state, ledger=ledger, metrics=metrics
+            validation=validation,
+            seed_set=seed_set,
+            key=key,
+            state=state,
+            ledger=ledger,
+            target_file=target_file,
+            metrics=metrics,
         )
         return run_consumer(session_file, file)
 

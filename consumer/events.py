@@ -46,6 +46,8 @@ class TargetReleased(Event):
     """The same, sealed to each owner."""
     noise_name: str
     noise: tuple[npt.NDArray[Any], ...]
+    basis: npt.NDArray[np.int16] | None = None
+    """The seed set's directions (`Prior.basis`), int16 of shape (F, d); None if no release needs them."""
 
     def item(self) -> Item:
         return Item(
@@ -57,6 +59,8 @@ class TargetReleased(Event):
                 "map_seed": self.map_seed,
                 "maps": self.maps,
                 "noise": self.noise,
+                # So that records of sessions without one are what they were before there was one.
+                **({} if self.basis is None else {"basis": self.basis}),
             },
         )
 

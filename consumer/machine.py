@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, cast
+from typing import Any, ClassVar, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from consumer.events import (
 )
 from protocol.errors import BudgetExceeded, ExitCode, LocalProtocolError, Offence, RemoteProtocolError
 from protocol.machine import Charge, Event, Received, Transition
-from protocol.messages import Candidate, Delivery, Purchase, Receipt, Target
+from protocol.messages import Candidate, Delivery, Purchase, Receipt, SubspaceTarget, Target
 from protocol.names import CONSUMER, CURATOR
 from protocol.participant import Participant, participant_transitions
 from protocol.releases import Neighbours
@@ -79,17 +79,18 @@ class ConsumerMachine(Participant):
     def _on_released(self, event: Event) -> None:
         released = cast(TargetReleased, event)
         self.phase = "waiting"
-        self._send(
-            CURATOR,
-            Target(
-                embedding=released.embedding,
-                size=released.size,
-                seed_total=released.seed_total,
-                seed_size=released.seed_size,
-                maps=released.maps,
-                noise=released.noise_name,
-            ),
-        )
+        fields: dict[str, Any] = {
+            "embedding": released.embedding,
+            "size": released.size,
+            "seed_total": released.seed_total,
+            "seed_size": released.seed_size,
+            "maps": released.maps,
+            "noise": released.noise_name,
+        }
+        if released.basis is None:
+            self._send(CURATOR, Target(**fields))
+        else:
+            self._send(CURATOR, SubspaceTarget(**fields, basis=released.basis.ravel()))
 
     def _on_delivery(self, event: Event) -> None:
         delivery = cast(Delivery, cast(Received, event).message)

@@ -16,6 +16,7 @@ from consumer.events import (
     StorePurchases,
     TargetReleased,
 )
+from consumer.target import KeptTarget, TargetRelease, release_target
 from protocol.data import Dataset
 from protocol.errors import DataError, LocalProtocolError, RemoteProtocolError
 from protocol.features import SEED_BYTES, FeatureMap
@@ -25,6 +26,7 @@ from protocol.messages import Candidate, Purchase, unfixed
 from protocol.mmd import mmd2_curve
 from protocol.noise import NoiseSource
 from protocol.releases import Prior
+from protocol.releases.prior import check_directions
 from protocol.sealing import (
     NONCE_BYTES,
     open_sealed,
@@ -47,6 +49,10 @@ class ConsumerNumerics:
         validation: D_v.
         seed_set: D_init.
         store: Keeps the delivered points; called once.
+        target: A release of D_v that was made before, in place of a new one (`consumer.target.check_kept`).
+
+    Raises:
+        DataError: The seed set has too few points for the directions that releases are made in.
     """
 
     def __init__(
@@ -58,8 +64,11 @@ class ConsumerNumerics:
         validation: Dataset,
         seed_set: Dataset,
         store: Callable[[StorePurchases], None],
+        target: KeptTarget | None = None,
     ) -> None:
+        check_directions(len(seed_set), session.directions)
         self._session = session
+        self._kept = target
         self._noise = noise
         self._identity = identity
         self._map = session.public_map
@@ -83,27 +92,28 @@ class ConsumerNumerics:
         return None
 
     def _release(self) -> TargetReleased:
-        session = self._session
         map_seed, maps = self._draw_map()
         feature_map = self._require_map()
-        points = feature_map.hash(self._validation.features)
         seeds = feature_map.hash(self._seed_set.features)
         seed_total = _read_only(seeds.sum(axis=0, dtype=np.int64))
-        mechanism = session.target(Prior.of_total(seed_total, len(seeds)))
-        noise = tuple(self._noise.draw(draw) for draw in mechanism.draws(0))
-        for drawn in noise:
-            drawn.flags.writeable = False
-        total = mechanism.statistic().of(points).sum(axis=0)
+        prior = Prior.of_features(seeds, self._session.directions)
+        released = self._kept.release if self._kept is not None else self._draw(feature_map, prior)
         return TargetReleased(
-            embedding=mechanism.release(0, total, len(points), noise),
-            size=len(points),
+            embedding=released.embedding,
+            size=released.size,
             seed_total=seed_total,
             seed_size=len(seeds),
             map_seed=map_seed,
             maps=maps,
-            noise_name=session.noise_name(mechanism),
-            noise=noise,
+            noise_name=released.noise_name,
+            noise=released.noise,
+            basis=prior.basis,
         )
+
+    def _draw(self, feature_map: FeatureMap, prior: Prior) -> TargetRelease:
+        mechanism = self._session.target(prior)
+        name = self._session.noise_name(mechanism)
+        return release_target(mechanism, feature_map, self._validation, self._noise, noise_name=name)
 
     def _draw_map(self) -> tuple[bytes, bytes]:
         """A fresh secret map's seed, and the same sealed to each owner; nothing where the map is public."""

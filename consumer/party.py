@@ -10,6 +10,7 @@ import numpy as np
 from consumer.events import StorePurchases
 from consumer.machine import ConsumerMachine
 from consumer.numerics import ConsumerNumerics
+from consumer.target import KeptTarget
 from protocol.data import Dataset, check_dataset
 from protocol.errors import ConfigError, DataError
 from protocol.identity import Identity
@@ -30,6 +31,7 @@ def consumer_party(
     validation: Dataset,
     seed_set: Dataset,
     store: Callable[[StorePurchases], None],
+    target: KeptTarget | None = None,
 ) -> tuple[ConsumerMachine, ConsumerNumerics]:
     """The consumer of a session, with its data checked.
 
@@ -40,6 +42,8 @@ def consumer_party(
         validation: D_v.
         seed_set: D_init.
         store: Keeps the delivered points.
+        target: A release of D_v that was made before, in place of a new one; checked by who read it
+            (`consumer.target.check_kept`).
 
     Raises:
         DataError: The points are not what the session's public bounds allow, or the seed set is of D_v's.
@@ -59,7 +63,13 @@ def consumer_party(
         noise.check(draw)
     machine = ConsumerMachine(session)
     numerics = ConsumerNumerics(
-        session, noise, identity=identity, validation=validation, seed_set=seed_set, store=store
+        session,
+        noise,
+        identity=identity,
+        validation=validation,
+        seed_set=seed_set,
+        store=store,
+        target=target,
     )
     return machine, numerics
 

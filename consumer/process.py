@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from consumer.appraisal import appraise
 from consumer.downstream import MODELS
 from consumer.party import consumer_party
 from consumer.store import PurchaseFile
+from consumer.target import KeptTarget, check_kept
+from protocol import limits
 from protocol.config.party import ConsumerFile
 from protocol.config.session import SessionFile
 from protocol.data import Dataset, check_dataset, dataset_digest, load_dataset
@@ -23,11 +26,12 @@ from protocol.runtime.party import (
     sealing_identity,
     transcript_path,
 )
+from protocol.runtime.private_files import read_private
 from protocol.runtime.taking_part import take_part
 from protocol.runtime.vitals import Vitals
 from protocol.session import Session, open_session
 
-__all__ = ["run_consumer"]
+__all__ = ["kept_target", "run_consumer"]
 
 
 def run_consumer(session_file: SessionFile, file: ConsumerFile) -> dict[str, Any]:
@@ -61,6 +65,9 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
     test = load_dataset(file.test, columns) if file.test is not None else None
     if test is not None:
         _check(session, test)
+    target = (
+        None if file.target_file is None else kept_target(session, file.target_file, validation, seed_set)
+    )
     kept = PurchaseFile(file.state / "delivered.npz")
     machine, numerics = consumer_party(
         session,
@@ -69,9 +76,11 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
         validation=validation,
         seed_set=seed_set,
         store=kept.store,
+        target=target,
     )
     statement = session.privacy()[1]
-    budget = dataset_budget(session, file, file.validation, machine.charge, statement)
+    paid_as = "" if target is None else target.charged_as
+    budget = dataset_budget(session, file, file.validation, machine.charge, statement, paid_as=paid_as)
     data = dataset_digest(validation, seed_set)
     seconds = take_part(session, file, machine, numerics, pair=pair, budget=budget, data=data, vitals=vitals)
     with vitals.computing("appraise"):
@@ -104,6 +113,24 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
         "ledger": str(budget.path),
         "transcript": str(transcript_path(file.state, CONSUMER)),
     }
+
+
+def kept_target(session: Session, path: Path, validation: Dataset, seed_set: Dataset) -> KeptTarget:
+    """The release of D_v that a session uses again.
+
+    Args:
+        session: The session.
+        path: Its file.
+        validation: D_v.
+        seed_set: D_init.
+
+    Raises:
+        ConfigError, DataError: It cannot be read, or is none that the session could have made itself.
+    """
+    where = str(path)
+    kept = KeptTarget.from_bytes(read_private(path, limits.MAX_TARGET_FILE_BYTES), where=where)
+    check_kept(kept, session, validation, seed_set, where=where)
+    return kept
 
 
 def _check(session: Session, dataset: Dataset) -> None:

@@ -26,7 +26,9 @@ from hushbid.invite_verb import invite_command
 from hushbid.key_verbs import keys_app
 from hushbid.plan_verbs import plan_command
 from hushbid.preflight_verb import preflight_command
+from hushbid.publish_verbs import publish_app
 from hushbid.report_verbs import report_command
+from hushbid.screen_verb import screen_command
 from hushbid.setup_verbs import setup_command
 from hushbid.status import status_command
 from hushbid.sweep_verbs import sweep_app
@@ -167,6 +169,8 @@ app.command("status", epilog=_EXIT_CODES)(status_command)
 app.command("audit", epilog=_EXIT_CODES)(audit_verbs.command)
 app.command("plan", epilog=_EXIT_CODES)(plan_command)
 app.command("report", epilog=_EXIT_CODES)(report_command)
+app.add_typer(publish_app, name="publish")
+app.command("screen", epilog=_EXIT_CODES)(screen_command)
 app.command("setup", epilog=_EXIT_CODES)(setup_command)
 
 

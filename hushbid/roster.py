@@ -6,14 +6,14 @@ and complete; all else in the file is held to what parties hold it to.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import tomlkit
 
-from hushbid.text_files import replace_file
+from hushbid.text_files import replace_file, write_new_file
 from protocol.config.key_request import Role
 from protocol.config.loading import load_toml_text, read_text, validated
 from protocol.config.session import DraftSession, SessionFile
@@ -115,6 +115,27 @@ class RosterFile:
         """Take a party's key off the roster; an owner goes with its place."""
         self._set(party, None)
 
+    def restrict(self, owners: Collection[str]) -> None:
+        """Leave these owners on the roster, and no others. One that has no place yet gets one without a key.
+
+        Raises:
+            ConfigError: The session would have fewer owners than it needs.
+        """
+        if len(owners) < self.draft.session.min_owners:
+            raise ConfigError(
+                f"{self.path}: session.min_owners is {self.draft.session.min_owners}, more than the "
+                f"{len(owners)} owners that are to be on the roster.",
+                advice="Choose more owners, or lower min_owners.",
+            )
+        roster = cast(dict[str, Any], self._document.setdefault("roster", tomlkit.table()))
+        places = roster.setdefault("owners", tomlkit.table())
+        for name in [*places]:
+            if name not in owners:
+                places.pop(name)
+        for name in sorted(owners):
+            places.setdefault(name, "")
+        self.draft = validated(DraftSession, self._document.unwrap(), where=str(self.path))
+
     def session(self) -> tuple[SessionFile | None, str]:
         """The session file as it stands, or why no party would take it yet.
 
@@ -137,6 +158,14 @@ class RosterFile:
             ConfigError: It cannot be written.
         """
         replace_file(self.path, tomlkit.dumps(self._document))
+
+    def save_as(self, path: Path) -> None:
+        """Write another file, which must not be there yet.
+
+        Raises:
+            ConfigError: It is there, or cannot be written.
+        """
+        write_new_file(path, tomlkit.dumps(self._document))
 
     def _set(self, party: str, text: str | None) -> None:
         roster = cast(dict[str, Any], self._document.setdefault("roster", tomlkit.table()))

@@ -15,14 +15,19 @@ from typing import Final
 
 from protocol.errors import ConfigError
 
-__all__ = ["one_at_a_time", "replace_file", "write_new_file"]
+__all__ = ["check_new_file", "one_at_a_time", "replace_file", "write_new_bytes", "write_new_file"]
 
 _MODE: Final = 0o644
 """Of a new file: what is written here is public."""
 
 
 def write_new_file(path: Path, text: str) -> None:
-    """Write a file that must not be there yet.
+    """Write a text file that must not be there yet; raises as `write_new_bytes`."""
+    write_new_bytes(path, text.encode())
+
+
+def write_new_bytes(path: Path, content: bytes) -> None:
+    """Write a file that must not be there yet, durably.
 
     Raises:
         ConfigError: It is there, or cannot be written; then nothing of it is left.
@@ -30,20 +35,40 @@ def write_new_file(path: Path, text: str) -> None:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE)
     except FileExistsError:
-        raise ConfigError(
-            f"{path} is there already, and was left as it is.",
-            advice="Name another file with `--out`, or move the old one away.",
-        ) from None
+        raise _is_there(path) from None
     except OSError as error:
         raise ConfigError(
             f"{path}: cannot create the file: {error.strerror}.",
             advice="Name a directory that exists and that this user can write to.",
         ) from None
     try:
-        _write(descriptor, text)
+        _write(descriptor, content)
     except OSError as error:
         path.unlink(missing_ok=True)
         raise ConfigError(f"{path}: cannot be written: {error.strerror}.", advice="Make room.") from None
+
+
+def check_new_file(path: Path) -> None:
+    """Find out beforehand whether `write_new_file` can write a file.
+
+    Raises:
+        ConfigError: It is there, or its directory is not, or cannot be written to.
+    """
+    if os.path.lexists(path):
+        raise _is_there(path)
+    directory = path.absolute().parent
+    if not (directory.is_dir() and os.access(directory, os.W_OK | os.X_OK)):
+        raise ConfigError(
+            f"{path}: there is no directory {directory} that this user can write to.",
+            advice="Make it, or name another file.",
+        )
+
+
+def _is_there(path: Path) -> ConfigError:
+    return ConfigError(
+        f"{path} is there already, and was left as it is.",
+        advice="Name another file, or move the old one away.",
+    )
 
 
 @contextlib.contextmanager
@@ -86,7 +111,7 @@ def replace_file(path: Path, text: str) -> None:
         descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         try:
             os.fchmod(descriptor, mode)
-            _write(descriptor, text)
+            _write(descriptor, text.encode())
             unfinished.rename(path)
         except BaseException:
             unfinished.unlink(missing_ok=True)
@@ -105,8 +130,8 @@ def _not_locked(path: Path, error: OSError) -> ConfigError:
     )
 
 
-def _write(descriptor: int, text: str) -> None:
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        stream.write(text)
+def _write(descriptor: int, content: bytes) -> None:
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(content)
         stream.flush()
         os.fsync(descriptor)

@@ -12,6 +12,7 @@ from typing import cast
 
 from consumer.machine import ConsumerMachine
 from consumer.party import check_disjoint
+from consumer.process import kept_target
 from hushbid.preflight.subject import NotChecked, Subject
 from owner.machine import OwnerMachine
 from protocol.config.party import ConsumerFile, OwnerFile
@@ -81,7 +82,17 @@ def _budget(subject: Subject, file: OwnerFile | ConsumerFile, ledger: Path) -> D
     owner = subject.role == "owner"
     statement = subject.session.privacy()[0 if owner else 1]
     kept = file.model_copy(update={"ledger": ledger})
-    return dataset_budget(subject.session, kept, subject.data_files[0], _charge(subject), statement)
+    return dataset_budget(
+        subject.session, kept, subject.data_files[0], _charge(subject), statement, paid_as=_paid_as(subject)
+    )
+
+
+def _paid_as(subject: Subject) -> str:
+    """What a release that the consumer uses again was charged as; empty if it makes its own."""
+    if not isinstance(subject.file, ConsumerFile) or subject.file.target_file is None:
+        return ""
+    validation, seed_set, *_ = subject.datasets.values()
+    return kept_target(subject.session, subject.file.target_file, validation, seed_set).charged_as
 
 
 def _charge(subject: Subject) -> Charge:

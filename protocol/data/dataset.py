@@ -297,7 +297,8 @@ def check_dataset(
     if features.shape[1] != columns:
         raise DataError(
             f"{name} has {features.shape[1]} feature columns where the session has {columns}.",
-            advice="Name the feature columns under `columns` in your own file, or correct the session file.",
+            advice="Name the feature columns with `--features`, or under `columns` in your own file; or "
+            "correct the session file.",
         )
     floating = features.dtype.kind == "f"
     dtype = features.dtype if floating else np.dtype(np.float64)

@@ -149,7 +149,7 @@ def _from_table(path: Path, table: Any, columns: DataColumns) -> Dataset:
         if name is not None and name not in names:
             raise DataError(
                 f"{path.name} has no column {name!r}; {_found(names)}.",
-                advice="Correct the column's name under `columns` in your own file.",
+                advice="Correct the column's name: in the option, or under `columns` in your own file.",
             )
     shown = tuple(chosen) if columns.features is not None or are_header(names) else None
     numbers = [

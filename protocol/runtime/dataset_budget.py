@@ -29,12 +29,14 @@ class DatasetBudget:
         budget: The most that it may come to; None: anything.
         neighbours: The datasets that it compares.
         spending: The session's.
+        paid_as: What a release that the session uses again is on record as; empty: it makes its own.
     """
 
     path: Path
     budget: Budget | None
     neighbours: str
     spending: Spending
+    paid_as: str = ""
 
     def check(self, *, resumed: bool = False) -> None:
         """Refuse to enrol in a session that the budget does not allow.
@@ -44,12 +46,18 @@ class DatasetBudget:
 
         Raises:
             BudgetExceeded: It does not fit into what is left.
-            ConfigError: The session has been run before.
+            ConfigError: The session has been run before, or uses a release again that the ledger has no
+                charge of.
             HushbidError: The ledger cannot be used.
         """
         with self._open() as ledger:
             if ledger.cut:
                 log(LEDGER_CUT, path=str(self.path), bytes=ledger.cut)
+            if self.paid_as and all(each.identifier != self.paid_as for each in ledger.spendings):
+                raise ConfigError(
+                    f"{self.path}: the release of the target that was named was not charged to this ledger.",
+                    advice="Name the ledger that `hushbid screen` charged, or leave the release out.",
+                )
             if not ledger.check(self.spending) and not resumed:
                 raise ConfigError(
                     f"{self.path}: this session has been run before with these data. A second run's boxes, "
@@ -73,7 +81,13 @@ class DatasetBudget:
 
 
 def dataset_budget(
-    session: Session, file: OwnerFile | ConsumerFile, data: Path, charge: Charge, statement: PrivacyStatement
+    session: Session,
+    file: OwnerFile | ConsumerFile,
+    data: Path,
+    charge: Charge,
+    statement: PrivacyStatement,
+    *,
+    paid_as: str = "",
 ) -> DatasetBudget:
     """The ledger of a party's data, and what the session costs it.
 
@@ -83,6 +97,8 @@ def dataset_budget(
         data: Where the data lie.
         charge: What the party's machine will charge.
         statement: What the session guarantees to the data.
+        paid_as: What the one release of the data, made before, is on record as: the session is then
+            recorded as one that costs nothing more. Empty: the session makes a release of its own.
     """
     holds = statement.epsilon is not None and not statement.why
     # A rule's slack can only be added to what is composed: then the session counts as one (ε, δ) mechanism.
@@ -95,13 +111,14 @@ def dataset_budget(
         kind="session",
         identifier=f"{session.file.session.name}/{session.identifier.hex()}{run}",
         date=datetime.datetime.now(datetime.UTC).date(),
-        epsilon=statement.epsilon if holds else None,
-        delta=statement.delta,
-        costs=charge.costs if composes else (),
+        epsilon=0.0 if paid_as else statement.epsilon if holds else None,
+        delta=0.0 if paid_as else statement.delta,
+        costs=charge.costs if composes and not paid_as else (),
     )
     return DatasetBudget(
         file.ledger or data.with_name(f"{data.name}.ledger"),
         None if file.budget is None else file.budget.budget(),
         charge.neighbours,
         spending,
+        paid_as,
     )

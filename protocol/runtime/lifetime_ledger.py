@@ -60,13 +60,16 @@ class LifetimeLedger:
         self._closed = False
 
     @classmethod
-    def open(cls, path: Path, *, budget: Budget | None, neighbours: str) -> LifetimeLedger:
+    def open(
+        cls, path: Path, *, budget: Budget | None, neighbours: str, keep_budget: bool = False
+    ) -> LifetimeLedger:
         """Open a dataset's ledger, or begin it, and hold it until it is closed.
 
         Args:
             path: The file; its directory exists.
             budget: The most that may be spent in all. A change is recorded, and holds from now on.
             neighbours: The datasets that every spending compares; a ledger has one relation for its life.
+            keep_budget: Whether a budget that is on record holds where `budget` is None.
 
         Raises:
             ConfigError: It cannot be opened, others may use it, another process holds it, or it is kept for
@@ -82,7 +85,7 @@ class LifetimeLedger:
         descriptor = _open_alone(path)
         ledger = cls(path, descriptor, neighbours=neighbours, budget=budget)
         try:
-            ledger._read()
+            ledger._read(keep_budget=keep_budget)
         except BaseException:
             ledger.close()
             raise
@@ -168,7 +171,8 @@ class LifetimeLedger:
             raise BudgetExceeded(
                 f"{asked} cannot be paid for: the dataset's budget is {_text(budget.epsilon)} {stated}, and "
                 f"{_text(before)} was spent before it was set to that.",
-                advice="This dataset takes part in nothing more, unless its budget is raised.",
+                advice="This dataset takes part in nothing more, unless its budget is raised: by "
+                "`--budget-epsilon`, or in the party's file.",
             )
         raise BudgetExceeded(
             f"{asked} would bring what was spent of the dataset to {_text(total)} {stated}, over its budget "
@@ -176,7 +180,7 @@ class LifetimeLedger:
             advice="Nothing was charged. Choose a smaller ε, raise the dataset's budget, or stay out.",
         )
 
-    def _read(self) -> None:
+    def _read(self, *, keep_budget: bool) -> None:
         content = _read_all(self._descriptor)
         whole = content.rfind(b"\n") + 1
         self._size = len(content)
@@ -204,6 +208,8 @@ class LifetimeLedger:
                     self._spendings.append(Spending.from_record(record))
             except (ConfigError, KeyError, TypeError, ValueError, AttributeError) as error:
                 raise _malformed(self.path, number, str(error)) from None
+        if keep_budget and self.budget is None:
+            self.budget = held
         if held != self.budget:
             self._append({"kind": "budget", "budget": _budget_to_record(self.budget)})
 
@@ -218,7 +224,8 @@ class LifetimeLedger:
             raise ConfigError(
                 f"{self.path}: the ledger is kept for the neighbour relation {header.get('neighbours')!r}, "
                 f"and {self.neighbours!r} was asked for.",
-                advice="What both relations spend cannot be added up: keep a ledger for each.",
+                advice="What both relations spend cannot be added up. Keep to the ledger's, or keep another "
+                "ledger for the other one, named by `--ledger`.",
             )
         try:
             return _budget_from_record(header["budget"])

@@ -21,7 +21,7 @@ from protocol.limits import MAX_TEXT
 
 __all__ = ["Spending", "SpendingKind", "epsilon_of_spendings"]
 
-SpendingKind = Literal["session", "catalogue"]
+SpendingKind = Literal["session", "catalogue", "screening"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,8 @@ class Spending:
     """One thing that a dataset's privacy is spent on.
 
     Attributes:
-        kind: ``session`` or ``catalogue``.
+        kind: ``session``; ``catalogue``, an entry that was published; or ``screening``, a consumer's release
+            of D_v by which it ranks entries.
         identifier: What it is: with `kind`, the name under which it is paid once.
         date: When it was agreed to.
         epsilon: ε that was stated for it; None: nothing is guaranteed.
@@ -50,7 +51,8 @@ class Spending:
     def __post_init__(self) -> None:
         if self.kind not in get_args(SpendingKind):
             raise ConfigError(
-                f"A spending of kind {self.kind!r} is not known.", advice="Use session or catalogue."
+                f"A spending of kind {self.kind!r} is not known.",
+                advice="Use session, catalogue or screening.",
             )
         if not 0 < len(self.identifier) <= MAX_TEXT:
             raise ConfigError(

@@ -65,6 +65,8 @@ def test_every_configuration_is_there() -> None:
         "digits/exact.toml",
         "digits/gaussian.toml",
         "digits/published.toml",
+        "digits/race.toml",
+        "digits/subspace.toml",
         "insurance/cluster.toml",
         "insurance/private.toml",
         "mnist/cluster.toml",
@@ -89,6 +91,8 @@ def test_a_cluster_that_allows_less_than_privacy_is_one_that_needs_it(path: Path
     [
         pytest.param(lambda: session_of(CONFIGS / "digits" / "cluster.toml"), id="digits/cluster"),
         pytest.param(lambda: session_of(CONFIGS / "digits" / "gaussian.toml"), id="digits/gaussian"),
+        pytest.param(lambda: session_of(CONFIGS / "digits" / "race.toml"), id="digits/race"),
+        pytest.param(lambda: session_of(CONFIGS / "digits" / "subspace.toml"), id="digits/subspace"),
         pytest.param(lambda: session_of(CONFIGS / "mnist" / "private.toml"), id="mnist/private"),
         pytest.param(lambda: session_of(CONFIGS / "insurance" / "private.toml"), id="insurance/private"),
         pytest.param(separate_session, id="separate"),

@@ -18,6 +18,9 @@ from consumer.events import Delivered, StorePurchases
 from consumer.store import PurchaseFile
 from hushbid.bench.rules import SETTINGS as BENCHED
 from hushbid.cli import main
+from hushbid.experiments.kme import KmeRow
+from hushbid.experiments.race import RaceRow
+from hushbid.experiments.regression import RegressionRow
 from hushbid.experiments.selection import Row
 from hushbid.results import RunResult
 from protocol.data.attributes import Attributes, pack_attributes
@@ -117,6 +120,9 @@ def test_the_figures_of_a_bench_are_there(verb: str, path: str, function: str, m
 
 def test_the_fields_of_an_experiment_s_row_are_there() -> None:
     assert stated("Of `experiment selection`") == [field.name for field in dataclasses.fields(Row)]
+    assert stated("Of `experiment kme`") == [field.name for field in dataclasses.fields(KmeRow)]
+    assert stated("Of `experiment race`") == [field.name for field in dataclasses.fields(RaceRow)]
+    assert stated("Of `experiment regression`") == [field.name for field in dataclasses.fields(RegressionRow)]
 
 
 def each(field: str) -> list[list[str]]:

@@ -30,15 +30,20 @@ class Door:
             RouterEndpoint("tcp://127.0.0.1:*", pair=CURATOR, roster=roster, longest=SMALL_FRAME_BYTES)
         )
         self.arrived: list[Arrival] = []
+        self.came = 0
 
     def stranger(self, source: str) -> socket.socket:
         """A connection from an address of this machine's, on which nothing is said."""
         where = ("127.0.0.1", int(self.router.address.rpartition(":")[2]))
         made = socket.create_connection(where, timeout=DEADLINE_S, source_address=(source, 0))
+        self.came += 1
         return self.open.enter_context(made)
 
     def peer(self, pair: KeyPair, lives: ExitStack | None = None) -> zmq.Socket[bytes]:
-        """A peer whose connection is not made again when it is cut."""
+        """A peer whose connection is not made again when it is cut, and is known to have come.
+
+        A frame that is taken before the thread has heard of its connection names none.
+        """
         lives = lives or self.open
         context = lives.enter_context(zmq.Context())
         dealer = lives.enter_context(context.socket(zmq.DEALER))
@@ -46,6 +51,10 @@ class Door:
         dealer.curve_publickey, dealer.curve_secretkey = pair.curve_public, pair.curve_secret
         dealer.curve_serverkey = CURATOR.public.curve
         dealer.connect(self.router.address)
+        self.came += 1
+        known = self.router._limits
+        assert known is not None
+        self.until(lambda: known.accepted >= self.came, "a connection")
         return dealer
 
     def until(self, condition: Callable[[], object], what: str) -> None:

@@ -22,12 +22,18 @@ _GAUSSIAN = {"mechanism": "gaussian", "sigma": 2.0}
 _TARGET, _SUMMARY = {"neighbours": "substitute-one"}, {"neighbours": "add-remove-one"}
 GAUSSIAN = {"target": _GAUSSIAN | _TARGET, "summary": _GAUSSIAN | _SUMMARY, "noise.seed": 11}
 MWEM = {"target": _MWEM | _TARGET, "summary": _MWEM | _SUMMARY, "noise.seed": 12}
+_SUBSPACE = {"mechanism": "subspace", "epsilon": 3.0, "directions": 6}
+SUBSPACE = {"target": _SUBSPACE | _TARGET, "summary": _SUBSPACE | _SUMMARY}
+_RACE = {"mechanism": "race", "epsilon": 3.0}
+RACE = {"target": _RACE | _TARGET, "summary": _RACE | _SUMMARY, "features.map": "lsh"}
 SESSIONS = [
     pytest.param({}, id="exact, ask-all"),
     pytest.param(GAUSSIAN | {"acquisition.rule": "winner-only"}, id="gaussian, winner-only"),
     pytest.param({"network.insecure": True}, id="exact, ask-all, without CURVE"),
     pytest.param(MWEM | {"acquisition.rule": "published"}, id="mwem, published"),
     pytest.param(GAUSSIAN | SEALED, id="gaussian, sealed"),
+    pytest.param(SUBSPACE, id="subspace, ask-all"),
+    pytest.param(RACE | SEALED, id="race, sealed"),
     pytest.param(SEALED | {"network.insecure": True}, id="exact, sealed, without CURVE"),
 ]
 
@@ -110,6 +116,26 @@ def test_a_session_with_secure_noise_runs_to_its_end_and_no_two_are_alike(tmp_pa
     ] * 2
     for key in (("consumer", "curator", "target"), ("curator", "heron", "broadcast")):
         assert not set(found[0][key]) & set(found[1][key])
+
+
+@pytest.mark.parametrize("rule", ["ask-all", "sealed"])
+@pytest.mark.parametrize("release", [pytest.param(SUBSPACE, id="subspace"), pytest.param(RACE, id="race")])
+def test_a_session_by_sketches_or_in_a_subspace_keeps_what_it_promises(
+    tmp_path: Path, release: dict[str, Any], rule: str
+) -> None:
+    """With secure noise, and without leave to be anything but private."""
+    private = {"session.allow_nonprivate": False}
+    changes = release | SECURE | private | (SEALED if rule == "sealed" else {})
+    with Cluster(tmp_path, ("heron", "magpie"), changes=changes) as cluster:
+        stated = {row.protects: row.epsilon for row in cluster.session.privacy()[:2]}
+        assert list(stated.values()) == [pytest.approx(3.0, rel=1e-3)] * 2
+        cluster.start_all()
+        ended = cluster.end()
+        assert {name: end.code for name, end in ended.items()} == dict.fromkeys(cluster.names, 0)
+        assert ended["consumer"].json["points_delivered"] == 20
+        assert ended["consumer"].json["disputed"] == 0
+        kinds = {key[2] for key in recorded(cluster) if key[0] == "consumer"}
+        assert ("subspace-target" in kinds) == (release is SUBSPACE)
 
 
 def test_noise_is_in_the_bytes(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ import numpy.typing as npt
 import pytest
 from sklearn.datasets import load_digits
 
+from hushbid.kme.privacy import calibrate
+from hushbid.race.release import calibrate as calibrate_sketch
 from protocol.accounting import compose, gaussian_delta, gaussian_epsilon
 from protocol.accounting.gaussian import gaussian_mu
 from protocol.acquisition import Standing, acquisition_rule
@@ -359,6 +361,30 @@ def test_the_classical_noise_is_too_little_for_a_large_epsilon(
     assert gaussian_delta(classical_mu(20.0, delta), 20.0) > 40 * delta
 
 
+@pytest.mark.parametrize(("coordinates", "enough"), [(100, True), (40_000, False)])
+def test_the_printed_laplace_noise_of_an_embedding_follows_records_and_not_coordinates(
+    coordinates: int, enough: bool
+) -> None:
+    records, epsilon, grid = 10_000, 1.0, 2.0**-20
+    noise = calibrate(
+        record_norm=1.0 / grid,
+        distance=math.sqrt(2.0) / grid,
+        width=coordinates,
+        neighbours=Neighbours.SUBSTITUTE_ONE,
+        epsilon=epsilon,
+        delta=0.0,
+    )
+    needed = noise.draw.scale * grid / records
+    assert needed == pytest.approx(math.sqrt(2.0 * coordinates) / records / epsilon)
+    printed = 2.0 / (epsilon * math.sqrt(records))
+    assert (printed > needed) is enough
+    assert printed / needed == pytest.approx(math.sqrt(2.0 * records / coordinates))
+    # The bound is met: embeddings may differ by as much in every coordinate of some orthonormal basis.
+    apart = np.full(coordinates, math.sqrt(2.0) / records / math.sqrt(coordinates))
+    assert np.linalg.norm(apart) == pytest.approx(math.sqrt(2.0) / records)
+    assert np.abs(apart).sum() / needed == pytest.approx(epsilon)
+
+
 def test_a_race_sketch_costs_two_epsilon_by_substitution() -> None:
     """R rows of counters, Lap(R/ε) on each: the likelihood ratio of an outcome on neighbouring data."""
     generator = np.random.default_rng(7)
@@ -388,3 +414,27 @@ def test_a_race_sketch_costs_two_epsilon_by_substitution() -> None:
     assert loss(more, base, rows / epsilon) == pytest.approx(epsilon), "add or remove: as printed"
     assert loss(more, replaced, rows / epsilon) == pytest.approx(2 * epsilon), "substitution"
     assert loss(more, replaced, 2 * rows / epsilon) == pytest.approx(epsilon), "with twice the noise"
+
+
+def test_a_charged_count_tells_a_sketch_s_size_far_better_than_all_its_cells() -> None:
+    rows, width, epsilon = 1000, 1000, 0.01
+    generator = np.random.default_rng(11)
+    # What all cells of a sketch say beyond N: R·W values of noise over R rows. 20 sketches, added up by rows.
+    excess = [
+        sum(float(generator.laplace(0.0, rows / epsilon, width).sum()) for _ in range(rows)) / rows
+        for _ in range(20)
+    ]
+    by_cells = float(np.sqrt(np.mean(np.square(excess))))
+    stated = rows / epsilon * math.sqrt(2.0 * width / rows)
+    assert by_cells == pytest.approx(stated, rel=0.5)
+    assert stated == pytest.approx(141_000, rel=0.01)
+    sketch = calibrate_sketch(
+        rows=rows,
+        cells=rows * width,
+        neighbours=Neighbours.ADD_REMOVE_ONE,
+        epsilon=epsilon,
+        size_share=0.05,
+    )
+    assert sketch.sizes is not None
+    assert math.sqrt(2.0) * sketch.sizes.scale == pytest.approx(2_800, rel=0.02)
+    assert sum(cost.epsilon * cost.count for cost in sketch.costs if hasattr(cost, "epsilon")) <= epsilon

@@ -1,0 +1,230 @@
+"""The consumer's one release of D_v: how it is made, and how one that was made before is kept and used again.
+
+`hushbid screen` makes the release to rank owners by, before there is a session. A session may then broadcast
+the same release: what was paid for once is used twice. It is bound to all that it depends on, so that a
+session takes no other release than one that it could have made itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import msgpack
+import numpy as np
+import numpy.typing as npt
+
+from protocol.arrays import ARRAY_EXT, pack_array, unpack_extension
+from protocol.data import Dataset, dataset_digest
+from protocol.errors import ConfigError, DataError
+from protocol.features import FeatureMap
+from protocol.grid import Totals
+from protocol.noise import NoiseSource
+from protocol.releases import ReleaseMechanism
+from protocol.session import Session
+
+__all__ = ["KeptTarget", "TargetRelease", "check_kept", "map_identity", "release_target"]
+
+TAG: Final = b"hushbid target release 1\n"
+"""What the file of a release begins with; then come the SHA-256 of the rest, and the rest."""
+_ADVICE: Final = (
+    "Leave the release out, and the session makes one of its own, which is charged; or screen again for "
+    "this session."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class TargetRelease:
+    """A release of D_v.
+
+    Attributes:
+        embedding: g̃, float64 of shape (d,), in units of φ.
+        noise: What was drawn for it.
+        size: m, the points of D_v.
+        noise_name: Where the noise came from.
+    """
+
+    embedding: npt.NDArray[np.float64]
+    noise: tuple[npt.NDArray[Any], ...]
+    size: int
+    noise_name: str
+
+
+def release_target(
+    mechanism: ReleaseMechanism[Any],
+    feature_map: FeatureMap,
+    validation: Dataset,
+    noise: NoiseSource,
+    *,
+    noise_name: str,
+) -> TargetRelease:
+    """Release the mean embedding of D_v, with noise that is drawn now.
+
+    Args:
+        mechanism: A fresh one, of a single release.
+        feature_map: φ.
+        validation: D_v.
+        noise: Draws what the mechanism asks for.
+        noise_name: What the release is to say of its noise.
+    """
+    points = feature_map.hash(validation.features)
+    drawn = tuple(noise.draw(draw) for draw in mechanism.draws(0))
+    for values in drawn:
+        values.flags.writeable = False
+    total = mechanism.statistic().of(points).sum(axis=0)
+    return TargetRelease(mechanism.release(0, total, len(points), drawn), drawn, len(points), noise_name)
+
+
+def map_identity(feature_map: FeatureMap) -> bytes:
+    """SHA-256 of all that two parties' features of one raw point depend on: map, kernel and public bounds.
+
+    Returns:
+        32 bytes.
+    """
+    space = feature_map.space
+    state = hashlib.sha256(b"hushbid feature map and bounds 1\0" + feature_map.digest)
+    for array in (np.array([space.gamma]), space.lower, space.range):
+        state.update(np.ascontiguousarray(array, dtype="<f8").data)
+    return state.digest()
+
+
+@dataclass(frozen=True, eq=False)
+class KeptTarget:
+    """A release of D_v that was made and charged outside of a session, with what it is bound to.
+
+    It holds the noise, so that its file is as private as D_v.
+
+    Attributes:
+        release: The release.
+        charged_as: What the lifetime ledger of D_v has it under; empty if it was not charged.
+        map_identity: Of the feature map (`map_identity`).
+        mechanism: Name of the release mechanism.
+        parameters: Its parameters.
+        delta: The δ that it was calibrated to.
+        seed_total: Σφ of the public seed set that the mechanism knew, shape (d,); empty if it knew none.
+        seed_size: Points of that seed set.
+        data: Digest of D_v (`protocol.data.dataset_digest`).
+        deviation: Standard deviation of the noise on a coordinate of `release.embedding`.
+    """
+
+    release: TargetRelease
+    charged_as: str
+    map_identity: bytes
+    mechanism: str
+    parameters: dict[str, Any]
+    delta: float
+    seed_total: Totals
+    seed_size: int
+    data: bytes
+    deviation: float
+
+    def to_bytes(self) -> bytes:
+        """The release as the bytes of a file."""
+        release = self.release
+        values = {
+            **{name: getattr(self, name) for name in _FIELDS},
+            "embedding": release.embedding,
+            "noise": list(release.noise),
+            "size": release.size,
+            "noise_name": release.noise_name,
+        }
+        content = bytes(msgpack.packb(values, default=_packed))
+        return TAG + hashlib.sha256(content).digest() + content
+
+    @classmethod
+    def from_bytes(cls, content: bytes, *, where: str) -> Self:
+        """What `to_bytes` made.
+
+        Raises:
+            DataError: It is something else; names `where`.
+        """
+        if not content.startswith(TAG):
+            raise DataError(
+                f"{where}: this is no release that `hushbid screen` keeps, or one of another version.",
+                advice="Check which file was named.",
+            )
+        start = len(TAG) + hashlib.sha256().digest_size
+        digest, content = content[len(TAG) : start], content[start:]
+        try:
+            if hashlib.sha256(content).digest() != digest:
+                raise ValueError("its digest is another")
+            values = msgpack.unpackb(content, ext_hook=unpack_extension)
+            release = TargetRelease(
+                embedding=_array(values.pop("embedding"), np.float64),
+                noise=tuple(_array(drawn, None) for drawn in values.pop("noise")),
+                size=int(values.pop("size")),
+                noise_name=str(values.pop("noise_name")),
+            )
+            return cls(release, **{name: values.pop(name) for name in _FIELDS}, **values)
+        except (ValueError, TypeError, KeyError, AttributeError, msgpack.UnpackException):
+            raise DataError(
+                f"{where}: the release in it is damaged.", advice="Restore the file, or screen again."
+            ) from None
+
+
+_FIELDS: Final = (
+    "charged_as", "map_identity", "mechanism", "parameters", "delta",
+    "seed_total", "seed_size", "data", "deviation",
+)  # fmt: skip
+
+
+def check_kept(
+    kept: KeptTarget, session: Session, validation: Dataset, seed_set: Dataset, *, where: str
+) -> None:
+    """Refuse a release that the session could not have made itself.
+
+    Args:
+        kept: The release.
+        session: The session.
+        validation: D_v.
+        seed_set: D_init.
+        where: The release's file, for the error.
+
+    Raises:
+        ConfigError: It is of another map, mechanism, seed set, source of noise or D_v, it was never charged,
+            or the session draws a secret map.
+    """
+    if session.public_map is None:
+        raise ConfigError(
+            f"{where}: with the rule {session.rule.name} the consumer draws a fresh secret feature map, and "
+            "this release is of a public one.",
+            advice="Leave the release out: the session makes one of its own, which is charged too.",
+        )
+    mechanism = session.target()
+    section = session.file.target
+    same = {
+        "feature map or bounds": kept.map_identity == map_identity(session.public_map),
+        "release mechanism": (kept.mechanism, kept.parameters) == (section.mechanism, section.parameters),
+        "δ": kept.delta == session.file.session.delta,
+        "source of noise": kept.release.noise_name == session.noise_name(mechanism),
+        "validation set": kept.data == dataset_digest(validation) and kept.release.size == len(validation),
+        "seed set": kept.seed_size == 0 or _is_seed_set(kept, session.public_map, seed_set),
+    }
+    if others := [what for what, holds in same.items() if not holds]:
+        raise ConfigError(
+            f"{where}: the release is of another {', and another '.join(others)}.", advice=_ADVICE
+        )
+    if not kept.charged_as:
+        raise ConfigError(f"{where}: the release was never charged.", advice=_ADVICE)
+
+
+def _is_seed_set(kept: KeptTarget, feature_map: FeatureMap, seed_set: Dataset) -> bool:
+    if kept.seed_size != len(seed_set):
+        return False
+    total = feature_map.hash(seed_set.features).sum(axis=0, dtype=np.int64)
+    return bool(np.array_equal(kept.seed_total, total))
+
+
+def _packed(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return msgpack.ExtType(ARRAY_EXT, pack_array(value))
+    raise TypeError(f"{type(value).__name__} has no place in a release")
+
+
+def _array(value: Any, dtype: type[np.generic] | None) -> npt.NDArray[Any]:
+    if not isinstance(value, np.ndarray) or value.ndim != 1 or (dtype and value.dtype != dtype):
+        raise ValueError("an array of another kind was expected")
+    own = value.copy()  # aligned, and free of the file's bytes
+    own.flags.writeable = False
+    return own

@@ -1,0 +1,1 @@
+"""A catalogue of private releases: what owners publish of their data, and how a consumer chooses by it."""

@@ -1,0 +1,182 @@
+"""Which entries of a catalogue can be compared with each other and with a session, and why others cannot."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from hushbid.catalogue.entry import SUFFIX, CatalogueEntry, read_entry
+from hushbid.catalogue.estimates import NoisyMean
+from protocol.errors import DataError
+
+__all__ = ["Candidate", "Refusal", "candidates", "entry_files", "too_small"]
+
+LEAST_SIZES: Final = 2.0
+"""A noisy number of points below so many of its standard deviations may be that of no points at all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """An entry that is compared.
+
+    Attributes:
+        path: Its file.
+        entry: What it says; checked.
+        mean: Its dataset's mean embedding.
+    """
+
+    path: Path
+    entry: CatalogueEntry
+    mean: NoisyMean
+
+    @property
+    def owner(self) -> str:
+        """The owner's name."""
+        return self.entry.name
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An entry that is not compared.
+
+    Attributes:
+        file: Its file.
+        why: What stands against it.
+    """
+
+    file: str
+    why: str
+
+
+def entry_files(paths: Iterable[Path]) -> list[Path]:
+    """The files of a catalogue: those named, and those in directories that are named, by name.
+
+    Raises:
+        DataError: A directory cannot be read.
+    """
+    files: dict[Path, None] = {}
+    for path in paths:
+        if not path.is_dir():
+            files[path] = None
+            continue
+        try:
+            files |= dict.fromkeys(sorted(each for each in path.iterdir() if each.name.endswith(SUFFIX)))
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read: {error.strerror}.", advice="Check its mode.") from None
+    return list(files)
+
+
+def candidates(
+    files: Sequence[Path],
+    *,
+    functions: bytes | None,
+    keys: Mapping[str, str],
+    allow_simulated: bool,
+) -> tuple[list[Candidate], list[Refusal]]:
+    """Read entries, and keep those that can be compared: one for each owner, in the order of their names.
+
+    Args:
+        files: The entries' files.
+        functions: The session's feature map (`KmeRelease.functions`); None: what most of the entries have in
+            common.
+        keys: Of a session's roster, by owner; an empty one, or none, is not compared.
+        allow_simulated: Whether entries whose noise protects nobody are compared too.
+
+    Raises:
+        DataError: None is left; it says why the others were refused. Or, without `functions`, no map or hash
+            functions are those of most.
+    """
+    refused: list[Refusal] = []
+    read: list[Candidate] = []
+    for path in files:
+        try:
+            entry = read_entry(path)
+        except DataError as error:
+            refused.append(
+                Refusal(
+                    str(path),
+                    error.what.removeprefix(f"{path}: this entry is refused. ").removeprefix(f"{path}: "),
+                )
+            )
+            continue
+        each = Candidate(path, entry, entry.release.noisy_mean())
+        why = _objection(each, keys, allow_simulated=allow_simulated)
+        if why:
+            refused.append(Refusal(str(path), why))
+        else:
+            read.append(each)
+    for step in (_of_one_key, lambda left: _of_functions(left, functions), _one_for_each):
+        read, out = step(read)
+        refused += out
+    if not read:
+        reasons = "; ".join(f"{each.file}: {each.why}" for each in refused[:10])
+        raise DataError(
+            f"No entry is left to screen. {reasons}" if reasons else "There is no entry to screen.",
+            advice=f"Name the files of entries (*{SUFFIX}), or a directory of them.",
+        )
+    return sorted(read, key=lambda each: each.owner), refused
+
+
+def too_small(entry: CatalogueEntry) -> bool:
+    """Whether the number of points that an entry states may as well be that of none."""
+    return entry.release.size < max(1.0, LEAST_SIZES * entry.release.size_deviation)
+
+
+def _objection(candidate: Candidate, keys: Mapping[str, str], *, allow_simulated: bool) -> str:
+    entry, mean = candidate.entry, candidate.mean
+    if entry.noise == "simulated" and not allow_simulated:
+        return "its noise is simulated: nothing protects its owner's data"
+    if keys.get(entry.name) not in (None, "", entry.owner):
+        return f"its key is not the one that the session's roster gives to {entry.name}"
+    if too_small(entry):
+        return "its number of points cannot be told from none"
+    # One such mean would drown all others in the best mixture.
+    if mean.square > mean.largest_square(entry.release.norm_bound):
+        return "its mean lies farther out than that of any points can"
+    return ""
+
+
+def _of_one_key(read: list[Candidate]) -> tuple[list[Candidate], list[Refusal]]:
+    """Two keys under one name: who of the two is meant, nobody here can tell."""
+    by_name: dict[str, set[str]] = {}
+    for each in read:
+        by_name.setdefault(each.owner, set()).add(each.entry.owner)
+    why = "another entry has its name and another key: name the file of the right one alone"
+    return _split(read, {id(each): why for each in read if len(by_name[each.owner]) > 1})
+
+
+def _of_functions(read: list[Candidate], wanted: bytes | None) -> tuple[list[Candidate], list[Refusal]]:
+    if not read:
+        return [], []
+    own = {id(each): each.entry.release.functions() for each in read}
+    whose = "the session's"
+    if wanted is None:
+        (wanted, most), *others = Counter(own[id(each)] for each in read).most_common(2)
+        if others and others[0][1] == most:
+            raise DataError(
+                f"There are {most} entries by one feature map or hash functions, and as many by "
+                "another; none are by more.",
+                advice="Name the files of those to compare, or give a session file with a public map.",
+            )
+        whose = "those of most other entries"
+    why = f"its feature map, bounds or hash functions are not {whose}"
+    return _split(read, {key: why for key, found in own.items() if found != wanted})
+
+
+def _one_for_each(read: list[Candidate]) -> tuple[list[Candidate], list[Refusal]]:
+    best: dict[str, Candidate] = {}
+    for each in read:
+        held = best.setdefault(each.owner, each)
+        if (each.mean.variance, str(each.path)) < (held.mean.variance, str(held.path)):
+            best[each.owner] = each
+    kept = {id(each) for each in best.values()}
+    why = "another entry of this owner has less noise, and is taken in its place"
+    return _split(read, {id(each): why for each in read if id(each) not in kept})
+
+
+def _split(read: list[Candidate], why: Mapping[int, str]) -> tuple[list[Candidate], list[Refusal]]:
+    kept = [each for each in read if id(each) not in why]
+    return kept, [Refusal(str(each.path), why[id(each)]) for each in read if id(each) in why]

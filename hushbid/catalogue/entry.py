@@ -1,0 +1,291 @@
+r"""A catalogue entry: one private release of one dataset, signed by who published it.
+
+A file (`signed_entry`, `read_entry`)::
+
+    tag         "hushbid catalogue entry 1\n"
+    signature   64 bytes, Ed25519, by the publisher's identity key over the tag and the body
+    body        canonical msgpack of `CatalogueEntry`: fields in declared order, arrays as extension type 1
+
+Nothing in it is secret. Anybody can check that who holds the key said it, that the noise that it states
+costs what it states, and that its feature map or hash functions are those that it names. That the noise was
+drawn as it says, and from these data, is the publisher's word.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+import msgpack
+import numpy as np
+from pydantic import BaseModel, Field, ValidationError
+
+from hushbid.catalogue.kme import KmeRelease
+from hushbid.catalogue.model import EntryPart
+from hushbid.catalogue.race import RaceRelease
+from protocol import limits
+from protocol.accounting import Cost, cost_from_record, cost_to_record, epsilon_of, merge_costs
+from protocol.arrays import ARRAY_EXT, pack_array, unpack_extension
+from protocol.config.session import FeatureSection, PartyName
+from protocol.errors import ConfigError, DataError, HushbidError
+from protocol.identity import Identity, PublicIdentity
+from protocol.plain_files import read_plain
+from protocol.releases import Neighbours
+from protocol.sealing import SIGNATURE_BYTES, sign, verify_signature
+
+__all__ = [
+    "SUFFIX",
+    "CatalogueEntry",
+    "EntryHead",
+    "decode_part",
+    "encode_part",
+    "entry_epsilon",
+    "read_entry",
+    "signed_entry",
+    "stated_costs",
+]
+
+SUFFIX: Final = ".entry"
+"""How the name of an entry's file ends."""
+_KIND: Final = b"hushbid catalogue entry "
+TAG: Final = _KIND + b"1\n"
+_ROUNDING: Final = 1e-9
+"""Relative shortfall of a stated ε that the accountant's own rounding on another machine may have."""
+
+Release: TypeAlias = Annotated[KmeRelease | RaceRelease, Field(discriminator="kind")]
+
+
+class EntryHead(EntryPart):
+    """What an entry says besides its release: all of it is known before anything is charged.
+
+    Attributes:
+        name: Under what name the owner wants to be on a roster.
+        owner: Its public identity key, 40 characters of Z85.
+        identifier: What the owner's lifetime ledger has the entry under.
+        date: When it was made, as YYYY-MM-DD.
+        software: The version of hushbid that made it.
+        columns: Names of the feature columns; None where the data have none.
+        out_of_bounds: What became of rows outside of the public bounds: they were moved to the bounds, or
+            there was none, as the data would have been refused.
+        neighbours: The datasets that ε compares.
+        epsilon: The ε of the release, its number of points included.
+        delta: The δ that goes with it; 0 where ε is pure.
+        costs: What it consists of, for an accountant (`protocol.accounting.cost_to_record`).
+        noise: Where noise came from. "simulated" protects nobody.
+    """
+
+    name: PartyName
+    owner: str
+    identifier: Annotated[str, Field(min_length=1, max_length=limits.MAX_TEXT)]
+    date: Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+    software: Annotated[str, Field(max_length=64)]
+    columns: tuple[Annotated[str, Field(max_length=limits.MAX_TEXT)], ...] | None
+    out_of_bounds: Literal["refuse", "clip"]
+    neighbours: Literal["add-remove-one", "substitute-one"]
+    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    delta: Annotated[float, Field(ge=0, lt=1)]
+    costs: tuple[dict[str, Any], ...]
+    noise: Literal["secure", "simulated"]
+
+
+class CatalogueEntry(EntryHead):
+    """An entry, whole.
+
+    Attributes:
+        release: The release.
+    """
+
+    release: Release
+
+    @property
+    def relation(self) -> Neighbours:
+        """`neighbours` as the accountant's callers take it."""
+        return Neighbours(self.neighbours)
+
+    @property
+    def key(self) -> PublicIdentity:
+        """The owner's public identity."""
+        return PublicIdentity(self.owner)
+
+    def described(self) -> dict[str, Any]:
+        """What people compare, under the names of the command line's JSON."""
+        return {
+            "name": self.name,
+            "kind": self.release.kind,
+            "fingerprint": self.key.fingerprint,
+            "date": self.date,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "neighbours": self.neighbours,
+            "noise": self.noise,
+            "size": self.release.size,
+            "size_deviation": self.release.size_deviation,
+            "points": self.release.point_count,
+        }
+
+    def file_name(self) -> str:
+        """What its file is called in a catalogue."""
+        return f"{self.name}-{self.release.kind}-{self.identifier[-8:]}{SUFFIX}"
+
+    def check(self) -> None:
+        """Work out again what the entry says of itself.
+
+        Raises:
+            ConfigError: Something does not hold; it says what, and not of which file.
+        """
+        self.release.check(self.relation)
+        if self.columns is not None and len(self.columns) != self.release.column_count:
+            raise ConfigError("It names another number of columns than its release has.")
+        real = self.release.costs(self.relation)
+        if merge_costs(cost_from_record(cost) for cost in self.costs) != merge_costs(real):
+            raise ConfigError("The costs that it states are not those of its noise.")
+        spent = entry_epsilon(real, self.delta)
+        if not self.epsilon >= spent * (1.0 - _ROUNDING):
+            raise ConfigError(
+                f"It states ε = {self.epsilon:.6g} at δ = {self.delta:.4g}, and its noise gives {spent:.6g}."
+            )
+
+
+def entry_epsilon(costs: tuple[Cost, ...], delta: float) -> float:
+    """ε of a release at δ; δ = 0 asks for pure ε."""
+    if delta > 0.0:
+        return epsilon_of(costs, delta)
+    pure = [getattr(cost, "epsilon", math.inf) * cost.count for cost in costs]
+    return math.fsum(pure)
+
+
+def stated_costs(costs: tuple[Cost, ...]) -> tuple[dict[str, Any], ...]:
+    """Costs as an entry states them."""
+    return tuple(cost_to_record(cost) for cost in costs)
+
+
+def signed_entry(entry: CatalogueEntry, key: Identity) -> bytes:
+    """The bytes of an entry's file.
+
+    Args:
+        entry: What it says.
+        key: The owner's, whose public half the entry names.
+    """
+    if key.public.text != entry.owner:
+        raise ConfigError("An entry is signed by the key that it names.", advice="Use the owner's key.")
+    body = encode_part(entry)
+    content = TAG + sign(TAG + body, key.signing) + body
+    if len(content) > limits.MAX_ENTRY_FILE_BYTES:
+        raise ConfigError(
+            f"The entry takes {len(content)} bytes, more than {limits.MAX_ENTRY_FILE_BYTES}.",
+            advice="Ask for fewer synthetic points, or for a smaller sketch.",
+        )
+    return content
+
+
+def read_entry(path: Path) -> CatalogueEntry:
+    """Read an entry and check all that can be checked of it.
+
+    Raises:
+        DataError: It cannot be read, is none or of another version, was changed after it was signed, or says
+            what does not hold. It names the file.
+    """
+    try:
+        content, _ = read_plain(path, limits.MAX_ENTRY_FILE_BYTES)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}.", advice="Check the path.") from None
+    if len(content) > limits.MAX_ENTRY_FILE_BYTES:
+        raise _refused(path, f"It is longer than {limits.MAX_ENTRY_FILE_BYTES} bytes.")
+    if not content.startswith(_KIND):
+        raise _refused(path, "It is no catalogue entry.", advice="Check which file was named.")
+    if not content.startswith(TAG):
+        raise _refused(
+            path,
+            "It is of another version of the format than this hushbid reads.",
+            advice="Use the version of hushbid that it was published with.",
+        )
+    start = len(TAG) + SIGNATURE_BYTES
+    signature, body = content[len(TAG) : start], content[start:]
+    entry = _decoded(path, body)
+    try:
+        key = entry.key
+    except ConfigError:
+        raise _refused(path, "The key that it names is none.") from None
+    if not verify_signature(TAG + body, signature, key.verify):
+        raise _refused(path, "Its signature is not its owner's over what it says.")
+    try:
+        entry.check()
+    except HushbidError as error:
+        raise _refused(path, error.what) from None
+    return entry
+
+
+def _decoded(path: Path, body: bytes) -> CatalogueEntry:
+    try:
+        entry = CatalogueEntry.model_validate(decode_part(body))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "entry"
+        said = first["msg"].removeprefix("Value error, ").lower()
+        # Both can hold what a stranger wrote, which must not reach a terminal as it is.
+        where, said = (ascii(text)[1:-1] for text in (where[:80], said[:200]))
+        raise _refused(path, f"Its {where} cannot be used: {said}.") from None
+    except ValueError:
+        raise _refused(path, "It is cut off or damaged.") from None
+    if encode_part(entry) != body:
+        raise _refused(path, "It does not encode to the same bytes again.")
+    return entry
+
+
+def encode_part(part: Any) -> bytes:
+    """Canonical msgpack of an entry, or of something made of its parts."""
+    return bytes(msgpack.packb(part, default=_packed, use_bin_type=True))
+
+
+def decode_part(body: bytes) -> Any:
+    """What `encode_part` made, models as dictionaries.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    try:
+        values = msgpack.unpackb(
+            body,
+            ext_hook=unpack_extension,
+            use_list=False,
+            raw=False,
+            strict_map_key=True,
+            max_map_len=limits.MAX_MESSAGE_FIELDS,
+            max_array_len=limits.MAX_COLUMNS,
+        )
+    except (TypeError, RecursionError, msgpack.UnpackException) as error:
+        raise ValueError("not msgpack") from error
+    return _with_lists(values)
+
+
+def _packed(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return msgpack.ExtType(ARRAY_EXT, pack_array(value))
+    if isinstance(value, FeatureSection):
+        # Without what is not set of one map's own parameters, as in a session's digest.
+        return value.model_dump()
+    if isinstance(value, BaseModel):
+        return value.__dict__
+    raise TypeError(f"{type(value).__name__} has no place in an entry")
+
+
+def _with_lists(values: Any) -> Any:
+    """The values of a body as the models take them: bounds of a session file are lists."""
+    release = values.get("release") if isinstance(values, Mapping) else None
+    if not isinstance(release, Mapping):
+        return values
+    own = {
+        name: {key: list(each) if isinstance(each, tuple) else each for key, each in table.items()}
+        if isinstance(table, Mapping)
+        else table
+        for name, table in release.items()
+    }
+    return {**values, "release": own}
+
+
+def _refused(path: Path, why: str, *, advice: str = "") -> DataError:
+    return DataError(
+        f"{path}: this entry is refused. {why}", advice=advice or "Have its owner publish or send it again."
+    )

@@ -1,0 +1,169 @@
+"""MMD² between means that are known up to noise: unbiased estimates, their standard errors, best mixtures.
+
+A release has noise of a known law, so that what it adds to a squared distance on average is known too, and
+is taken off. What is left may come out negative where there is more noise than distance; it is reported so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize, nnls
+
+from protocol.errors import HushbidError
+
+__all__ = ["Estimate", "NoisyMean", "best_mixture", "mmd2", "point_weights"]
+
+Vector = npt.NDArray[np.float64]
+
+DEVIATIONS: Final = 8.0
+"""Laplace noise is farther out once in 80,000 times."""
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyMean:
+    """A dataset's mean embedding as a release tells it.
+
+    Attributes:
+        mean: float64 of shape (d,), in units of φ, with independent noise on its coordinates.
+        variance: Of the noise on a coordinate; 0: there is none.
+        fourth: Fourth cumulant of that noise: 0 for Gaussian noise.
+        size: Points of the dataset, as the release tells their number.
+        size_variance: Variance of the relative error of `size`, by which all of `mean` is off together; 0
+            where the number is exact.
+    """
+
+    mean: Vector
+    variance: float
+    fourth: float
+    size: float
+    size_variance: float
+
+    @property
+    def square(self) -> float:
+        """‖mean‖² without what the noise on coordinates adds to it."""
+        return float(self.mean @ self.mean) - len(self.mean) * self.variance
+
+    def largest_square(self, norm_bound: float) -> float:
+        """What `square` of points whose φ are no longer than that exceeds once in thousands of times at most.
+
+        By `DEVIATIONS` standard deviations: of the size, by whose error all of the mean is too long, and of
+        the noise on coordinates (`mmd2`).
+        """
+        longest = norm_bound * (1.0 + DEVIATIONS * math.sqrt(self.size_variance))
+        width = len(self.mean)
+        spread = 4.0 * self.variance * longest**2 + 2.0 * width * self.variance**2 + width * self.fourth
+        return longest**2 + DEVIATIONS * math.sqrt(spread)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """MMD², and the standard deviation that its noise gives it.
+
+    Attributes:
+        value: Unbiased, up to the second order of a noisy size; negative where noise hides the distance.
+        standard_error: Of the value, for the noise of all releases in it. It does not count that datasets
+            are samples.
+    """
+
+    value: float
+    standard_error: float
+
+
+def mmd2(target: NoisyMean, parts: Sequence[NoisyMean], weights: Sequence[float] | Vector) -> Estimate:
+    """MMD² between the target and a mixture, by the kernel of the features.
+
+    With D = g̃ - Σ w_k μ_k and noise e of covariance C on it, E‖D + e‖² = ‖D‖² + tr C and, for Gaussian
+    noise, Var‖D + e‖² = 4·DᵀCD + 2·tr C². Coordinates have τ² = σ_g² + Σ w_k²σ_k² each; a noisy size N̂_k, of
+    relative variance r_k², adds w_k²·r_k²·μ_k μ_kᵀ; a fourth cumulant κ adds d·κ to the variance.
+
+    Args:
+        target: g̃.
+        parts: The mixture's, of the same features.
+        weights: One for each part.
+    """
+    share = np.asarray(weights, dtype=np.float64)
+    difference = target.mean - sum(
+        (w * part.mean for w, part in zip(share, parts, strict=True)), 0.0 * target.mean
+    )
+    width = len(difference)
+    variance = target.variance + math.fsum(w**2 * part.variance for w, part in zip(share, parts, strict=True))
+    fourth = target.fourth + math.fsum(w**4 * part.fourth for w, part in zip(share, parts, strict=True))
+    sizes = math.fsum(
+        w**2 * part.size_variance * max(part.square, 0.0) for w, part in zip(share, parts, strict=True)
+    )
+    value = float(difference @ difference) - width * variance - sizes
+    along = math.fsum(
+        w**2 * part.size_variance * float(part.mean @ difference) ** 2
+        for w, part in zip(share, parts, strict=True)
+    )
+    spread = 4.0 * (variance * max(value, 0.0) + along) + 2.0 * width * variance**2 + width * fourth
+    return Estimate(value, math.sqrt(spread))
+
+
+def best_mixture(target: NoisyMean, parts: Sequence[NoisyMean]) -> Vector:
+    """The weights, at least 0 and of sum 1, of the mixture that is estimated to be nearest to the target.
+
+    A quadratic programme in the debiased inner products; noise can leave their matrix with negative
+    eigenvalues, which are set to 0.
+
+    Returns:
+        float64, one for each part.
+
+    Raises:
+        HushbidError: The programme was not solved.
+    """
+    if len(parts) == 1:
+        return np.ones(1)
+    means = np.stack([part.mean for part in parts])
+    noise = [len(part.mean) * part.variance + part.size_variance * max(part.square, 0.0) for part in parts]
+    values, vectors = np.linalg.eigh(means @ means.T - np.diag(noise))
+    products = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    wanted = means @ target.mean
+    return _on_simplex(products, wanted)
+
+
+def point_weights(target: NoisyMean, features: npt.NDArray[np.float64]) -> Vector:
+    """The weights, at least 0 and of sum 1, of points whose mean embedding is nearest to the target.
+
+    Kernel mean matching (Huang, Smola, Gretton, Borgwardt, Schölkopf 2007) on synthetic points in place of
+    samples: divided by an owner's own weights they are a density ratio. Noise is fitted with the rest, which
+    is why they are added up over an owner before anybody is shown them.
+
+    Args:
+        target: g̃, of width d.
+        features: φ of each point, shape (n, d).
+
+    Returns:
+        float64 of shape (n,).
+    """
+    # A heavy last row holds the sum to 1; what is left of the difference is divided out.
+    heavy = 1e3 * max(1.0, float(np.linalg.norm(target.mean)))
+    rows = np.vstack([features.T, np.full(len(features), heavy)])
+    weights, _ = nnls(rows, np.append(target.mean, heavy))
+    return np.asarray(weights / weights.sum(), dtype=np.float64)
+
+
+def _on_simplex(products: npt.NDArray[np.float64], wanted: Vector) -> Vector:
+    """The w ≥ 0 of sum 1 at which wᵀGw - 2bᵀw is smallest."""
+    count = len(wanted)
+    scale = max(float(np.abs(products).max()), float(np.abs(wanted).max()), 1e-300)
+    found = minimize(
+        lambda w: (w @ products @ w - 2.0 * wanted @ w) / scale,
+        np.full(count, 1.0 / count),
+        jac=lambda w: 2.0 * (products @ w - wanted) / scale,
+        method="SLSQP",
+        bounds=[(0.0, 1.0)] * count,
+        constraints={"type": "eq", "fun": lambda w: w.sum() - 1.0, "jac": np.ones_like},
+        options={"ftol": 1e-12, "maxiter": 1000},
+    )
+    if not found.success:
+        raise HushbidError(f"The best mixture was not found: {found.message}.", advice="Screen fewer owners.")
+    weights = np.maximum(found.x, 0.0)
+    weights[weights < 1e-9] = 0.0
+    return np.asarray(weights / weights.sum(), dtype=np.float64)

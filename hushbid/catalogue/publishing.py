@@ -1,0 +1,283 @@
+"""Publishing: a dataset's release is charged to its lifetime ledger, made, signed and written, in order.
+
+A crash in between has wasted budget; it has leaked nothing. Every entry has noise of its own and is charged
+by itself: whoever publishes twice pays twice.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from hushbid.catalogue.entry import CatalogueEntry, EntryHead, entry_epsilon, signed_entry, stated_costs
+from hushbid.catalogue.kme import MAX_POINTS, KmeRelease, feature_map_of, kme_costs, kme_noise, release_kme
+from hushbid.catalogue.race import HashSection, RaceRelease, race_noise, release_race
+from hushbid.text_files import write_new_bytes
+from protocol import __version__, limits
+from protocol.accounting import Budget, Cost
+from protocol.config.loading import validated
+from protocol.config.session import FeatureSection
+from protocol.data import DataColumns, Dataset, check_dataset, load_dataset
+from protocol.data.dataset import row_chunks
+from protocol.errors import ConfigError, DataError
+from protocol.features import PairedSpace
+from protocol.grid import FEATURE_UNIT
+from protocol.identity import Identity
+from protocol.noise import NoiseSource
+from protocol.releases import Neighbours
+from protocol.runtime.lifetime_ledger import LifetimeLedger
+from protocol.runtime.spending import Spending
+
+__all__ = ["Publication", "Published", "publish", "within_bounds"]
+
+Functions: TypeAlias = FeatureSection | HashSection
+"""What an entry's release is made with: a feature map, or hash functions."""
+
+_LEDGER_DELTA: Final = 1e-5
+"""The δ at which a ledger is read where neither a budget nor the release has one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Publication:
+    """What is to be published, and at what price.
+
+    Attributes:
+        data: The dataset's file.
+        columns: Which of its columns are features.
+        name: The owner's name.
+        functions: A feature map with a public seed (`kme`), or hash functions (`race`).
+        neighbours: The datasets that ε compares.
+        epsilon: Of the entry, its number of points included.
+        delta: The δ that goes with it; 0 asks for pure ε, which `race` alone has.
+        clip: Move rows outside of the public bounds to the bounds; else such data are refused.
+        points: Synthetic points of a `kme` entry; 0: none.
+        directory: Where the entry's file is made.
+        ledger: The dataset's lifetime ledger.
+        budget: The most that the ledger may come to; None: what it says itself.
+    """
+
+    data: Path
+    columns: DataColumns
+    name: str
+    functions: Functions
+    neighbours: Neighbours
+    epsilon: float
+    delta: float
+    clip: bool
+    points: int
+    directory: Path
+    ledger: Path
+    budget: Budget | None
+
+
+@dataclass(frozen=True)
+class Published:
+    """What came of it. The numbers of rows are the publisher's own: they are in no entry.
+
+    Attributes:
+        entry: The entry.
+        path: Its file.
+        rows: Rows of the dataset.
+        clipped: How many were moved to the bounds.
+        ledger: The ledger's file.
+        spent: ε of all that it has on record, at `spent_delta`.
+        spent_delta: The budget's δ, or the entry's.
+    """
+
+    entry: CatalogueEntry
+    path: Path
+    rows: int
+    clipped: int
+    ledger: Path
+    spent: float
+    spent_delta: float
+
+    def as_json(self) -> dict[str, Any]:
+        """The result under the names of the command line's JSON."""
+        return {
+            "entry": str(self.path),
+            **self.entry.described(),
+            "rows": self.rows,
+            "rows_clipped": self.clipped,
+            "ledger": str(self.ledger),
+            "spent": self.spent,
+            "spent_delta": self.spent_delta,
+        }
+
+
+def publish(what: Publication, key: Identity, noise: NoiseSource) -> Published:
+    """Publish a dataset's release as a catalogue entry.
+
+    Args:
+        what: The entry that is wanted.
+        key: The owner's identity, which signs it.
+        noise: Draws the noise; its name stands in the entry.
+
+    Raises:
+        DataError: The data cannot be used, or have rows outside of the bounds and are not to be clipped.
+        ConfigError: A parameter that cannot hold, or a file that cannot be written.
+        BudgetExceeded: The dataset's budget does not allow it; nothing was charged.
+    """
+    _check_points(what)
+    dataset, clipped = within_bounds(load_dataset(what.data, what.columns), what.functions, clip=what.clip)
+    costs = _costs(what)
+    delta = what.delta
+    token = os.urandom(8).hex()
+    kind = "kme" if isinstance(what.functions, FeatureSection) else "race"
+    now = datetime.datetime.now(datetime.UTC).date()
+    epsilon = entry_epsilon(costs, delta)
+    spending = Spending(
+        kind="catalogue",
+        identifier=f"{what.name}/{kind}/{token}",
+        date=now,
+        epsilon=epsilon if noise.protects else None,
+        delta=delta,
+        costs=costs if noise.protects else (),
+    )
+    head = validated(
+        EntryHead,
+        {
+            "name": what.name,
+            "owner": key.public.text,
+            "identifier": spending.identifier,
+            "date": now.isoformat(),
+            "software": __version__,
+            "columns": dataset.feature_names,
+            "out_of_bounds": "clip" if what.clip else "refuse",
+            "neighbours": what.neighbours.value,
+            "epsilon": epsilon,
+            "delta": delta,
+            "costs": stated_costs(costs),
+            "noise": "secure" if noise.protects else "simulated",
+        },
+        where="The entry",
+    )
+    _make_directory(what.directory)
+    with LifetimeLedger.open(
+        what.ledger, budget=what.budget, neighbours=what.neighbours.value, keep_budget=True
+    ) as ledger:
+        ledger.charge(spending)
+        at = ledger.budget.delta if ledger.budget is not None else delta or _LEDGER_DELTA
+        spent = ledger.spent(at)
+    entry = CatalogueEntry(**head.__dict__, release=_release(what, dataset, noise))
+    path = what.directory / entry.file_name()
+    write_new_bytes(path, signed_entry(entry, key))
+    return Published(entry, path, len(dataset), clipped, what.ledger, spent, at)
+
+
+def within_bounds(dataset: Dataset, functions: Functions, *, clip: bool) -> tuple[Dataset, int]:
+    """The dataset within the public bounds, and how many rows had to be moved there.
+
+    Raises:
+        DataError: It has another number of columns, or a value that is not finite; or rows out of bounds,
+            which are counted, and are not to be clipped.
+    """
+    columns, lower, upper = functions.columns, functions.lower, functions.upper
+    outside = _rows_outside(dataset, lower, upper) if dataset.features.shape[1] == columns else 0
+    if outside and not clip:
+        raise DataError(
+            f"{outside} of the {len(dataset)} rows of {dataset.name} lie outside of the public bounds.",
+            advice="Say `--clip` to have them moved to the bounds; or choose wider bounds, which are public "
+            "and must not follow from the data.",
+        )
+    if outside:
+        check_dataset(
+            dataset, columns=columns, lower=-np.inf, upper=np.inf
+        )  # what is not finite stays refused
+        clipped = np.clip(dataset.features.astype(np.float64), lower, upper)
+        clipped.flags.writeable = False
+        dataset = replace(dataset, features=clipped)
+    check_dataset(dataset, columns=columns, lower=lower, upper=upper)
+    return dataset, outside
+
+
+def _rows_outside(dataset: Dataset, lower: npt.ArrayLike, upper: npt.ArrayLike) -> int:
+    """Rows with a finite value outside; compared as `check_dataset` does."""
+    features = dataset.features
+    dtype = features.dtype if features.dtype.kind == "f" else np.dtype(np.float64)
+    low, high = np.asarray(lower, dtype=dtype), np.asarray(upper, dtype=dtype)
+
+    def outside(rows: npt.NDArray[Any]) -> int:
+        return int((((rows < low) | (rows > high)) & np.isfinite(rows)).any(axis=1).sum())
+
+    return sum(outside(features[start:stop]) for start, stop in row_chunks(features))
+
+
+def _costs(what: Publication) -> tuple[Cost, ...]:
+    functions = what.functions
+    if isinstance(functions, HashSection):
+        return race_noise(functions, what.neighbours, what.epsilon, what.delta).costs
+    space = feature_map_of(functions).space
+    sigma, unit = kme_noise(space, what.neighbours, what.epsilon, what.delta)
+    return kme_costs(space, what.neighbours, sigma, unit)
+
+
+def _release(what: Publication, dataset: Dataset, noise: NoiseSource) -> KmeRelease | RaceRelease:
+    functions = what.functions
+    if isinstance(functions, HashSection):
+        calibration = race_noise(functions, what.neighbours, what.epsilon, what.delta)
+        return release_race(dataset, functions, calibration, noise)
+    release = release_kme(
+        dataset,
+        functions,
+        neighbours=what.neighbours,
+        epsilon=what.epsilon,
+        delta=what.delta,
+        noise=noise,
+    )
+    return release if what.points == 0 else _with_points(release, what)
+
+
+def _with_points(release: KmeRelease, what: Publication) -> KmeRelease:
+    """The release with synthetic points: post-processing of its noisy mean."""
+    from hushbid.kme.reduced_set import reduced_set
+
+    feature_map = feature_map_of(release.features)
+    space = feature_map.space
+    mean = release.noisy_mean()
+    points, weights = reduced_set(
+        mean.mean,
+        feature_map,
+        lower=space.lower,
+        upper=space.lower + space.range,
+        count=what.points,
+        sigma=release.sigma * FEATURE_UNIT / mean.size,
+        seed=release.features.seed or 0,
+    )
+    return KmeRelease(**{**release.__dict__, "points": points, "weights": weights})
+
+
+def _check_points(what: Publication) -> None:
+    """Before budget is spent on points that cannot be had."""
+    if what.points == 0:
+        return
+    if isinstance(what.functions, HashSection) or what.functions.map != PairedSpace.name:
+        raise ConfigError(
+            "Synthetic points are made for the feature map `paired` alone.", advice="Leave `--points` out."
+        )
+    room = limits.MAX_ENTRY_FILE_BYTES // 2 // (8 * (what.functions.columns + 1))
+    if what.points > (most := min(MAX_POINTS, room)):
+        raise ConfigError(
+            f"{what.points} synthetic points were asked for; an entry of these columns has {most} at most.",
+            advice="Ask for fewer.",
+        )
+
+
+def _make_directory(directory: Path) -> None:
+    """Make it if need be, before budget is spent on what cannot be written."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        writable = os.access(directory, os.W_OK | os.X_OK)
+    except OSError:
+        writable = False
+    if not writable:
+        raise ConfigError(
+            f"{directory}: no directory that this user can make and write entries to.",
+            advice="Name another with `--out`. Nothing was charged.",
+        )

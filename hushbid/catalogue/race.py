@@ -1,0 +1,275 @@
+"""The `race` release of a catalogue entry: an LSH count sketch of a dataset with noise on every count."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field, model_validator
+
+from hushbid.catalogue.estimates import NoisyMean
+from hushbid.catalogue.model import Digest, EntryPart, Vector, array_error, check_projection
+from hushbid.race.counts import Counts, count_cells
+from hushbid.race.release import Calibration, calibrate
+from protocol import limits
+from protocol.accounting import ApproximateCost, Cost, DiscreteGaussianCost
+from protocol.config.session import Real
+from protocol.data import Dataset
+from protocol.data.dataset import row_chunks
+from protocol.errors import ConfigError
+from protocol.lsh import FAMILIES, HashFamily
+from protocol.noise import Draw, NoiseSource
+from protocol.releases import Neighbours
+
+__all__ = [
+    "HashSection",
+    "RaceRelease",
+    "exact_counts",
+    "hash_family_of",
+    "race_noise",
+    "release_race",
+]
+
+SMALLEST_SCALE: Final = 2.0**-10
+"""Of the noise on a count: far below it noise is 0, and hides nothing."""
+MAX_CELLS: Final = 2**20
+"""Most cells of an entry's sketch: rows times columns."""
+
+
+class HashSection(EntryPart):
+    """The hash functions of a sketch, all public (`protocol.lsh`).
+
+    Attributes:
+        family: "l2" and "l1" hash by distance, "srp" by angle.
+        rows: R, the number of functions.
+        width: W, most cells of a row.
+        power: How many functions of the family are joined into one.
+        bandwidth: Of l2 and l1, in the unit of the data; None for srp.
+        seed: Of the functions.
+        columns: Feature columns of a point.
+        lower, upper: Public bounds, one number or one per column.
+    """
+
+    family: Literal["l2", "l1", "srp"]
+    rows: Annotated[int, Field(ge=1, le=MAX_CELLS)]
+    width: Annotated[int, Field(ge=2, le=MAX_CELLS)]
+    power: Annotated[int, Field(ge=1, le=16)] = 1
+    bandwidth: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)]
+    columns: Annotated[int, Field(ge=1, le=limits.MAX_COLUMNS)]
+    lower: Real | list[Real] = 0.0
+    upper: Real | list[Real] = 1.0
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if (self.bandwidth is None) is not (self.family == "srp"):
+            raise ValueError("the families l2 and l1 need a bandwidth, and srp has none")
+        if self.rows * self.width > MAX_CELLS:
+            raise ValueError(f"a sketch has at most {MAX_CELLS} cells")
+        for name in ("lower", "upper"):
+            bound = getattr(self, name)
+            if isinstance(bound, list) and len(bound) != self.columns:
+                raise ValueError(f"{name} has {len(bound)} values for {self.columns} columns")
+        return self
+
+
+class RaceRelease(EntryPart):
+    """An LSH count sketch (RACE, Algorithm 1) with noise on every cell (`hushbid.race.release.calibrate`).
+
+    A point adds 1 to one cell of each of R rows, so that one record more or less changes R cells by 1, and
+    one that is another 2R cells. Under `substitute-one` the number of points is public; under
+    `add-remove-one` it has discrete Laplace noise of its own, for a share of ε.
+
+    Attributes:
+        kind: "race".
+        hashes: The hash functions.
+        digest: SHA-256 of all that they follow from (`HashFamily.digest`).
+        distribution: Of the noise on each cell: discrete Laplace, or discrete Gaussian where δ > 0 and
+            that is less.
+        scale: Of that noise.
+        counts: Noisy counts of the cells of all rows, row after row: int16, int32 or int64, whichever is the
+            smallest that holds them.
+        count: The number of points, noisy or not.
+        count_scale: Of the discrete Laplace noise on `count`; 0 where the number is public.
+    """
+
+    kind: Literal["race"] = "race"
+    hashes: HashSection
+    digest: Digest
+    distribution: Literal["discrete-laplace", "discrete-gaussian"]
+    scale: float = Field(gt=SMALLEST_SCALE, le=2.0**56, allow_inf_nan=False)
+    counts: Vector
+    count: int = Field(ge=-(2**62), le=2**62)
+    count_scale: float = Field(ge=0, le=2.0**56, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _counts_fit(self) -> Self:
+        if self.counts.dtype.kind != "i" or self.counts.dtype != _smallest(self.counts):
+            raise array_error("counts", "of the smallest type of whole numbers")
+        return self
+
+    @property
+    def column_count(self) -> int:
+        """Feature columns of a point."""
+        return self.hashes.columns
+
+    @property
+    def norm_bound(self) -> float:
+        """Largest norm of a point in its mean (`noisy_mean`)."""
+        return 1.0
+
+    @property
+    def point_count(self) -> int:
+        """Synthetic points: a sketch has none."""
+        return 0
+
+    @property
+    def size(self) -> float:
+        """The number of points, noisy or not."""
+        return float(self.count)
+
+    @property
+    def size_deviation(self) -> float:
+        """Standard deviation of the noise on `size`."""
+        if self.count_scale == 0.0:
+            return 0.0
+        return math.sqrt(Draw("discrete-laplace", self.count_scale, 1).variance)
+
+    def check(self, neighbours: Neighbours) -> HashFamily:
+        """Work the hash functions out again and compare them with what the entry says of them.
+
+        Returns:
+            The functions.
+
+        Raises:
+            ConfigError: They cannot be made, are others, or do not have as many cells.
+        """
+        family = hash_family_of(self.hashes)
+        if family.digest != self.digest:
+            raise ConfigError("Its hash functions' digest is not that of the functions that its seed gives.")
+        if len(self.counts) != int(family.cells.sum()):
+            raise ConfigError("It has another number of counts than its hash functions have cells.")
+        if (self.count_scale == 0.0) is not (neighbours is Neighbours.SUBSTITUTE_ONE):
+            raise ConfigError("Its number of points is noisy where it is public, or exact where it is not.")
+        if self.count_scale == 0.0 and self.count < 1:
+            raise ConfigError("Its number of points is none.")
+        return family
+
+    def functions(self) -> bytes:
+        """What entries that can be compared have in common, 32 bytes."""
+        return self.digest
+
+    def costs(self, neighbours: Neighbours) -> tuple[Cost, ...]:
+        """What the noise costs, recomputed from its scales (RACE, Theorem 3)."""
+        changed = 2 if neighbours is Neighbours.SUBSTITUTE_ONE else 1
+        cells, rows = len(self.counts), changed * self.hashes.rows
+        cost: Cost = ApproximateCost(epsilon=1.0 / self.scale, delta=0.0, count=rows)
+        if self.distribution == "discrete-gaussian":
+            cost = DiscreteGaussianCost(sensitivity=math.sqrt(rows), sigma=self.scale, width=cells, count=1)
+        if self.count_scale == 0.0:
+            return (cost,)
+        return cost, ApproximateCost(epsilon=1.0 / self.count_scale, delta=0.0, count=changed)
+
+    def noisy_mean(self) -> NoisyMean:
+        """The mean of a point's features, √(1/R) in each cell that it hashes to.
+
+        Their inner product is the share of rows in which two points collide, which estimates the kernel.
+        """
+        size = max(self.size, 1.0)
+        unit = 1.0 / (size * math.sqrt(self.hashes.rows))
+        laplace = self.distribution == "discrete-laplace"
+        variance = Draw(self.distribution, self.scale, len(self.counts)).variance
+        return NoisyMean(
+            self.counts.astype(np.float64) * unit,
+            variance=variance * unit**2,
+            # 12·scale⁴ is that of continuous Laplace noise: less than 1 % off from a scale of 3 on.
+            fourth=12.0 * (self.scale * unit) ** 4 if laplace else 0.0,
+            size=size,
+            size_variance=(self.size_deviation / size) ** 2,
+        )
+
+
+def hash_family_of(section: HashSection) -> HashFamily:
+    """The hash functions of a section.
+
+    Raises:
+        ConfigError: Parameters that no functions have.
+    """
+    check_projection(section.rows * section.power, section.columns)
+    own: Mapping[str, Any] = {} if section.bandwidth is None else {"bandwidth": section.bandwidth}
+    lower, upper = (
+        np.broadcast_to(np.asarray(bound, dtype=np.float64), (section.columns,))
+        for bound in (section.lower, section.upper)
+    )
+    family = FAMILIES[section.family]
+    return family(
+        rows=section.rows, width=section.width, power=section.power, seed=section.seed,
+        lower=lower, upper=upper, **own,
+    )  # fmt: skip
+
+
+def race_noise(section: HashSection, neighbours: Neighbours, epsilon: float, delta: float) -> Calibration:
+    """The noise that a release needs, and what it costs.
+
+    Raises:
+        ConfigError: ε or δ outside of its range, or hash functions that cannot be made.
+    """
+    cells = int(hash_family_of(section).cells.sum())
+    found = calibrate(rows=section.rows, cells=cells, neighbours=neighbours, epsilon=epsilon, delta=delta)
+    if found.cells.scale <= SMALLEST_SCALE:
+        raise ConfigError(f"epsilon = {epsilon:g} leaves hardly any noise.", advice="Ask for a smaller ε.")
+    return found
+
+
+def release_race(
+    dataset: Dataset, section: HashSection, calibration: Calibration, noise: NoiseSource
+) -> RaceRelease:
+    """Release a dataset's sketch, in one pass. What it costs has been charged already.
+
+    Args:
+        dataset: Its features within the public bounds of `section`.
+        section: The hash functions.
+        calibration: The noise (`race_noise`).
+        noise: Draws it.
+    """
+    family = hash_family_of(section)
+    counts = exact_counts(family, dataset) + noise.draw(calibration.cells)
+    sizes = calibration.sizes
+    distribution: Literal["discrete-laplace", "discrete-gaussian"] = "discrete-laplace"
+    if calibration.cells.distribution == "discrete-gaussian":
+        distribution = "discrete-gaussian"
+    return RaceRelease(
+        hashes=section,
+        digest=family.digest,
+        distribution=distribution,
+        scale=calibration.cells.scale,
+        counts=counts.astype(_smallest(counts)),
+        count=len(dataset) + (0 if sizes is None else int(noise.draw(sizes)[0])),
+        count_scale=0.0 if sizes is None else sizes.scale,
+    )
+
+
+def exact_counts(family: HashFamily, dataset: Dataset) -> Counts:
+    """How many points fall into each cell, without noise: private.
+
+    Args:
+        family: The hash functions.
+        dataset: Its features within the functions' bounds, as `protocol.data.check_dataset` compares them.
+    """
+    counts = np.zeros(int(family.cells.sum()), dtype=np.int64)
+    for start, stop in row_chunks(dataset.features):
+        # A float32 value at a bound is one that the bound rounds to, and may lie a hair outside of it.
+        points = np.asarray(dataset.features[start:stop], dtype=np.float64)
+        counts += count_cells(family, np.clip(points, family.lower, family.upper))
+    return counts
+
+
+def _smallest(counts: npt.NDArray[Any]) -> np.dtype[Any]:
+    low, high = int(counts.min()), int(counts.max())
+    for kind in (np.int16, np.int32):
+        if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
+            return np.dtype(kind)
+    return np.dtype(np.int64)

@@ -1,0 +1,187 @@
+"""How near each owner, and each choice of owners, comes to the consumer's target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from hushbid.catalogue.candidates import Candidate
+from hushbid.catalogue.estimates import Estimate, NoisyMean, best_mixture, mmd2, point_weights
+from hushbid.catalogue.kme import KmeRelease, feature_map_of
+from protocol.errors import ConfigError
+from protocol.grid import FEATURE_UNIT
+
+__all__ = ["OwnerRow", "Ranking", "Subset", "rank"]
+
+MOST_SUBSETS: Final = 2000
+"""Subsets up to which all are tried; beyond, owners are added one by one."""
+SHOWN: Final = 10
+"""Subsets of each size that are reported."""
+
+
+@dataclass(frozen=True)
+class OwnerRow:
+    """One owner.
+
+    Attributes:
+        candidate: Its entry.
+        estimate: MMD² of all its points to the target.
+        weight: Its part of the mixture of all owners that comes nearest.
+        point_mass: The part of its synthetic points where all owners' points are weighted freely: how much of
+            its mass the consumer wants. None where an entry has no points.
+    """
+
+    candidate: Candidate
+    estimate: Estimate
+    weight: float
+    point_mass: float | None
+
+    def as_json(self) -> dict[str, Any]:
+        """The row under the names of the command line's JSON."""
+        entry = self.candidate.entry
+        return {
+            "owner": entry.name,
+            "file": str(self.candidate.path),
+            "fingerprint": entry.key.fingerprint,
+            "date": entry.date,
+            "epsilon": entry.epsilon,
+            "delta": entry.delta,
+            "neighbours": entry.neighbours,
+            "noise": entry.noise,
+            "size": entry.release.size,
+            "size_deviation": entry.release.size_deviation,
+            "mmd2": self.estimate.value,
+            "standard_error": self.estimate.standard_error,
+            "weight": self.weight,
+            "point_mass": self.point_mass,
+        }
+
+
+@dataclass(frozen=True)
+class Subset:
+    """A choice of owners.
+
+    Attributes:
+        owners: Their names.
+        weights: Of the mixture that comes nearest, in their order.
+        estimate: MMD² of that mixture.
+        by_size: MMD² of all their points together.
+    """
+
+    owners: tuple[str, ...]
+    weights: tuple[float, ...]
+    estimate: Estimate
+    by_size: Estimate
+
+    def as_json(self) -> dict[str, Any]:
+        """The choice under the names of the command line's JSON."""
+        return {
+            "owners": list(self.owners),
+            "weights": list(self.weights),
+            "mmd2": self.estimate.value,
+            "standard_error": self.estimate.standard_error,
+            "mmd2_by_size": self.by_size.value,
+            "standard_error_by_size": self.by_size.standard_error,
+        }
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """What a screening found.
+
+    Attributes:
+        owners: The nearest first.
+        subsets: Of each size, the nearest first.
+        search: Whether all subsets were tried, or owners were added one by one.
+        chosen: The nearest of the largest subsets.
+    """
+
+    owners: tuple[OwnerRow, ...]
+    subsets: tuple[Subset, ...]
+    search: Literal["all", "greedy"]
+    chosen: Subset
+
+
+def rank(target: NoisyMean, candidates: Sequence[Candidate], *, best: int) -> Ranking:
+    """Rank owners, and choices of up to `best` of them.
+
+    Args:
+        target: g̃.
+        candidates: One for each owner, at least one.
+        best: How many owners to choose, at least 1; all if there are not so many.
+
+    Raises:
+        ConfigError: `best` is less than 1.
+    """
+    if best < 1:
+        raise ConfigError(f"The best {best} owners were asked for.", advice="Ask for one at least.")
+    largest = min(best, len(candidates))
+    means = [each.mean for each in candidates]
+
+    @cache
+    def judged(places: tuple[int, ...]) -> Subset:
+        parts = [means[place] for place in places]
+        weights = best_mixture(target, parts)
+        sizes = np.array([part.size for part in parts])
+        return Subset(
+            tuple(candidates[place].owner for place in places),
+            tuple(weights.tolist()),
+            mmd2(target, parts, weights),
+            mmd2(target, parts, sizes / sizes.sum()),
+        )
+
+    count = sum(math.comb(len(means), size) for size in range(1, largest + 1))
+    tried = _all(len(means), largest) if count <= MOST_SUBSETS else _greedy(len(means), largest, judged)
+    subsets: list[Subset] = []
+    for places in tried:
+        subsets += sorted(map(judged, places), key=_order)[:SHOWN]
+    weights = best_mixture(target, means)
+    masses = _point_masses(target, candidates)
+    rows = [
+        OwnerRow(each, mmd2(target, [each.mean], [1.0]), float(weight), mass)
+        for each, weight, mass in zip(candidates, weights, masses, strict=True)
+    ]
+    rows.sort(key=lambda row: (row.estimate.value, row.candidate.owner))
+    chosen = next(each for each in subsets if len(each.owners) == largest)
+    return Ranking(tuple(rows), tuple(subsets), "all" if count <= MOST_SUBSETS else "greedy", chosen)
+
+
+def _order(subset: Subset) -> tuple[float, float, tuple[str, ...]]:
+    # An owner of weight 0 changes nothing but the last digits: all points together decide then.
+    return round(subset.estimate.value, 9), subset.by_size.value, subset.owners
+
+
+def _all(owners: int, largest: int) -> list[list[tuple[int, ...]]]:
+    return [list(combinations(range(owners), size)) for size in range(1, largest + 1)]
+
+
+def _greedy(
+    owners: int, largest: int, judged: Callable[[tuple[int, ...]], Subset]
+) -> list[list[tuple[int, ...]]]:
+    """The subsets of each size that have one owner more than the nearest of the size before."""
+    tried: list[list[tuple[int, ...]]] = []
+    held: tuple[int, ...] = ()
+    for _ in range(largest):
+        ahead = [tuple(sorted((*held, place))) for place in range(owners) if place not in held]
+        held = min(ahead, key=lambda places: _order(judged(places)))
+        tried.append(ahead)
+    return tried
+
+
+def _point_masses(target: NoisyMean, candidates: Sequence[Candidate]) -> list[float | None]:
+    """How much weight each owner's synthetic points get together; None where one of them has none."""
+    hashed = []
+    for each in candidates:
+        release = each.entry.release
+        if not isinstance(release, KmeRelease) or release.points is None:
+            return [None] * len(candidates)
+        hashed.append(feature_map_of(release.features).hash(release.points) * FEATURE_UNIT)
+    weights = point_weights(target, np.concatenate(hashed))
+    ends = np.cumsum([len(features) for features in hashed])[:-1]
+    return [float(part.sum()) for part in np.split(weights, ends)]

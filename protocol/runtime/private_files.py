@@ -1,0 +1,71 @@
+"""Files that only their owner may read, and that are bytes of this project's own."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+from protocol.errors import ConfigError, DataError
+from protocol.plain_files import read_plain
+
+__all__ = ["read_private", "write_private"]
+
+_MODE: Final = 0o600
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a new file that only its owner can read, durably.
+
+    Raises:
+        ConfigError: It is there already, or cannot be written; then nothing of it is left.
+    """
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE)
+    except FileExistsError:
+        raise ConfigError(
+            f"{path} is there already, and was left as it is.", advice="Name another file."
+        ) from None
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot create the file: {error.strerror}.",
+            advice="Name a file in a directory that exists and that this user can write to.",
+        ) from None
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        raise ConfigError(f"{path}: cannot be written: {error.strerror}.", advice="Make room.") from None
+
+
+def read_private(path: Path, longest: int) -> bytes:
+    """What a file holds that only its owner can read.
+
+    Args:
+        path: The file.
+        longest: Most bytes that it may have.
+
+    Raises:
+        DataError: It cannot be read, is no plain file, or is longer.
+        ConfigError: Others than its owner can read or change it.
+    """
+    try:
+        content, status = read_plain(path, longest)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}.", advice="Check the path.") from None
+    if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise ConfigError(
+            f"{path} holds what is private, and can be used by others than its owner "
+            f"(mode {stat.S_IMODE(status.st_mode):04o}).",
+            advice=f"Run `chmod 600 {path}`; if others had it, take it for known.",
+        )
+    if len(content) > longest:
+        raise DataError(
+            f"{path}: longer than {longest} bytes, the most that such a file has.",
+            advice="Check which file was named.",
+        )
+    return content
