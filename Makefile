@@ -8,8 +8,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
-# Two test files at a time; benchmarks stay alone.
-TOGETHER := --numprocesses 2 --dist loadfile
+# Two test files at a time, in their order: those that take minutes come before those that take seconds.
+# Benchmarks stay alone.
+TOGETHER := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help install run test test-all bench lint types imports browser engine base-image wheelhouse lock clean
 .DEFAULT_GOAL := help

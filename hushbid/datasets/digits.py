@@ -7,7 +7,6 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.datasets import load_digits
 
 from hushbid.datasets.digit_groups import DIGIT_GROUPS, WANTED_DIGITS, deal_to_owners, thin_second_digit
 from hushbid.datasets.partition import Partition, PartitionOptions, Table, limited
@@ -38,6 +37,9 @@ def digits(path: Path | None, generator: np.random.Generator, options: Partition
             "The digits dataset takes no path: its images come with scikit-learn.",
             advice="Leave --data, HUSHBID_DATA and dataset.path out.",
         )
+    # All of scikit-learn takes a second to import, for whatever reads a cluster file.
+    from sklearn.datasets import load_digits
+
     pixels, classes = load_digits(return_X_y=True)
     table = Table(pixels.astype(np.uint8), classes.astype(np.uint8))
     held_out = _half_of_each_digit(table.labels, generator)

@@ -64,7 +64,7 @@ def test_random_lives_take_every_row_of_the_table_and_no_other(
     monkeypatch.setattr(limits, "DELIVERY_CHUNK_BYTES", 1)
     taken: set[Edge] = set()
     offences: set[Offence] = set()
-    for seed in range(2600 if machine is CuratorMachine else 1500):
+    for seed in range(2600 if machine is CuratorMachine else 800):
         walk = WALKS[machine](seed)
         taken |= walk.edges
         offences |= walk.offences

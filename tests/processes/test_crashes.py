@@ -34,7 +34,7 @@ from tests.processes.recovery import (
 
 KILLS: Final = int(os.environ.get("HUSHBID_TEST_KILLS", "30"))
 SEED: Final = int(os.environ.get("HUSHBID_TEST_SEED", "0"))
-SESSIONS: Final = (("sealed", 0), ("sealed", 1), ("ask-all", 2), ("ask-all", 3), ("winner-only", 4))
+SESSIONS: Final = (("sealed", 0), ("ask-all", 2), ("winner-only", 4))
 """What is run, each with a number that its moments are drawn from."""
 LAST: Final = OWNERS[-1]
 """Who comes last, so that no session is over before the first party was killed."""

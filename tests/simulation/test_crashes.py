@@ -97,9 +97,9 @@ def test_the_session_that_nobody_crashes_in_is_a_whole_one(rule: str, release: s
 
 @pytest.mark.parametrize("rule", RULES)
 def test_a_crash_of_any_party_at_any_step(rule: str) -> None:
-    """Of sessions with more than sixty steps, at sixty of them; all are in the slow test below."""
+    """At thirty of them; all are in the slow test below."""
     _, base = uncrashed(setting(rule))
-    survives(setting(rule), spread(one_moment_each(base, tuple(base.steps)), 60))
+    survives(setting(rule), spread(one_moment_each(base, tuple(base.steps)), 30))
 
 
 @pytest.mark.slow
@@ -115,7 +115,7 @@ def test_a_crash_of_any_party_at_any_moment_of_any_step(rule: str) -> None:
 def test_a_crash_of_whoever_makes_a_release(release: str) -> None:
     """`mwem` goes from release to release, as the default does: what they carry over is restored."""
     _, base = uncrashed(setting("ask-all", release))
-    survives(setting("ask-all", release), one_moment_each(base, (CURATOR, CONSUMER)))
+    survives(setting("ask-all", release), spread(one_moment_each(base, (CURATOR, CONSUMER)), 15))
 
 
 @pytest.mark.slow
@@ -144,7 +144,7 @@ def same_step_plan(base: Course) -> list[Crashes]:
 @pytest.mark.parametrize("rule", RULES)
 def test_two_parties_crash_at_the_same_step(rule: str) -> None:
     _, base = uncrashed(setting(rule))
-    survives(setting(rule), spread(same_step_plan(base), 30))
+    survives(setting(rule), spread(same_step_plan(base), 15))
 
 
 @pytest.mark.slow
@@ -177,7 +177,7 @@ def test_a_party_crashes_again_as_soon_as_it_has_started_again(rule: str, again:
         for crash in crashes_of(base, party)
         if crash.left <= 0 and crash.step < len(base.steps[party]) - 2
     ]
-    survives(setting(rule), spread(plan, 25, again))
+    survives(setting(rule), spread(plan, 12, again))
 
 
 @pytest.mark.parametrize("rule", ["ask-all", "sealed"])
@@ -191,7 +191,7 @@ def test_the_curator_and_another_crash_while_the_session_is_closed(rule: str) ->
         for crash in crashes_of(base, party)
         if crash.step >= len(steps) - 2
     ]
-    survives(setting(rule), spread(list(product(closing, leaving)), 40), all_come=False)
+    survives(setting(rule), spread(list(product(closing, leaving)), 20), all_come=False)
 
 
 # -- places of their own ------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ from protocol.releases import RELEASES
 from protocol.scoring import Pool
 from tests.conftest import ROOT
 
-SEEDS = 200
+SEEDS = 100
 SHARES = 5
 
 

@@ -50,9 +50,8 @@ def test_one_record_substitutes_at_most_one_point_in_ten_thousand_cases(rule: st
 
 @pytest.mark.parametrize("pool", [KeepsAbsentOwnersPool, TiesByArrival])
 def test_the_test_catches_a_curator_that_breaks_a_rule(pool: type[Pool]) -> None:
-    broken = [case for case in cases(3, 1500) if changed(case, "ask-all", pool) > 1]
-    assert broken
-    assert all(changed(case, "ask-all") <= 1 for case in broken)
+    broken = next(case for case in cases(3, 1500) if changed(case, "ask-all", pool) > 1)
+    assert changed(broken, "ask-all") <= 1
 
 
 def test_the_cases_have_what_the_rules_are_about() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import shutil
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, shares_of
+from tests.conftest import ROOT, parse_share, shares_of
 
 SLOW, QUICK, SHARES = 20, 3, 3
 SUITE = f"""
@@ -82,7 +83,12 @@ def test_an_empty_share_is_no_failure_but_an_empty_run_is(suite: Path) -> None:
 
 
 @pytest.mark.parametrize("share", ["3/3", "1", "a/b", "-1/3", "1/0", ""])
-def test_a_share_that_cannot_be_is_a_usage_error(suite: Path, share: str) -> None:
-    result = run_pytest(suite, f"--share={share}")
+def test_a_share_that_cannot_be_is_refused(share: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="I/N"):
+        parse_share(share)
+
+
+def test_to_refuse_a_share_is_a_usage_error(suite: Path) -> None:
+    result = run_pytest(suite, "--share=3/3")
     assert result.returncode == pytest.ExitCode.USAGE_ERROR
     assert "I/N" in result.stderr
