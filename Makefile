@@ -12,6 +12,9 @@ PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
 # Benchmarks stay alone.
 TOGETHER := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
+# Of an environment that has it set, every process of the tests, and there are thousands, would compile all modules.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help install run test test-all bench lint types imports browser engine base-image wheelhouse lock clean
 .DEFAULT_GOAL := help
 

@@ -2,7 +2,8 @@
 
 Each kill is a SIGKILL to a real process, between its start and the last rounds; some hit two parties
 together, some a party that is still replaying. `HUSHBID_TEST_KILLS` says how many there are at least in all
-sessions together (30), `HUSHBID_TEST_SEED` draws other victims and moments (0); a failure names the seed.
+sessions of the slow test together (30), `HUSHBID_TEST_SEED` draws other victims and moments (0); a failure
+names the seed.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ from tests.processes.recovery import (
 
 KILLS: Final = int(os.environ.get("HUSHBID_TEST_KILLS", "30"))
 SEED: Final = int(os.environ.get("HUSHBID_TEST_SEED", "0"))
+FEW: Final = 4
+"""Kills of a session of the test that is not slow."""
 SESSIONS: Final = (("sealed", 0), ("ask-all", 2), ("winner-only", 4))
 """What is run, each with a number that its moments are drawn from."""
 LAST: Final = OWNERS[-1]
@@ -106,12 +109,14 @@ def crashing(
             raise
 
 
+@pytest.mark.parametrize(
+    "moments", [FEW, pytest.param(-(-KILLS // len(SESSIONS)), marks=pytest.mark.slow)], ids=["few", "many"]
+)
 @pytest.mark.parametrize(("kind", "number"), SESSIONS)
 def test_a_session_ends_as_it_would_have_without_the_crashes(
-    tmp_path: Path, undisturbed: Callable[[str], Undisturbed], kind: str, number: int
+    tmp_path: Path, undisturbed: Callable[[str], Undisturbed], kind: str, number: int, moments: int
 ) -> None:
     expected = undisturbed(kind)
-    moments = -(-KILLS // len(SESSIONS))
     with crashing(tmp_path, kind, number, without=LAST) as (crashes, rng):
         names = crashes.cluster.names
         time.sleep(rng.uniform(0.0, 2.0))  # who enrols is killed too

@@ -124,7 +124,9 @@ def small_disk(place: Path, size: str) -> Iterator[None]:
         subprocess.run(["umount", str(place)], check=True)
 
 
-@pytest.mark.parametrize(("name", "kind"), [(CURATOR, "sealed"), (OWNER, "ask-all")])
+@pytest.mark.parametrize(
+    ("name", "kind"), [(CURATOR, "sealed"), pytest.param(OWNER, "ask-all", marks=pytest.mark.slow)]
+)
 def test_a_disk_that_is_really_full(tmp_path: Path, name: str, kind: str) -> None:
     with session(tmp_path / "session", kind) as cluster, small_disk(cluster.directory(name) / "state", "2m"):
         ballast = cluster.directory(name) / "state" / "ballast"

@@ -399,7 +399,10 @@ def test_a_curator_or_consumer_that_is_killed_ends_the_run_and_is_named(long_run
 LOST = [
     pytest.param(signal.SIGKILL, "its process was ended by SIGKILL.", id="killed"),
     pytest.param(
-        signal.SIGSTOP, "it had not ended 5 s after the session, and was stopped.", id="hung until the end"
+        signal.SIGSTOP,
+        "it had not ended 5 s after the session, and was stopped.",
+        marks=pytest.mark.slow,
+        id="hung until the end",
     ),
 ]
 
