@@ -20,5 +20,10 @@ class Watch:
         """Resident bytes."""
         return int((self._place / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
+    def processor_seconds(self) -> float:
+        """Of all its threads."""
+        fields = (self._place / "stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def descriptors(self) -> int:
         return len(os.listdir(self._place / "fd"))
