@@ -192,7 +192,9 @@ def _kme(
     epsilon: Annotated[list[float] | None, typer.Option(min=0.0, help="ε; may be repeated.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
     first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
-    full: Annotated[bool, typer.Option(help="Settings of 10,000 points too, one seed.")] = False,
+    full: Annotated[
+        bool, typer.Option(help="Settings of 10,000 points too; Algorithm 2 with one seed.")
+    ] = False,
     simulated: Annotated[bool, typer.Option(help="Simulated noise: faster, and protects nobody.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:

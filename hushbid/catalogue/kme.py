@@ -12,23 +12,20 @@ from pydantic import Field, model_validator
 from consumer.target import map_identity
 from hushbid.catalogue.estimates import NoisyMean
 from hushbid.catalogue.model import Digest, EntryPart, Matrix, Vector, array_error, check_projection
-from protocol.accounting import Cost, DiscreteGaussianCost, gaussian_sigma
+from hushbid.kme.privacy import Calibration, calibrate
+from protocol.accounting import Cost, DiscreteGaussianCost
 from protocol.config.session import FeatureSection
 from protocol.data import Dataset
 from protocol.data.dataset import row_chunks
 from protocol.errors import ConfigError
 from protocol.features import FeatureMap, FeatureSpace
 from protocol.grid import FEATURE_UNIT, Totals
-from protocol.noise import Draw, NoiseSource
+from protocol.noise import NoiseSource
 from protocol.releases import Neighbours
 from protocol.releases.gaussian_noise import SMALLEST_SIGMA
 from protocol.session import feature_space_of
 
-__all__ = ["MAX_POINTS", "KmeRelease", "feature_map_of", "kme_costs", "kme_noise", "release_kme"]
-
-COUNT_SHARE: Final = 0.05
-"""Share of the release's ρ that the number of points takes where it is released with noise. It raises the
-noise of the rest by 2.6 %, and at ε = 0.05 tells the number to ± 280 points."""
+__all__ = ["MAX_POINTS", "KmeRelease", "feature_map_of", "kme_calibration", "release_kme"]
 
 MAX_POINTS: Final = 10_000
 """Most synthetic points of an entry."""
@@ -137,7 +134,11 @@ class KmeRelease(EntryPart):
 
     def costs(self, neighbours: Neighbours) -> tuple[Cost, ...]:
         """What the noise costs, recomputed."""
-        return kme_costs(feature_space_of(self.features), neighbours, self.sigma, self.count_unit)
+        longest = _longest(feature_space_of(self.features))
+        changed, width = 2.0 * longest, len(self.total)
+        if neighbours is Neighbours.ADD_REMOVE_ONE:
+            changed, width = math.hypot(longest, self.count_unit), width + 1
+        return (DiscreteGaussianCost(sensitivity=changed, sigma=self.sigma, width=width, count=1),)
 
     def noisy_mean(self) -> NoisyMean:
         """The mean embedding as a consumer estimates it."""
@@ -174,7 +175,7 @@ def release_kme(
     delta: float,
     noise: NoiseSource,
 ) -> KmeRelease:
-    """Release a dataset's mean embedding. What it costs has been charged already (`kme_noise`).
+    """Release a dataset's mean embedding. What it costs has been charged already (`kme_calibration`).
 
     Args:
         dataset: Its features within the public bounds of `section`.
@@ -185,61 +186,51 @@ def release_kme(
         noise: Draws the noise.
     """
     feature_map = feature_map_of(section)
-    sigma, count_unit = kme_noise(feature_map.space, neighbours, epsilon, delta)
+    calibration = kme_calibration(feature_map.space, neighbours, epsilon, delta)
+    count_unit = calibration.count_unit
     total = np.zeros(section.dimension, dtype=np.int64)
     for start, stop in row_chunks(dataset.features):
         total += feature_map.hash(dataset.features[start:stop]).sum(axis=0, dtype=np.int64)
-    exact = neighbours is Neighbours.SUBSTITUTE_ONE
-    vector: Totals = total if exact else np.append(total, np.int64(count_unit * len(dataset)))
-    noisy = vector + noise.draw(_draw(sigma, len(vector)))
+    vector: Totals = np.append(total, np.int64(count_unit * len(dataset))) if count_unit else total
+    noisy = vector + noise.draw(calibration.draw)
     return KmeRelease(
         features=section,
         digest=feature_map.digest,
-        sigma=sigma,
+        sigma=calibration.draw.scale,
         total=noisy[: section.dimension].copy(),
-        count=len(dataset) if exact else int(noisy[-1]),
+        count=int(noisy[-1]) if count_unit else len(dataset),
         count_unit=count_unit,
     )
 
 
-def kme_noise(space: FeatureSpace, neighbours: Neighbours, epsilon: float, delta: float) -> tuple[float, int]:
-    """σ of a release, and what a point counts in it (`KmeRelease.count_unit`), both in grid units.
+def kme_calibration(space: FeatureSpace, neighbours: Neighbours, epsilon: float, delta: float) -> Calibration:
+    """The noise of a release and what it costs: that of a KME release (`hushbid.kme.privacy.calibrate`).
+
+    One point in the place of another changes Σφ by 2·max‖φ‖ at most.
 
     Raises:
-        ConfigError: ε or δ outside of its range, or so small that no noise meets them.
+        ConfigError: ε or δ outside of its range, or so small that no noise meets them; or so large an ε that
+            there is hardly any.
     """
-    exact = neighbours is Neighbours.SUBSTITUTE_ONE
-    ratio = COUNT_SHARE / (1.0 - COUNT_SHARE)
-    count_unit = 0 if exact else math.floor(math.sqrt(ratio) * space.norm_bound / FEATURE_UNIT)
-    sensitivity, width = _sensitivity(space, neighbours, count_unit)
-    sigma = gaussian_sigma(epsilon, delta, sensitivity=sensitivity, releases=1, values=width)
-    if sigma < SMALLEST_SIGMA / FEATURE_UNIT:
+    if delta == 0.0:
+        raise ConfigError("A `kme` entry has Gaussian noise, and no δ.", advice="Give a δ above 0.")
+    longest = _longest(space)
+    calibration = calibrate(
+        record_norm=longest,
+        distance=2.0 * longest,
+        width=space.dimension,
+        neighbours=neighbours,
+        epsilon=epsilon,
+        delta=delta,
+    )
+    if calibration.draw.scale < SMALLEST_SIGMA / FEATURE_UNIT:
         raise ConfigError(f"epsilon = {epsilon:g} leaves hardly any noise.", advice="Ask for a smaller ε.")
-    _draw(sigma, width)
-    return sigma, count_unit
+    return calibration
 
 
-def _draw(sigma: float, width: int) -> Draw:
-    """The noise of a release; raises `ConfigError` where that is more than 64 bits hold."""
-    return Draw("discrete-gaussian", sigma, width)
-
-
-def kme_costs(space: FeatureSpace, neighbours: Neighbours, sigma: float, count_unit: int) -> tuple[Cost, ...]:
-    """What a release with that noise costs, for an accountant."""
-    sensitivity, width = _sensitivity(space, neighbours, count_unit)
-    return (DiscreteGaussianCost(sensitivity=sensitivity, sigma=sigma, width=width, count=1),)
-
-
-def _sensitivity(space: FeatureSpace, neighbours: Neighbours, count_unit: int) -> tuple[float, int]:
-    """L2 sensitivity of the vector that is released, in grid units, and its width.
-
-    One point in the place of another changes Σφ by 2·max‖φ‖ at most. A point more or less changes Σφ by φ and
-    the count by `count_unit`.
-    """
-    longest = space.norm_bound / FEATURE_UNIT
-    if neighbours is Neighbours.SUBSTITUTE_ONE:
-        return 2.0 * longest, space.dimension
-    return math.hypot(longest, count_unit), space.dimension + 1
+def _longest(space: FeatureSpace) -> float:
+    """Largest norm of a point's φ, in grid units."""
+    return space.norm_bound / FEATURE_UNIT
 
 
 def _within(points: npt.NDArray[np.float64], space: FeatureSpace) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushbid.catalogue.entry import CatalogueEntry, EntryHead, entry_epsilon, signed_entry, stated_costs
-from hushbid.catalogue.kme import MAX_POINTS, KmeRelease, feature_map_of, kme_costs, kme_noise, release_kme
+from hushbid.catalogue.kme import MAX_POINTS, KmeRelease, feature_map_of, kme_calibration, release_kme
 from hushbid.catalogue.race import HashSection, RaceRelease, race_noise, release_race
 from hushbid.text_files import write_new_bytes
 from protocol import __version__, limits
@@ -214,8 +214,7 @@ def _costs(what: Publication) -> tuple[Cost, ...]:
     if isinstance(functions, HashSection):
         return race_noise(functions, what.neighbours, what.epsilon, what.delta).costs
     space = feature_map_of(functions).space
-    sigma, unit = kme_noise(space, what.neighbours, what.epsilon, what.delta)
-    return kme_costs(space, what.neighbours, sigma, unit)
+    return kme_calibration(space, what.neighbours, what.epsilon, what.delta).costs
 
 
 def _release(what: Publication, dataset: Dataset, noise: NoiseSource) -> KmeRelease | RaceRelease:

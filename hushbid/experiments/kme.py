@@ -183,7 +183,7 @@ def kme(
         settings: Names of `SETTINGS`; none: all but those with more than `LONG` points.
         epsilons: ε of each release.
         seeds: Of *leak*'s public points, feature map and optimiser; of simulated noise too.
-        full: Whether those are run as well. They are run with the first seed alone, which takes minutes.
+        full: Whether those are run as well. Algorithm 2 is run with their first seed alone.
         simulated: Whether noise is simulated, which is faster and protects nobody.
         records: How many of the points are taken, the first ones; None: all. Published figures are of all.
         say: Told what is being run.
@@ -210,7 +210,7 @@ def kme(
         if setting.columns not in loaded:
             points = _load(data / f"kme-mixture-{setting.columns}d.npz", setting.columns)[:records]
             loaded[setting.columns] = points, kernels.squared_norm(_scaled(points), _gamma(setting.columns))
-        few = seeds if setting.points <= LONG else seeds[:1]
+        few = seeds[:1] if setting.points > LONG and setting.algorithm == 2 else seeds
         yield from _rows(setting, *loaded[setting.columns], epsilons, few, simulated, say)
 
 

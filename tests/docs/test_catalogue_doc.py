@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from hushbid.catalogue.entry import SUFFIX, TAG
-from hushbid.catalogue.kme import COUNT_SHARE
 from hushbid.catalogue.model import MAX_PROJECTION
 from hushbid.catalogue.ranking import MOST_SUBSETS, SHOWN
 from hushbid.cli import main
 from hushbid.experiments.screening import Row
+from hushbid.kme.privacy import COUNT_SHARE
 from hushbid.race.release import default_size_share
 from protocol import limits
 from protocol.runtime.keys import write_secret
