@@ -19,7 +19,7 @@ from hushbid.audit.settings import DELTA, release_table, session_of
 from hushbid.audit.statistic import Evidence
 from protocol.errors import LocalProtocolError
 from protocol.names import CONSUMER
-from protocol.noise import SimulatedNoise
+from protocol.noise import Draw, SimulatedNoise
 from protocol.releases import Neighbours
 from protocol.session import Session
 
@@ -32,6 +32,7 @@ __all__ = [
     "mwem_sound",
     "null",
     "race",
+    "race_added",
     "race_printed",
     "race_sketch",
     "subspace",
@@ -86,7 +87,7 @@ def race_printed() -> SketchAttack:
     """Counts with the noise of RACE Theorem 3, Laplace(R/ε), as if one record for another cost ε."""
     printed = _race(scale=ROWS / PRINTED_EPSILON)
     stated = Stated(PRINTED_EPSILON, 0.0, printed.stated.neighbours)
-    return SketchAttack(stated, printed.session, printed.validation)
+    return SketchAttack(stated, printed.session, printed.validation, printed.session.target().draws(0))
 
 
 def race_sketch() -> SketchAttack:
@@ -97,32 +98,58 @@ def race_sketch() -> SketchAttack:
     return replace(printed, stated=stated, records=(added[:-1], added))
 
 
+def race_added() -> SketchAttack:
+    """Calibrated counts, with the noisy number of records, where a record is there or not."""
+    from hushbid.race.release import calibrate, stated_epsilon  # with it come scikit-learn's estimators
+
+    added = race_sketch()
+    noise = calibrate(
+        rows=ROWS,
+        cells=added.draws[0].size,
+        neighbours=Neighbours.ADD_REMOVE_ONE,
+        epsilon=PRINTED_EPSILON,
+        delta=0.0,
+    )
+    if noise.sizes is None:
+        raise LocalProtocolError("A sketch's size was calibrated as public where a record may be missing.")
+    stated = Stated(stated_epsilon(noise.costs, noise.delta), noise.delta, noise.neighbours.value)
+    return replace(added, stated=stated, draws=(noise.cells, noise.sizes))
+
+
 @dataclass(frozen=True)
 class SketchAttack(Attack):
-    """A sketch that is published once: noisy counts alone, and no number of points.
+    """A sketch that is published once: noisy counts, and the noisy number of points if that has noise.
 
     The attacker reads off them how much likelier they are with the one dataset than with the other.
 
     Args:
         stated: What is claimed.
-        session: Whose ``[target]``, a `race`, has the noise.
+        session: Has the hash functions.
         records: The points and their neighbour, raw.
+        draws: Discrete Laplace noise of the counts, and of the number of points if it is published.
     """
 
     stated: Stated
     session: Session
     records: tuple[Points, Points]
+    draws: tuple[Draw, ...]
     block: int = 500
 
     def run(self, neighbour: int, seeds: Sequence[int]) -> Evidence:
         """Draw the noise of a sketch for each seed; the attacker sees all counts."""
         noise = SimulatedNoise(seeds[0], CONSUMER)
         feature_map = public_map(self.session)
-        first, second = counts = [(feature_map.hash(points) > 0).sum(axis=0) for points in self.records]
-        (draw,) = self.session.target().draws(0)
-        published = np.array([counts[neighbour] + noise.draw(draw) for _ in seeds])
-        # ln P(published | D') - ln P(published | D), but for a factor: P(x) ∝ exp(-|x|/scale) a count.
-        likelier = np.abs(published - first).sum(axis=1) - np.abs(published - second).sum(axis=1)
+        width = sum(draw.size for draw in self.draws)
+        first, second = counts = [
+            np.append((feature_map.hash(points) > 0).sum(axis=0), len(points))[:width]
+            for points in self.records
+        ]
+        published = np.array(
+            [counts[neighbour] + np.concatenate([noise.draw(draw) for draw in self.draws]) for _ in seeds]
+        )
+        # ln P(published | D') - ln P(published | D): P(x) ∝ exp(-|x|/scale) a count.
+        nearer = np.abs(published - first) - np.abs(published - second)
+        likelier = nearer @ np.concatenate([np.full(draw.size, 1.0 / draw.scale) for draw in self.draws])
         return Evidence(likelier[:, None].astype(np.float64), np.zeros(len(seeds), dtype=np.int64))
 
 

@@ -96,6 +96,13 @@ SUITES: Final[dict[str, Suite]] = {
             BROADCASTS,
         ),
         Suite(
+            "race-added",
+            "a calibrated sketch and its noisy number of records, one record being there or not",
+            "pass",
+            releases.race_added,
+            BROADCASTS,
+        ),
+        Suite(
             "mwem-sound",
             "one broadcast of MWEM with sound noise, one record replaced by its opposite",
             "pass",

@@ -21,6 +21,7 @@ QUICK = {
     "race": 1000,
     "race-printed": 2000,
     "race-sketch": 2000,
+    "race-added": 2000,
     "mwem-sound": 1000,
     "mwem-printed": 1000,
     "gaussian-session": 60,
