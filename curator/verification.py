@@ -60,7 +60,7 @@ def faults_of(
     """What is wrong with each point.
 
     One forged φ would void the sensitivity, so none enters the pool unless it is one of the map's, the
-    point's own within one grid unit where the curator sees the point, and scores exactly what was bid. A
+    point's own where the curator sees the point, and scores exactly what was bid. A
     point outside of the public bounds would spoil whatever the consumer makes of its purchases, though it
     may have a φ.
 

@@ -55,6 +55,6 @@ def open_map(box: bytes, session: Session, consumer: PublicIdentity, owner: Iden
         raise RemoteProtocolError(
             Offence.CONFIGURATION,
             "The consumer's feature map is not ours: the digests of W and b differ.",
-            advice="Use the pinned numpy on both sides.",
+            advice="Use the same version of hushbid on both sides.",
         )
     return feature_map

@@ -17,7 +17,6 @@ from protocol.sealing import candidate_statement, verify_signature
 from protocol.session import Session
 
 __all__ = [
-    "CLOSE_MATCH",
     "NO_FEATURES",
     "Signatures",
     "hash_points",
@@ -25,9 +24,6 @@ __all__ = [
     "matching",
     "within_bounds",
 ]
-
-CLOSE_MATCH: Final = 1
-"""Grid units by which φ of a point may differ between machines' floating-point arithmetic."""
 
 NO_FEATURES: Final = -(2**15)
 """Every coordinate of a point outside of the public bounds, which has no φ. No map has such a coordinate."""
@@ -87,7 +83,7 @@ class Signatures:
 
 
 def matching(recomputed: Features, claimed: Features) -> npt.NDArray[np.bool_]:
-    """Which rows of claimed features are, within `CLOSE_MATCH`, those recomputed from the points.
+    """Which rows of claimed features are those recomputed from the points.
 
     Args:
         recomputed: What `hash_points` gave, shape (n, d).
@@ -96,8 +92,7 @@ def matching(recomputed: Features, claimed: Features) -> npt.NDArray[np.bool_]:
     Returns:
         Shape (n,).
     """
-    close = np.abs(recomputed.astype(np.int32) - claimed) <= CLOSE_MATCH
-    matches: npt.NDArray[np.bool_] = (close & (recomputed != NO_FEATURES)).all(axis=1)
+    matches: npt.NDArray[np.bool_] = (recomputed == claimed).all(axis=1) & mapped(recomputed)
     return matches
 
 

@@ -49,7 +49,7 @@ def points_at(feature_map: FeatureMap, angles: Angles) -> npt.NDArray[np.float64
     """
     if not isinstance(feature_map, FourierMap):
         raise LocalProtocolError("Points are asked for by their angles on a map that has none.")
-    frequencies, phases = feature_map._projection.T, feature_map._phases
+    frequencies, phases = feature_map.frequencies / feature_map.space.range, feature_map.phases
     dimension = feature_map.space.dimension
     middle = np.full(dimension // 2, 0.5)
     turn = np.asarray(angles) - phases - frequencies @ middle

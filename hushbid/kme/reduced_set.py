@@ -137,7 +137,7 @@ class _Fit:
         self._width = space.range / math.sqrt(2.0 * space.gamma)
         self._unit = WIDTHS * self._width
         self._centre = 0.5 * (low + high)
-        frequencies, phases = space_map._projection, space_map._phases
+        frequencies, phases = (space_map.frequencies / space.range).T, space_map.phases
         self._phases = (phases + (self._centre - space.lower) @ frequencies).astype(np.float32)
         self._frequencies = (self._unit[:, None] * frequencies).astype(np.float32)
         self._target = target

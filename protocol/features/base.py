@@ -32,8 +32,8 @@ Bound: TypeAlias = npt.NDArray[np.float64] | float
 SEED_BYTES: Final = 32
 """Length of a secret seed."""
 
-CHUNK_VALUES: Final = 2**20
-"""Raw values that are mapped at a time: bounds the memory of `FeatureMap.hash` to some 24 MiB."""
+CHUNK_VALUES: Final = 2**17
+"""Raw values that are mapped at a time: they stay in the processor's cache."""
 
 
 class FeatureSpace(ABC):
@@ -116,7 +116,7 @@ class FeatureSpace(ABC):
 
         Args:
             seed: A number that is not negative, which all parties of a session know; or `SEED_BYTES` bytes,
-                where the map is secret: all of their 256 bits enter the generator's state.
+                where the map is secret.
 
         Raises:
             ConfigError: A negative seed.

@@ -159,14 +159,12 @@ class LshMap(FeatureMap):
     def __init__(self, space: LshSpace, seed: int | bytes) -> None:
         super().__init__(space)
         check_seed(seed)
-        # Above all numbers that a session file can have, so that a secret seed is none of them.
-        number = seed if isinstance(seed, int) else int.from_bytes(seed, "little") + 2**256
         self._family = _FAMILIES[space.family](
             rows=space.rows,
             width=space.cells,
             lower=np.zeros(space.columns),
             upper=np.ones(space.columns),
-            seed=number,
+            seed=seed,
             bandwidth=space.bandwidth,
         )
         self.digest = hashlib.sha256(space.name.encode() + b"\0" + self._family.digest).digest()

@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import cached_property
-from typing import ClassVar, Final, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from protocol.errors import ConfigError, DataError
+from protocol.space.expansion import NORMAL_BITS, Expansion, Words, normals
 
 __all__ = ["MAX_CELLS", "MAX_ROWS", "Cells", "HashFamily", "Points", "Sampling"]
 
@@ -49,7 +51,9 @@ class HashFamily(ABC):
     is nearer to the expectation. They are not independent then.
 
     All of it follows from the arguments, to the last bit on every machine: projections are exact
-    (`protocol.lsh.projection`), and directions are drawn from PCG64 of the seed.
+    (`protocol.lsh.projection`), and what is drawn is made of the seed's `Expansion`: for row r of directions
+    row r of the domain "directions", and so on. Of Sobol directions this is true of one version of SciPy; the
+    digest tells.
 
     Attributes:
         rows: R.
@@ -63,7 +67,7 @@ class HashFamily(ABC):
         rows: From 1 to `MAX_ROWS`.
         width: Most cells of a row, from 2 to `MAX_CELLS`.
         lower, upper: Public bounds of the points' columns, float64 of shape (columns,), upper above lower.
-        seed: Public; not negative.
+        seed: Not negative, or secret bytes.
         power: From 1 to `MAX_POWER`.
         sampling: ``independent``, or ``sobol``, which has up to 21,201 coordinates for a row's directions.
 
@@ -80,7 +84,7 @@ class HashFamily(ABC):
         width: int,
         lower: npt.ArrayLike,
         upper: npt.ArrayLike,
-        seed: int,
+        seed: int | bytes,
         power: int = 1,
         sampling: Sampling = "independent",
     ) -> None:
@@ -94,7 +98,7 @@ class HashFamily(ABC):
             (1 <= rows <= MAX_ROWS, f"{rows} rows are not in 1..{MAX_ROWS}"),
             (2 <= width <= MAX_CELLS, f"{width} cells of a row are not in 2..{MAX_CELLS}"),
             (1 <= power <= MAX_POWER, f"the power {power} is not in 1..{MAX_POWER}"),
-            (seed >= 0, "the seed is negative"),
+            (isinstance(seed, bytes) or seed >= 0, "the seed is negative"),
             (sampling in get_args(Sampling), f"there is no sampling {sampling!r}"),
             (
                 self.lower.ndim == 1
@@ -105,9 +109,6 @@ class HashFamily(ABC):
         ):
             if not holds:
                 raise ConfigError(f"Hash functions {self.name!r}: {what}.", advice="Correct it.")
-        # A secret seed has 256 bits, and eight words of pool keep them; four are what other seeds always had.
-        sequence = np.random.SeedSequence(seed, pool_size=8 if seed >= 2**128 else 4)
-        self._generator = np.random.Generator(np.random.PCG64(sequence))
 
     @property
     def _parameters(self) -> tuple[float, ...]:
@@ -121,13 +122,9 @@ class HashFamily(ABC):
 
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 of the family's name, of its arguments, and of the numbers that its functions consist of.
-
-        The latter, since a library of another version may draw others of the same seed.
-        """
+        """SHA-256 of the family's name, of its arguments but for the seed, and of what was drawn of that."""
         state = hashlib.sha256(self.name.encode() + b"\0")
         state.update(np.array([self.rows, self.width, self.power, self.columns], dtype="<u8").tobytes())
-        state.update(str(self.seed).encode() + b"\0")
         state.update(self.sampling.encode() + b"\0")
         for values in (self._parameters, self.lower, self.upper, *self._drawn, self._multipliers):
             state.update(np.asarray(values, dtype="<f8").tobytes() + b"\0")
@@ -139,7 +136,18 @@ class HashFamily(ABC):
             from scipy.special import ndtri  # noqa: PLC0415 - parties start a quarter faster without SciPy
 
             return np.asarray(ndtri(self._sobol(columns)))
-        return self._generator.standard_normal((self.rows * self.power, columns))
+        return self._drawn_rows("directions", columns, normals) * 2.0**-NORMAL_BITS
+
+    def _drawn_rows(
+        self, what: str, columns: int, law: Callable[[Words], npt.NDArray[Any]], words: int = 1
+    ) -> npt.NDArray[np.float64]:
+        """Numbers of a law, from so many words each: float64 of shape (rows * power, columns)."""
+        return np.asarray(law(self._words(what, self.rows * self.power, words * columns)), dtype=np.float64)
+
+    def _words(self, what: str, count: int, length: int) -> Words:
+        return Expansion(f"hushbid hash functions 2 {self.name} {what}".encode(), self.seed).rows(
+            count, length
+        )
 
     def _sobol(self, columns: int) -> npt.NDArray[np.float64]:
         """Uniform coordinates in (0, 1), shape (rows * power, columns): each row has a point of its own."""
@@ -152,7 +160,8 @@ class HashFamily(ABC):
                 f"Hash functions {self.name!r}: a row of {coordinates} coordinates was to be a Sobol point.",
                 advice=f"Choose independent sampling: the sequence has up to {qmc.Sobol.MAXDIM} coordinates.",
             )
-        sequence = qmc.Sobol(coordinates, rng=self._generator)
+        scrambling = np.random.PCG64(self._words("scrambling", 1, 4)[0])
+        sequence = qmc.Sobol(coordinates, rng=np.random.Generator(scrambling))
         points = sequence.random_base2(math.ceil(math.log2(self.rows)))[: self.rows]
         # They are multiples of 2^-30, 0 among them: to the middle of each step.
         return np.asarray(points + 2.0**-31).reshape(self.rows * self.power, columns)
@@ -169,9 +178,8 @@ class HashFamily(ABC):
         self.cells = np.where(self.spread, self.width, np.minimum(combinations, self.width)).astype(np.int64)
         self._bases = bases
         # Row 0 of the multipliers is the constant; (Σ a_i·code_i + a_0 mod prime) mod width is universal.
-        self._multipliers = self._generator.integers(
-            1, _PRIME, size=(self.rows, self.power + 1), dtype=np.int64
-        )
+        words = self._words("multipliers", self.rows, self.power + 1)
+        self._multipliers = 1 + (words % np.uint64(_PRIME - 1)).astype(np.int64)
 
     def _cell(self, codes: npt.NDArray[np.int64]) -> Cells:
         """The cell of each row, from its functions' codes: shape (n, rows, power)."""
@@ -248,9 +256,12 @@ def interval(
     Returns:
         Two arrays of shape (m,).
     """
-    low = np.minimum(directions * lower, directions * upper).sum(axis=1)
-    high = np.maximum(directions * lower, directions * upper).sum(axis=1)
+    # Correctly rounded sums: those of another order may differ, and codes are counted from the least.
+    low = np.array([math.fsum(row) for row in np.minimum(directions * lower, directions * upper)])
+    high = np.array([math.fsum(row) for row in np.maximum(directions * lower, directions * upper)])
     # A point is rounded by half a step before it is projected; what is left is for the sums above.
     reach = max(float(np.abs(lower).max()), float(np.abs(upper).max()))
-    room = np.abs(directions).sum(axis=1) * max(max(reach, 1.0) * 2.0**-18, step) + math.ulp(1.0)
+    room = np.array([math.fsum(row) for row in np.abs(directions)]) * max(
+        max(reach, 1.0) * 2.0**-18, step
+    ) + math.ulp(1.0)
     return low - room, high + room

@@ -52,13 +52,16 @@ class ExactProjection:
             )
         self.columns = directions.shape[1]
         longest = np.abs(directions).max(axis=1, keepdims=True)
-        exponents = np.ceil(np.log2(np.where(longest > 0.0, longest, 1.0)))
-        self._scales = np.exp2(exponents[:, 0])
-        unit = np.rint(directions / np.exp2(exponents) * 2.0**DIRECTION_BITS)
+        # ⌈log2⌉, exactly: logarithms of a mathematical library differ between machines.
+        mantissas, exponents = np.frexp(np.where(longest > 0.0, longest, 1.0))
+        exponents -= mantissas == 0.5
+        self._scales = np.ldexp(1.0, exponents[:, 0])
+        unit = np.rint(np.ldexp(directions, DIRECTION_BITS - exponents))
         self._directions = np.ascontiguousarray((unit * 2.0**-DIRECTION_BITS).T)
-        exponent = math.ceil(math.log2(max(reach, SMALLEST_REACH)))
-        spent = DIRECTION_BITS + math.ceil(math.log2(self.columns)) + exponent + 1
-        self._grid = 2.0 ** min(POINT_BITS - min(exponent, 0), MANTISSA_BITS - 1 - spent)
+        mantissa, exponent = math.frexp(max(reach, SMALLEST_REACH))
+        exponent -= mantissa == 0.5
+        spent = DIRECTION_BITS + (self.columns - 1).bit_length() + exponent + 1
+        self._grid: float = 2.0 ** min(POINT_BITS - min(exponent, 0), MANTISSA_BITS - 1 - spent)
         self.reach = reach
 
     @property

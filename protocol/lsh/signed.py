@@ -37,7 +37,7 @@ class SignedFamily(HashFamily):
         width: int,
         lower: npt.ArrayLike,
         upper: npt.ArrayLike,
-        seed: int,
+        seed: int | bytes,
         power: int = 1,
         sampling: Sampling = "independent",
     ) -> None:

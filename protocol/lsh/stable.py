@@ -12,6 +12,7 @@ import numpy.typing as npt
 from protocol.errors import ConfigError
 from protocol.lsh.base import Cells, HashFamily, Points, Sampling, interval
 from protocol.lsh.projection import ExactProjection
+from protocol.space.expansion import cauchys, uniforms
 
 __all__ = ["L1Family", "L2Family", "StableFamily"]
 
@@ -39,7 +40,7 @@ class StableFamily(HashFamily):
         width: int,
         lower: npt.ArrayLike,
         upper: npt.ArrayLike,
-        seed: int,
+        seed: int | bytes,
         bandwidth: float,
         power: int = 1,
         sampling: Sampling = "independent",
@@ -57,7 +58,7 @@ class StableFamily(HashFamily):
         directions = self._directions()
         reach = max(float(np.abs(low).max()), float(np.abs(high).max()))
         self._projection = ExactProjection(directions, reach=reach)
-        self._offsets = self._generator.random(rows * power)
+        self._offsets = self._drawn_rows("offsets", 1, uniforms)[:, 0]
         least, most = interval(self._projection.directions, low, high, step=self._projection.step)
         self._first = np.floor(least + self._offsets)
         bases = np.floor(most + self._offsets) - self._first + 1.0
@@ -130,7 +131,7 @@ class L1Family(StableFamily):
     def _directions(self) -> npt.NDArray[np.float64]:
         if self.sampling == "sobol":
             return np.asarray(np.tan(math.pi * (self._sobol(self.columns) - 0.5)))
-        return self._generator.standard_cauchy((self.rows * self.power, self.columns))
+        return self._drawn_rows("directions", self.columns, cauchys, words=2)
 
     def collision(self, distances: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """In closed form; 1 at distance 0."""

@@ -43,7 +43,7 @@ def the_map(seed: bytes) -> FourierMap:
 
 def frequencies_of(known: FourierMap) -> tuple[Points, Points]:
     """W of shape (d/2, columns), and b, of a map that one has."""
-    return known._projection.T, known._phases
+    return known.frequencies / known.space.range, known.phases
 
 
 def angles_of(features: Features) -> Points:

@@ -360,7 +360,7 @@ def test_the_conventions_of_scikit_learn_hold(estimator: Any, check: Callable[[A
 
 
 def test_hash_functions_follow_from_a_number_or_a_generator_and_differ_without() -> None:
-    def seed(state: Any) -> int:
+    def seed(state: Any) -> int | bytes:
         return RaceSketch(**PUBLIC | {"random_state": state}, epsilon=None).fit(points(5)).sketch_.family.seed
 
     assert seed(17) == 17
