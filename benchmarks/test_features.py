@@ -35,7 +35,7 @@ LEAST_RATIO = 0.5
 
 
 def test_exact_features_beside_those_of_float64(benchmark: BenchmarkFixture) -> None:
-    """60,000 rows. φ of float64 depends on what stands beside a point: what does it cost that ours does not?"""
+    """60,000 rows. What exactness costs: in float64, φ depends on what stands beside a point."""
     made = feature_map("paired", seed=1, dimension=140, gamma=0.01, lower=0.0, upper=255.0, columns=784)
     assert isinstance(made, FourierMap)
     points = np.random.default_rng(1).integers(0, 256, (ROWS, 784)).astype(np.float64)

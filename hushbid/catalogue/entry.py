@@ -2,7 +2,7 @@ r"""A catalogue entry: one private release of one dataset, signed by who publish
 
 A file (`signed_entry`, `read_entry`)::
 
-    tag         "hushbid catalogue entry 1\n"
+    tag         "hushbid catalogue entry 2\n"
     signature   64 bytes, Ed25519, by the publisher's identity key over the tag and the body
     body        canonical msgpack of `CatalogueEntry`: fields in declared order, arrays as extension type 1
 
@@ -50,7 +50,7 @@ __all__ = [
 SUFFIX: Final = ".entry"
 """How the name of an entry's file ends."""
 _KIND: Final = b"hushbid catalogue entry "
-TAG: Final = _KIND + b"1\n"
+TAG: Final = _KIND + b"2\n"
 _ROUNDING: Final = 1e-9
 """Relative shortfall of a stated ε that the accountant's own rounding on another machine may have."""
 
@@ -199,7 +199,7 @@ def read_entry(path: Path) -> CatalogueEntry:
         raise _refused(
             path,
             "It is of another version of the format than this hushbid reads.",
-            advice="Use the version of hushbid that it was published with.",
+            advice="Have its owner publish again with this one: entries of version 1 were not sound.",
         )
     start = len(TAG) + SIGNATURE_BYTES
     signature, body = content[len(TAG) : start], content[start:]

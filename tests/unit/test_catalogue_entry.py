@@ -108,9 +108,10 @@ def test_a_file_that_is_cut_off_is_refused(tmp_path: Path, length: int) -> None:
 
 def test_another_version_is_named(tmp_path: Path) -> None:
     path = published(tmp_path).path
-    path.write_bytes(path.read_bytes().replace(b"entry 1\n", b"entry 2\n", 1))
-    with pytest.raises(DataError, match="another version"):
+    path.write_bytes(path.read_bytes().replace(b"entry 2\n", b"entry 1\n", 1))
+    with pytest.raises(DataError, match="another version") as caught:
         read_entry(path)
+    assert "publish again" in caught.value.advice
 
 
 def test_another_s_signature_is_refused(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from hushbid.race.release import calibrate as calibrate_sketch
 from protocol.accounting import compose, gaussian_delta, gaussian_epsilon
 from protocol.accounting.gaussian import gaussian_mu
 from protocol.acquisition import Standing, acquisition_rule
-from protocol.features import feature_map
+from protocol.features import FourierMap, feature_map
 from protocol.grid import features_to_float
 from protocol.mmd import mmd2
 from protocol.releases import Neighbours, Setting, release_mechanism
@@ -289,12 +289,11 @@ def test_who_knows_the_map_inverts_a_hash() -> None:
     hashed = features_to_float(phi.hash(point))[0]
 
     def invert(seed: int) -> Array:
-        generator = np.random.Generator(np.random.PCG64(seed))
-        frequencies = math.sqrt(0.02) * generator.standard_normal((70, 6))
-        phases = generator.uniform(0.0, 2 * math.pi, 70)
-        angles = np.arctan2(hashed[70:], hashed[:70]) - phases
+        known = feature_map("paired", seed=seed, **parameters)  # type: ignore[arg-type]
+        assert isinstance(known, FourierMap)
+        angles = np.arctan2(hashed[70:], hashed[:70]) - known.phases
         wrapped = (angles + math.pi) % (2 * math.pi) - math.pi
-        return np.asarray(np.linalg.lstsq(frequencies, wrapped, rcond=None)[0])
+        return np.asarray(np.linalg.lstsq(known.frequencies, wrapped, rcond=None)[0])
 
     assert np.abs(invert(9) - point[0]).max() < 2e-3
     assert np.abs(invert(10) - point[0]).max() > 0.1
@@ -321,9 +320,8 @@ def test_a_nonnegative_kernel_s_embedding_moves_by_the_root_of_two_at_most(dimen
 def test_the_cosine_map_s_embedding_moves_by_more_than_printed() -> None:
     """Two points whose cosines are all near 1, and all near -1: ‖φ(x) - φ(y)‖ > 2, up to 2√2."""
     phi = feature_map("cosine", seed=5, dimension=4, gamma=8.0, lower=0.0, upper=1.0, columns=64)
-    generator = np.random.Generator(np.random.PCG64(5))
-    frequencies = 4.0 * generator.standard_normal((4, 64))
-    phases = generator.uniform(0.0, 2 * math.pi, 4)
+    assert isinstance(phi, FourierMap)
+    frequencies, phases = phi.frequencies, phi.phases
     middle = np.full(64, 0.5)
 
     def point_at(angle: float) -> Array:
