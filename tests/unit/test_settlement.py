@@ -11,11 +11,14 @@ import pytest
 import tomli_w
 
 from curator.events import DrawNoise, NoiseDrawn
+from curator.machine import CuratorMachine
 from curator.rounds import NOISE_BATCH
 from hushbid.plan.noise import noise_values
 from hushbid.plan.setting import plan_setting
 from hushbid.plan.tables import PlanFlags
+from hushbid.report.page import page_of
 from hushbid.simulator import Simulation, SimulationOutcome
+from hushbid.transcripts.replay import replayed
 from protocol.accounting import epsilon_of
 from protocol.config.loading import validated
 from protocol.config.session import SessionFile
@@ -23,12 +26,14 @@ from protocol.data import Dataset
 from protocol.errors import BudgetExceeded, ConfigError
 from protocol.machine import Charge
 from protocol.messages import Broadcast
+from protocol.names import CURATOR
 from protocol.noise import Draw, SimulatedNoise
 from protocol.odometer import odometers
 from protocol.releases import Neighbours
 from protocol.session import OWNERS_DATA, Session, open_session
 from protocol.settlement import UNITS, PrivateSettlement, SettlementTerms, whole_score, worth
 from tests.simulation.harness import CuratorBench, Player, corners, names, session_file, weights_of
+from tests.unit.report_sessions import record
 
 OWNERS = names(3)
 SUMMARY = {"mechanism": "gaussian", "epsilon": 1.0, "neighbours": "add-remove-one"}
@@ -310,6 +315,22 @@ def test_it_changes_neither_what_is_bought_nor_what_is_broadcast(rule: str) -> N
     assert exact is not None
     assert totals.keys() == exact.keys()
     assert totals != exact
+
+
+def test_a_replay_and_a_report_have_the_number_that_was_released(tmp_path: Path) -> None:
+    found = record(tmp_path, summary=SUMMARY, target=TARGET, settlement=EPSILON)
+    released = found.outcome.curator.settlement()
+    assert released is not None
+    machine = replayed(found.paths[CURATOR]).machine
+    assert isinstance(machine, CuratorMachine)
+    assert machine.settlement() == released
+    figures = found.figures(CURATOR)
+    assert dict(zip(figures.owners.name, figures.owners.settlement or (), strict=True)) == released
+    assert figures.settlement_terms == found.session.settlement_terms
+    assert figures.odometers[0].settled == found.session.privacy()[0].epsilon
+    text = page_of(figures)
+    assert f"{found.session.settlement_terms.standard_error:.2f}" in text
+    assert "All other columns are exact, and are not to be disclosed to owners." in text
 
 
 def test_owners_are_charged_for_it_beforehand() -> None:
