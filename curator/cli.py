@@ -47,7 +47,9 @@ def command(
 
 def _show(result: Mapping[str, Any]) -> None:
     from protocol.session import privacy_lines
+    from protocol.settlement import SettlementTerms
 
+    terms = SettlementTerms(**result["settlement_terms"])
     lines = [
         f"{result['points_delivered']} points were chosen in {result['rounds']} rounds; "
         f"{result['points_accessed']} raw points were seen.",
@@ -56,7 +58,11 @@ def _show(result: Mapping[str, Any]) -> None:
             for owner, rounds in result["absences"].items()
         ),
         *(f"{fault['owner']}, round {fault['round']}: {fault['what']}." for fault in result["faults"]),
-        *(f"Settlement of {owner}: {value:+.5f}." for owner, value in result["settlement"].items()),
+        *(
+            f"Settlement of {owner}: {' ± '.join(terms.figures(value))}."
+            for owner, value in result["settlement"].items()
+        ),
+        terms.sentence(),
         *privacy_lines(result["privacy"]),
         f"Transcript: {result['transcript']}",
     ]

@@ -10,13 +10,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from protocol.errors import Offence
-from protocol.grid import Features, Totals, features_to_float
+from protocol.grid import Features, Totals, Weights, features_to_float
 from protocol.messages import Candidate, SealedCandidate
 from protocol.mmd import embedding_gain
+from protocol.settlement import UNITS, whole_score, worth
 
-__all__ = ["Absence", "Dispute", "Fault", "Ledger", "Refusal", "Win", "settle"]
+__all__ = ["Absence", "Dispute", "Fault", "Ledger", "Refusal", "Win", "settle", "settle_privately"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,36 @@ def settle(
         total = total + features
         size += 1
     return values
+
+
+def settle_privately(
+    wins: list[Win],
+    disputed: Collection[tuple[int, str]],
+    owners: tuple[str, ...],
+    weights: Weights | None,
+    noise: npt.NDArray[np.int64],
+) -> Mapping[str, float]:
+    """Each owner's points by worth, with noise: `protocol.settlement`, which has the proof.
+
+    Whole numbers up to the division by 2^15, which is exact.
+
+    Args:
+        wins: In any order.
+        disputed: As in `settle`. What is disputed depends on the point alone.
+        owners: All owners, winners or not.
+        weights: The first broadcast's, shape (d,); None: there was none, and so no wins.
+        noise: A value for each owner, in their order, int64 of shape (len(owners),).
+
+    Returns:
+        Per owner, in points. May be negative.
+    """
+    totals = dict(zip(owners, noise.tolist(), strict=True))
+    if weights is not None:
+        whole = whole_score(weights)
+        for win in wins:
+            if (win.round, win.owner) not in disputed:
+                totals[win.owner] += worth(win.candidate.features, weights, whole)
+    return {owner: total / UNITS for owner, total in totals.items()}
 
 
 def _value(features: Features) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

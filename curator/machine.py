@@ -1,4 +1,4 @@
-"""The curator's state machine: enrolment, target, p rounds (`curator.rounds`), delivery, closing."""
+"""The curator's state machine: from enrolment over p rounds (`curator.rounds`) to settlement and closing."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from curator.delivery import parts_of
 from curator.enrolment import check_hello, check_target, prior_of
 from curator.events import CandidatesChecked, DestroyBoxes, NoiseDrawn, WeightsComputed
-from curator.ledger import Dispute, Refusal, settle
+from curator.ledger import Dispute, Refusal, settle, settle_privately
 from curator.rounds import Rounds
 from curator.transitions import PHASES, TRANSITIONS
 from protocol import limits
-from protocol.errors import ExitCode, Offence, RemoteProtocolError
+from protocol.errors import BudgetExceeded, ExitCode, Offence, RemoteProtocolError
 from protocol.link import Link
 from protocol.machine import (
     Event,
@@ -63,6 +63,8 @@ class CuratorMachine(Rounds):
         self.consumer_connected = False
         self._parts: tuple[Delivery, ...] = ()
         self._part = 0
+        self._private_settlement: Mapping[str, float] | None = None
+        """What owners may be told, once it was released."""
         self._closed: set[str] = set()
         self._farewells: set[str] = set()
         self._dismissed: set[str] = set()
@@ -199,7 +201,21 @@ class CuratorMachine(Rounds):
             return
         self._clear_timer("delivery")
         self._destroy_boxes()
+        if self._opened.settlement is not None:
+            try:
+                self._settle_privately()
+            except BudgetExceeded as error:
+                self._give_up(ExitCode.FAILED, error.what, error.advice)
+                return
         self._begin_closing("complete", Finish(ExitCode.DONE, "The session is complete."))
+
+    def _settle_privately(self) -> None:
+        """Charge the private settlement and release it, in one step; its noise came with the last rounds'."""
+        self._charge(self._opened.owners_releases)
+        ((noise,), _) = self._noise.popleft()
+        self._private_settlement = settle_privately(
+            self.ledger.wins, self._disputed(), self.owners, self._first_weights, noise
+        )
 
     def _note_disputes(self, receipt: Receipt) -> None:
         """Keep in the books what the consumer disputes; owners are not told (DESIGN §3, "No feedback")."""
@@ -398,15 +414,29 @@ class CuratorMachine(Rounds):
             return
         self._disconnect(offended.peer)
 
-    def settlement(self) -> Mapping[str, float]:
-        """Each owner's share so far (`curator.ledger.settle`)."""
+    def settlement(self) -> Mapping[str, float] | None:
+        """What each owner is to be paid by.
+
+        Returns:
+            Where the session settles privately, what was released (`curator.ledger.settle_privately`), and
+            None before. Else each owner's exact share so far (`curator.ledger.settle`).
+        """
+        if self._opened.settlement is not None:
+            return self._private_settlement
         target = self.target
         if target is None:
             return dict.fromkeys(self.owners, 0.0)
-        disputed = {(dispute.round, dispute.owner) for dispute in self.ledger.disputes}
         return settle(
-            self.ledger.wins, disputed, self.owners, target.embedding, target.seed_total, target.seed_size
+            self.ledger.wins,
+            self._disputed(),
+            self.owners,
+            target.embedding,
+            target.seed_total,
+            target.seed_size,
         )
+
+    def _disputed(self) -> set[tuple[int, str]]:
+        return {(dispute.round, dispute.owner) for dispute in self.ledger.disputes}
 
 
 def _listed(names: list[str]) -> str:

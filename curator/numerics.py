@@ -42,8 +42,8 @@ class CuratorNumerics:
 
     def __init__(self, session: Session, noise: NoiseSource, *, destroy: Callable[[], None]) -> None:
         self._session = session
-        self._draws = session.summary().draws
         self._summary: ReleaseMechanism[Any] | None = None
+        self._draws = session.release_draws()
         self._rule = session.rule
         self._noise = noise
         self._destroy = destroy
@@ -87,8 +87,8 @@ class CuratorNumerics:
         return NoiseDrawn(
             effect.first,
             tuple(
-                (self._drawn(self._draws(number - 1)), self._drawn(self._rule.draws()))
-                for number in range(effect.first, effect.last + 1)
+                (self._drawn(release), self._drawn(rule))
+                for release, rule in map(self._draws, range(effect.first, effect.last + 1))
             ),
         )
 

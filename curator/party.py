@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 
 from curator.machine import CuratorMachine
 from curator.numerics import CuratorNumerics
@@ -25,9 +26,10 @@ def curator_party(
     Raises:
         ConfigError: Noise that the session needs is none that the source has.
     """
-    summary = session.summary()
-    for draw in (*summary.draws(0), *summary.draws(summary.releases - 1), *session.rule.draws()):
-        noise.check(draw)
+    draws_of = session.release_draws()
+    for number in {1, session.file.session.points, session.owners_releases}:
+        for draw in chain(*draws_of(number)):
+            noise.check(draw)
     return CuratorMachine(session), CuratorNumerics(session, noise, destroy=destroy or _nothing)
 
 

@@ -115,7 +115,11 @@ def _curate(
         finish = hub.run()
     ensure_done(finish)
     result = _result(session_file, machine, str(transcript_path(file.state, CURATOR)))
-    return {**result, "privacy": [statement.as_json() for statement in session.privacy()]}
+    return {
+        **result,
+        "settlement_terms": session.settlement_terms.as_json(),
+        "privacy": [statement.as_json() for statement in session.privacy()],
+    }
 
 
 def _admitted(session_file: SessionFile, file: CuratorFile) -> dict[str, str]:
@@ -152,8 +156,17 @@ def _go_on(driver: Driver, journal: Journal, session: Session, boxes: BoxFile | 
 
 
 def _expect_noise(ahead: DrawnAhead, session: Session, *, drawn: int) -> None:
-    """Have the noise drawn of all rounds but the first, for which that was done before."""
-    summary = session.summary()
+    """Have the noise drawn of all releases but the first, for which that was done before.
+
+    Args:
+        ahead: Where it is kept.
+        session: The session.
+        drawn: For how many releases it was drawn.
+    """
+    summary, settlement = session.summary(), session.settlement
+    if settlement is not None:
+        ahead.expect(settlement.draw, 0 if drawn == session.owners_releases else 1)
+    drawn = min(drawn, summary.releases)
     first = 1 if drawn == 0 else 0
     for draw in summary.draws(0):
         ahead.expect(draw, first)
@@ -182,7 +195,7 @@ def _result(session: SessionFile, machine: CuratorMachine, transcript: str) -> d
         "rounds_per_second": machine.round / seconds if seconds > 0 else None,
         "points_accessed": ledger.points_accessed,
         "points_delivered": len(ledger.wins),
-        "settlement": dict(machine.settlement()),
+        "settlement": dict(machine.settlement() or {}),
         "absences": {owner: absences[owner] for owner in machine.owners if absences[owner]},
         "faults": [
             {"owner": fault.owner, "round": fault.round, "what": fault.what} for fault in ledger.faults

@@ -58,7 +58,7 @@ from protocol.messages import (
 )
 from protocol.releases import Statistic
 from protocol.scoring import NO_SCORE, Best, Pool
-from protocol.session import NO_NOISE, Session
+from protocol.session import Session
 from protocol.wire import encode_message
 
 __all__ = ["Pooled", "Rounds"]
@@ -92,15 +92,17 @@ class Rounds(Machine):
         self._space = session.space
         self._rule = session.rule
         summary = session.summary()
-        self._noisy = session.noise_name(summary) != NO_NOISE or bool(session.rule.draws())
+        self._noisy = session.draws_curators_noise()
         self._noise_name = session.noise_name(summary)
-        self._costs_of = session.round_costs()
+        self._costs_of = session.release_costs()
         self._filter = session.summary_filter()
         self.owners = session.file.owners
         self.seats = {owner: Seat(rank) for rank, owner in enumerate(self.owners)}
         self.target: Target | None = None
         self.round = 0
         self.weights: Weights | None = None
+        self._first_weights: Weights | None = None
+        """Those of round 1, by which a private settlement counts points."""
         self.ledger = Ledger()
         self._statistic = Statistic.identity(self._space.dimension)
         """What of a won point enters the total that is released; known with the target."""
@@ -111,7 +113,7 @@ class Rounds(Machine):
         self._verifying: tuple[Unverified, ...] = ()
         self._noise: deque[RoundNoise] = deque()
         self.noise_drawn = 0
-        """For how many rounds it was drawn."""
+        """For how many releases it was drawn."""
         self._stage = 0
         self._asked: tuple[str, ...] = ()
         self._obtained: set[str] = set()
@@ -154,7 +156,9 @@ class Rounds(Machine):
         self._awaited = set()
         self._overdue = self._time_over = False
         if self._noisy and not self._noise:
-            last = min(self.round + NOISE_BATCH - 1, self._session.session.points)
+            last = self.round + NOISE_BATCH - 1
+            if last >= self._session.session.points:
+                last = self._opened.owners_releases  # with a private settlement's, the last of all
             self._do(DrawNoise(self.round, last))
         else:
             self._compute_weights()
@@ -178,7 +182,7 @@ class Rounds(Machine):
         if computed.round != self.round:
             raise LocalProtocolError(f"Weights of round {computed.round} came in round {self.round}.")
         try:
-            self._charge()
+            self._charge(self.round)
         except BudgetExceeded as error:
             self._give_up(ExitCode.FAILED, error.what, error.advice)
             return
@@ -186,6 +190,7 @@ class Rounds(Machine):
         self.phase = "bidding"
         if self.round == 1:
             self._began = self._now
+            self._first_weights = computed.weights
         message = Broadcast(round=self.round, weights=computed.weights, noise=self._noise_name)
         body = encode_message(message)
         for owner, seat in self.seats.items():
@@ -193,12 +198,12 @@ class Rounds(Machine):
                 self._broadcast(owner, message, body)
         self._set_timer("round", self._half or self._session.timeouts.round)
 
-    def _charge(self) -> None:
-        """Charge this round's release, which is made and has not left: the charge is on record first."""
+    def _charge(self, release: int) -> None:
+        """Charge a release, which is made and has not left: the charge is on record first."""
         if self._filter is not None:
-            costs = self._costs_of(self.round)
+            costs = self._costs_of(release)
             self._filter.charge(*costs)
-            self._do(Charge(self._filter.neighbours, self.round, self.round, costs))
+            self._do(Charge(self._filter.neighbours, release, release, costs))
 
     def _broadcast(self, owner: str, message: Broadcast, body: bytes | None = None) -> None:
         seat = self.seats[owner]

@@ -30,6 +30,7 @@ from protocol.config.session import (
     Section,
     SessionFile,
     SessionSection,
+    SettlementSection,
     TimeoutSection,
 )
 from protocol.errors import ConfigError
@@ -110,6 +111,7 @@ class ClusterFile(Section):
     target: MechanismSection
     summary: MechanismSection
     acquisition: RuleSection
+    settlement: SettlementSection = SettlementSection()
     noise: NoiseSection = NoiseSection()
     timeouts: TimeoutSection = TimeoutSection()
     network: NetworkSection = NetworkSection(address="tcp://127.0.0.1:*")
@@ -180,6 +182,7 @@ class Cluster:
             "target": file.target,
             "summary": file.summary,
             "acquisition": file.acquisition,
+            "settlement": file.settlement,
             "noise": file.noise,
             "timeouts": file.timeouts,
             "network": network,

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from protocol.odometer import Odometer
 from protocol.session import TRUSTED, PrivacyStatement
+from protocol.settlement import SettlementTerms
 
 __all__ = ["RunResult", "Transcripts", "render"]
 
@@ -49,7 +50,8 @@ class RunResult:
         m: |D_v|.
         privacy: What is guaranteed to whom.
         odometers: ε after each round, of the data that something is guaranteed to.
-        settlement: Owner → sum of its points' marginal gains in the released target.
+        settlement: Owner → what it is to be paid by: by what, and who may be told, its terms say.
+        settlement_terms: Whether the settlement is private, and what it costs.
         absences: Owner → rounds that it was absent in; owners that never were are left out.
         faults: What was wrong with owners' points: ``owner``, ``round``, ``what``.
         refusals: Who was refused for breaking the protocol: ``peer``, ``round``, ``code``.
@@ -79,6 +81,7 @@ class RunResult:
     privacy: tuple[PrivacyStatement, ...]
     odometers: tuple[Odometer, ...]
     settlement: Mapping[str, float]
+    settlement_terms: SettlementTerms
     absences: Mapping[str, int]
     faults: tuple[Mapping[str, Any], ...]
     refusals: tuple[Mapping[str, Any], ...] = ()
@@ -122,6 +125,7 @@ class RunResult:
             "privacy": [_plain(statement.as_json()) for statement in self.privacy],
             "odometer": [odometer.as_json() for odometer in self.odometers],
             "settlement": {owner: _finite(value) for owner, value in self.settlement.items()},
+            "settlement_terms": self.settlement_terms.as_json(),
             "absences": dict(self.absences),
             "faults": [dict(fault) for fault in self.faults],
             "refusals": [dict(refusal) for refusal in self.refusals],
@@ -225,16 +229,20 @@ def _guarantee(statement: PrivacyStatement) -> str:
     return f"nothing; with secret noise\n{figures}" if statement.why else figures
 
 
-def _settlement(result: RunResult) -> Table:
+def _settlement(result: RunResult) -> RenderableType:
+    terms = result.settlement_terms
     table = Table(box=SIMPLE_HEAD)
     table.add_column("settlement: owner")
-    table.add_column("gain in the released target", justify="right")
+    table.add_column(terms.unit, justify="right")
+    if terms.standard_error is not None:
+        table.add_column("standard error", justify="right")
     ranked = sorted(result.settlement.items(), key=lambda entry: (-entry[1], entry[0]))
     for owner, value in ranked[:_SHOWN_OWNERS]:
-        table.add_row(owner, f"{value:+.5f}")
+        table.add_row(owner, *terms.figures(value))
     if rest := ranked[_SHOWN_OWNERS:]:
-        table.add_row(f"{len(rest)} others", f"{sum(value for _, value in rest):+.5f}", style="dim")
-    return table
+        total = terms.figures(sum(value for _, value in rest), owners=len(rest))
+        table.add_row(f"{len(rest)} others", *total, style="dim")
+    return Group(table, Text(f"{terms.sentence()}\n"))
 
 
 def _wrongs(result: RunResult) -> list[str]:

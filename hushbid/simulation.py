@@ -125,8 +125,9 @@ def simulate(
         disputed=sum(1 for entry in delivered if entry.dispute),
         m=len(data.validation),
         privacy=session.privacy(),
-        odometers=odometers(session, outcome.curator.round),
-        settlement=dict(outcome.curator.settlement()),
+        odometers=odometers(session, outcome.curator.round, settled=True),
+        settlement=dict(outcome.curator.settlement() or {}),
+        settlement_terms=session.settlement_terms,
         absences=dict(Counter(absence.owner for absence in ledger.absences)),
         faults=tuple(
             {"owner": fault.owner, "round": fault.round, "what": fault.what} for fault in ledger.faults

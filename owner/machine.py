@@ -56,8 +56,9 @@ class OwnerMachine(Participant):
     def __init__(self, session: Session, *, name: str) -> None:
         super().__init__(session, name=name)
         self._rule = session.rule
-        points = session.file.session.points
-        self.charge = Charge(Neighbours.ADD_REMOVE_ONE.value, 1, points, session.owners_costs())
+        self.charge = Charge(
+            Neighbours.ADD_REMOVE_ONE.value, 1, session.owners_releases, session.owners_costs()
+        )
         """What a session costs the owner's data."""
         self.rounds = 0
         """How many rounds it was sent a broadcast in."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from protocol.accounting import odometer
+from protocol.accounting import epsilon_of, odometer
 from protocol.releases import Neighbours
 from protocol.session import CONSUMERS_DATA, OWNERS_DATA, Session
 
@@ -27,6 +27,7 @@ class Odometer:
         delta: The δ that ε is stated for.
         rounds: After which rounds; 0: before the first, where the consumer's target is out already.
         epsilon: ε after each.
+        settled: ε with the private settlement that came after them; None: there was none.
     """
 
     protects: str
@@ -34,6 +35,7 @@ class Odometer:
     delta: float
     rounds: tuple[int, ...]
     epsilon: tuple[float, ...]
+    settled: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The readings under the names of the command line's JSON."""
@@ -43,10 +45,11 @@ class Odometer:
             "delta": self.delta,
             "rounds": list(self.rounds),
             "epsilon": list(self.epsilon),
+            "settled": self.settled,
         }
 
 
-def odometers(session: Session, rounds: int) -> tuple[Odometer, ...]:
+def odometers(session: Session, rounds: int, *, settled: bool) -> tuple[Odometer, ...]:
     """The odometers of the data that a session guarantees something to; none for data that it does not.
 
     What is read holds where the noise is secret; `Session.privacy` says whether it is.
@@ -54,14 +57,18 @@ def odometers(session: Session, rounds: int) -> tuple[Odometer, ...]:
     Args:
         session: The session.
         rounds: Rounds that were run.
+        settled: Whether the session came to its end: a private settlement is released then.
     """
     target, summary = session.target(), session.summary()
     delta = session.file.session.delta
     found = []
     if summary.private and session.rule.private:
-        costs_of = session.round_costs()
+        costs_of = session.release_costs()
         more_epsilon, more_delta = session.rule.slack
         costs = [costs_of(number) for number in range(1, rounds + 1)]
+        whole = None
+        if settled and session.settlement is not None:
+            whole = epsilon_of(session.owners_costs(), delta - more_delta) + more_epsilon
         after = np.concatenate([[0.0], odometer(costs, delta - more_delta) + more_epsilon])
         read = np.unique(np.linspace(0, rounds, min(rounds, READINGS - 1) + 1).astype(np.int64))
         found.append(
@@ -71,6 +78,7 @@ def odometers(session: Session, rounds: int) -> tuple[Odometer, ...]:
                 delta,
                 tuple(read.tolist()),
                 tuple(after[read].tolist()),
+                whole,
             )
         )
     if target.private:

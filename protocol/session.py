@@ -18,9 +18,10 @@ from protocol.features import FeatureMap, FeatureSpace, feature_space
 from protocol.grid import Totals
 from protocol.identity import Identity, PublicIdentity, roster_identity, simulated_identity
 from protocol.names import CONSUMER, CURATOR
-from protocol.noise import SimulatedNoise
+from protocol.noise import Draw, SimulatedNoise
 from protocol.releases import Neighbours, Prior, ReleaseMechanism, Setting, release_mechanism
 from protocol.sealing import default_content_size
+from protocol.settlement import PrivateSettlement, SettlementTerms
 from protocol.wire import HEADER_BYTES
 
 __all__ = [
@@ -41,6 +42,8 @@ OWNERS_DATA: Final = "the records of every owner"
 CONSUMERS_DATA: Final = "the consumer's validation set"
 TRUSTED: Final = "the curator and the consumer"
 """Whom owners have to trust with more than ε can tell: what with, the statement's `why` says."""
+
+_SIMULATED: Final = "the noise is simulated: who knows the session file can subtract it"
 
 _WHY: Final = {
     Neighbours.SUBSTITUTE_ONE: "the size of the validation set is public, so a record can only be another",
@@ -146,6 +149,34 @@ class Session:
         return _mechanism("summary", self.file.summary, setting, Neighbours.ADD_REMOVE_ONE)
 
     @cached_property
+    def settlement(self) -> PrivateSettlement | None:
+        """The release that owners are paid by; None: the settlement is exact, and the curator's alone.
+
+        Raises:
+            ConfigError: The owners have no guarantee that it could be part of, or no noise meets its ε.
+        """
+        section, session = self.file.settlement, self.file.session
+        if section.epsilon is None:
+            return None
+        summary = self.summary()
+        without = "" if self.rule.private else self._rule_objection()
+        if not summary.private:
+            without = f"the release {summary.name} has no noise"
+        if without:
+            raise ConfigError(
+                f"[settlement]: a private settlement is part of what the owners are guaranteed, and here "
+                f"nothing is: {without}.",
+                advice="Leave settlement.private out, or choose another rule or release.",
+            )
+        owners = len(self.file.roster.owners)
+        return PrivateSettlement.of(epsilon=section.epsilon, delta=session.delta, owners=owners)
+
+    @property
+    def settlement_terms(self) -> SettlementTerms:
+        """Who may be told the settlement, and what it costs."""
+        return SettlementTerms.of(self.settlement, "" if self.noise_protects else _SIMULATED)
+
+    @cached_property
     def directions(self) -> int:
         """Directions of the seed set that the releases need, and the consumer sends (`Prior.basis`)."""
         return max(self.target().directions, self.summary().directions)
@@ -214,7 +245,7 @@ class Session:
     def summary_filter(self) -> PrivacyFilter | None:
         """What the curator's releases and asks are charged to; None where nothing is guaranteed."""
         neighbours, rule = Neighbours.ADD_REMOVE_ONE, self.rule
-        if not rule.private or not rule.costs():
+        if not rule.private or not self._costs_beside_releases():
             return self._filter(self.summary(), neighbours)
         stated = self._owners_statement()
         if stated.epsilon is None:
@@ -222,19 +253,49 @@ class Session:
         more_epsilon, more_delta = rule.slack
         budget = Budget(stated.epsilon - more_epsilon, stated.delta - more_delta)
         accountant = PrivacyFilter(budget, neighbours=neighbours.value)
-        accountant.expect(*self.summary().costs(neighbours=neighbours), *rule.costs())
+        accountant.expect(*self.owners_costs())
         return accountant
 
-    def owners_costs(self) -> tuple[Cost, ...]:
-        """What all rounds together cost the owners, but for the rule's slack, which is no mechanism's."""
-        return (*self.summary().costs(neighbours=Neighbours.ADD_REMOVE_ONE), *self.rule.costs())
+    @property
+    def owners_releases(self) -> int:
+        """How many releases there are of the owners' records: one a round, and a private settlement."""
+        return self.file.session.points + (self.settlement is not None)
 
-    def round_costs(self) -> Callable[[int], tuple[Cost, ...]]:
-        """What a round, from 1, costs the owners: its release, and what the rule tells."""
-        summary = self.summary()
+    def owners_costs(self) -> tuple[Cost, ...]:
+        """What all these cost the owners together, but for the rule's slack, which is no mechanism's."""
+        summary = self.summary().costs(neighbours=Neighbours.ADD_REMOVE_ONE)
+        return (*summary, *self._costs_beside_releases())
+
+    def _costs_beside_releases(self) -> tuple[Cost, ...]:
+        """What costs the owners beside the releases of the summary: what the rule tells, and a settlement."""
+        return (*self.rule.costs(), *(self.settlement.costs if self.settlement is not None else ()))
+
+    def release_costs(self) -> Callable[[int], tuple[Cost, ...]]:
+        """What release number 1, 2, … costs the owners: a round's, with what the rule tells in that round.
+
+        The one after the last round's is the settlement's (`owners_releases`).
+        """
+        summary, settlement = self.summary(), self.settlement
         # A rule costs the same in every round.
         asks = tuple(replace(cost, count=cost.count // summary.releases) for cost in self.rule.costs())
-        return lambda number: (*summary.cost(number - 1, neighbours=Neighbours.ADD_REMOVE_ONE), *asks)
+
+        def costs(number: int) -> tuple[Cost, ...]:
+            if settlement is not None and number == self.owners_releases:
+                return settlement.costs
+            return (*summary.cost(number - 1, neighbours=Neighbours.ADD_REMOVE_ONE), *asks)
+
+        return costs
+
+    def release_draws(self) -> Callable[[int], tuple[tuple[Draw, ...], tuple[Draw, ...]]]:
+        """What release number 1, 2, … draws, and what the rule does: numbers are those of `release_costs`."""
+        summary, settlement = self.summary(), self.settlement
+
+        def draws(number: int) -> tuple[tuple[Draw, ...], tuple[Draw, ...]]:
+            if settlement is not None and number == self.owners_releases:
+                return (settlement.draw,), ()
+            return summary.draws(number - 1), self.rule.draws()
+
+        return draws
 
     def _filter(self, mechanism: ReleaseMechanism[Any], neighbours: Neighbours) -> PrivacyFilter | None:
         delta = self.file.session.delta
@@ -254,7 +315,11 @@ class Session:
 
     def draws_noise(self) -> bool:
         """Whether any party draws noise in the session."""
-        return _is_noisy(self.target()) or _is_noisy(self.summary()) or bool(self.rule.draws())
+        return _is_noisy(self.target()) or self.draws_curators_noise()
+
+    def draws_curators_noise(self) -> bool:
+        """Whether the curator does, for its releases, the rule, or a private settlement."""
+        return self.settlement is not None or _is_noisy(self.summary()) or bool(self.rule.draws())
 
     def privacy(self) -> tuple[PrivacyStatement, ...]:
         """What the session guarantees, per protected party (DESIGN §4)."""
@@ -275,18 +340,16 @@ class Session:
         return owners, consumer, trust
 
     def _owners_statement(self) -> PrivacyStatement:
-        """Of the releases and of what the rule tells, together."""
+        """Of the releases, of what the rule tells and of a private settlement, together."""
         summary = self.summary()
         stated = self._statement(OWNERS_DATA, self.rule.against, summary, Neighbours.ADD_REMOVE_ONE)
         if not self.rule.private:
             return _without_guarantee(stated, self._rule_objection())
-        costs = self.rule.costs()
-        if not costs or stated.epsilon is None:
+        if not self._costs_beside_releases() or stated.epsilon is None:
             return stated
         # The slack is no mechanism of its own: it adds up plainly, and is not composed (`Logistic`).
         more_epsilon, more_delta = self.rule.slack
-        together = (*summary.costs(neighbours=Neighbours.ADD_REMOVE_ONE), *costs)
-        epsilon = more_epsilon + epsilon_of(together, stated.delta - more_delta)
+        epsilon = more_epsilon + epsilon_of(self.owners_costs(), stated.delta - more_delta)
         return replace(stated, epsilon=epsilon)
 
     def objections(self) -> tuple[tuple[str, str], ...]:
@@ -305,7 +368,7 @@ class Session:
         if not mechanism.private:
             return f"the release {mechanism.name} has no noise"
         if not self.noise_protects:
-            return "the noise is simulated: who knows the session file can subtract it"
+            return _SIMULATED
         return ""
 
     def _rule_objection(self) -> str:
@@ -346,7 +409,8 @@ def open_session(file: SessionFile) -> Session:
 
     Raises:
         ConfigError: An unknown map, mechanism or rule, parameters that they do not take, a budget that is
-            too small for the rounds, or something that protects nobody without ``allow_nonprivate``.
+            too small for the rounds, a private settlement beside no guarantee, or something that protects
+            nobody without ``allow_nonprivate``.
     """
     space = feature_space_of(file.features)
     rule = acquisition_rule(
@@ -359,6 +423,7 @@ def open_session(file: SessionFile) -> Session:
     session = Session(file=file, space=space, rule=rule, public_map=_public_map(file.features, space, rule))
     if session.noise_protects and not file.network.insecure:
         _check_keys(session)
+    _ = session.settlement  # which may be one that it cannot have
     objections = session.objections()
     if objections and not file.session.allow_nonprivate:
         reasons = "; ".join(f"{whose}: {why}" for whose, why in objections)

@@ -5,9 +5,10 @@ They are among `hushbid.faults.invariants.INVARIANTS`, and are written as those 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ from hushbid.faults.rounds_on_record import HandedOver, Rounds, mismatch
 from protocol import limits
 from protocol.grid import FEATURE_UNIT, WEIGHT_UNIT
 from protocol.messages import SealedCandidate, Target, unfixed
-from protocol.names import CONSUMER
+from protocol.names import CONSUMER, CURATOR
 from protocol.releases import ExactRelease
 from protocol.verification import Signatures
 from protocol.wire import Direction, decode_message
@@ -83,8 +84,14 @@ def _wrong_with(evidence: Evidence, win: Win, point: HandedOver) -> str:
 
 
 def settlement_is_of_the_wins(evidence: Evidence) -> Iterator[str]:
-    """An owner's share is what its undisputed points add to J(S) = 2·g̃ᵀμ_S - ‖μ_S‖², each in its place."""
+    """An owner's share is what its undisputed points add to J(S) = 2·g̃ᵀμ_S - ‖μ_S‖², each in its place.
+
+    In a private settlement it is what they are worth under the first broadcast, and the noise on record.
+    """
     curator = evidence.outcome.curator
+    if evidence.session.settlement is not None:
+        yield from _other_private_settlement(evidence)
+        return
     shares = dict.fromkeys(evidence.plan.owners, 0.0)
     target = _target(evidence)
     if target is not None:
@@ -98,12 +105,45 @@ def settlement_is_of_the_wins(evidence: Evidence) -> Iterator[str]:
                 shares[win.owner] += after - before
             before = after
     told = curator.settlement()
-    if told.keys() != shares.keys():
+    if told is None or told.keys() != shares.keys():
         yield "the settlement is of other owners than the session has"
         return
     for owner, share in shares.items():
         if not abs(told[owner] - share) <= ROUNDING:
             yield f"{owner} has a share of {told[owner]:.6g}, and its points are worth {share:.6g}"
+
+
+def _other_private_settlement(evidence: Evidence) -> Iterator[str]:
+    """Computed anew from the noise and the first weight on record; nothing is released before the end."""
+    curator, session = evidence.outcome.curator, evidence.session
+    told = curator.settlement()
+    if told is None:
+        return
+    drawn: list[Any] = [
+        each
+        for record in evidence.records[CURATOR]
+        for item in record.items
+        if item.kind == "noise-drawn"
+        for each in cast("Any", item.private["rounds"])
+    ]
+    if len(drawn) != session.owners_releases:
+        yield f"{len(drawn)} releases have noise, and the session has {session.owners_releases} of them"
+        return
+    ((noise,), _) = drawn[-1]
+    totals = dict(zip(session.file.owners, map(int, noise), strict=True))
+    disputed = {(dispute.round, dispute.owner) for dispute in curator.ledger.disputes}
+    for win in curator.ledger.wins:
+        weights = [int(weight) for weight in evidence.rounds.rounds[0].weights]
+        score = sum(
+            int(value) * weight for value, weight in zip(win.candidate.features, weights, strict=True)
+        )
+        # C, half of the weight's length in units of 2^15 · 2^22, and one more.
+        whole = math.isqrt(sum(weight**2 for weight in weights) * 2**28) + 1
+        if (win.round, win.owner) not in disputed:
+            totals[win.owner] += min(max(score, 0), whole) * 2**15 // whole
+    wanted = {owner: total / 2**15 for owner, total in totals.items()}
+    if told != wanted:
+        yield f"the settlement is {dict(told)}, and the points and noise on record come to {wanted}"
 
 
 def _objective(target: _Vector, mean: _Vector) -> float:

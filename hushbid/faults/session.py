@@ -85,6 +85,7 @@ class Course:
 def small_session(rule: str, *, release: str, rounds: int, owners: int) -> Session:
     """A session of few features and simulated noise.
 
+    It settles privately where its rule and its release guarantee something to the owners.
     With `logistic` the ε of asks is so large that it protects nobody: the rule is for thousands of owners.
 
     Args:
@@ -111,6 +112,7 @@ def small_session(rule: str, *, release: str, rounds: int, owners: int) -> Sessi
         "target": _mechanism(release, "substitute-one"),
         "summary": _mechanism(release, "add-remove-one"),
         "noise": {"source": "simulated", "seed": 0},
+        **_settlement(rule, release),
         "network": {"address": "tcp://127.0.0.1:1", "insecure": True},
         "roster": {"owners": dict.fromkeys(names, "")},
     }
@@ -123,6 +125,12 @@ def small_session(rule: str, *, release: str, rounds: int, owners: int) -> Sessi
         f"The rule {rule} is not for {owners} owners and {rounds} rounds.",
         advice=f"Give more owners, at least {FEWEST_FOR_LOGISTIC}, or fewer rounds.",
     )
+
+
+def _settlement(rule: str, release: str) -> dict[str, Any]:
+    if not (RULES[rule].private and release in RELEASES and RELEASES[release].private):
+        return {}
+    return {"settlement": {"private": True, "epsilon": EPSILON}}
 
 
 def _opened(values: Mapping[str, Any], acquisition: Mapping[str, Any]) -> Session:
@@ -198,7 +206,7 @@ def result_of(outcome: SimulationOutcome) -> dict[str, Any]:
         "disputes": list(ledger.disputes),
         "rounds": curator.round,
         "points accessed": (ledger.points_accessed, ledger.candidates),
-        "settlement": dict(curator.settlement()),
+        "settlement": curator.settlement(),
         "delivered points": [_bought(entry) for entry in consumer.delivered],
         "stored points": None if stored is None else [_bought(entry) for entry in stored.delivered],
         "MMD²": None if consumer.mmd2 is None else consumer.mmd2.tobytes(),

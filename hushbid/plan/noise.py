@@ -113,6 +113,8 @@ def noise_values(setting: PlanSetting) -> dict[str, int]:
         (summary.draws(last), last),
         (() if setting.refusal else session.rule.draws(), setting.p),
     ]
+    if session.settlement is not None:
+        batches.append(((session.settlement.draw,), 1))
     for draws, times in batches:
         for draw in draws:
             if times:

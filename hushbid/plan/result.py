@@ -18,6 +18,7 @@ from hushbid.plan.setting import PlanSetting
 from hushbid.plan.speed import Speed, times
 from hushbid.plan.traffic import points_accessed, traffic
 from protocol.session import privacy_lines
+from protocol.settlement import SettlementTerms
 
 __all__ = ["make_plan", "render"]
 
@@ -77,6 +78,7 @@ def make_plan(setting: PlanSetting, speed: Speed, *, cores: int | None = None) -
             "curator_received": wire.curator_received,
         },
         "noise_values": noise_values(setting),
+        "settlement": None if refused else setting.session().settlement_terms.as_json(),
         "seconds": None if taken is None else taken.as_json(),
         "speed": speed.as_json(),
         "privacy": [] if refused else [statement.as_json() for statement in setting.session().privacy()],
@@ -151,6 +153,8 @@ def _rest(plan: Mapping[str, Any]) -> Table:
             "raw points that the curator sees",
             f"{plan['points_accessed_curator']:,.0f}: parsimony {plan['parsimony']:.2f}",
         )
+    if plan["settlement"] is not None:
+        table.add_row("settlement", SettlementTerms(**plan["settlement"]).planned())
     noise = ", ".join(f"{count:,} {name}" for name, count in plan["noise_values"].items())
     table.add_row("noise values to draw", noise or "none")
     if plan["bytes"] is not None:

@@ -21,6 +21,7 @@ from hushbid.report.rounds import RoundFigures, rounds_of, wins_of
 from hushbid.report.sources import Source
 from protocol.odometer import Odometer, odometers
 from protocol.session import OWNERS_DATA, PrivacyStatement
+from protocol.settlement import SettlementTerms
 
 __all__ = ["Figures", "SessionFacts", "TranscriptFacts", "figures_of"]
 
@@ -100,6 +101,7 @@ class Figures:
     quality: Quality
     rounds: RoundFigures
     owners: OwnerFigures
+    settlement_terms: SettlementTerms
     privacy: tuple[PrivacyStatement, ...]
     odometers: tuple[Odometer, ...]
     incidents: Incidents
@@ -110,6 +112,7 @@ class Figures:
         values = {entry.name: getattr(self, entry.name) for entry in dataclasses.fields(self)}
         return {
             **{name: _plain(value) for name, value in values.items()},
+            "settlement_terms": _plain(self.settlement_terms.as_json()),
             "privacy": [_plain(statement.as_json()) for statement in self.privacy],
             "odometers": [_plain(odometer.as_json()) for odometer in self.odometers],
         }
@@ -135,15 +138,25 @@ def figures_of(sources: Sequence[Source], evaluation: Path | None = None) -> Fig
         quality=quality,
         rounds=rounds,
         owners=owners_of(sources),
+        settlement_terms=session.settlement_terms,
         privacy=session.privacy(),
         odometers=tuple(
             odometer
-            for odometer in odometers(session, rounds.run)
+            for odometer in odometers(session, rounds.run, settled=_settled(sources, rounds.run))
             if counted or odometer.protects != OWNERS_DATA
         ),
         incidents=incidents_of(sources),
         missing=missing_of(sources, quality),
     )
+
+
+def _settled(sources: Sequence[Source], rounds: int) -> bool:
+    """Whether the session settled; where the curator does not tell, it did so after the last round."""
+    session = sources[0].session
+    machine = next((source.curator for source in sources if source.curator is not None), None)
+    if session.settlement is None or machine is None:
+        return rounds >= session.file.session.points
+    return machine.settlement() is not None
 
 
 def _session_facts(sources: Sequence[Source]) -> SessionFacts:

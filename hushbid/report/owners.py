@@ -20,7 +20,7 @@ class OwnerFigures:
         name: All owners of the roster, in order.
         won: Points that were chosen.
         disputed: Of those, points that the consumer disputes.
-        settlement: Sum of the chosen points' gains in the released target, without those that are disputed.
+        settlement: What the owners are to be paid by (`Figures.settlement_terms`), without disputed points.
         absent: Rounds that it was absent in.
         asked: Rounds that it was asked for its point in.
         raw: Raw points that it handed over; an entry is None for an owner that nobody tells of.

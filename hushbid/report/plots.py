@@ -193,7 +193,8 @@ def _shares(figures: Figures) -> go.Figure | None:
     ]
     if owners.settlement is not None:
         paid = [owners.settlement[place] for place in shown]
-        panels.append(("settlement", paid, GREEN, "settlement of %{y}: %{x:+.5f}"))
+        digits = ".5f" if figures.settlement_terms.standard_error is None else ".2f"
+        panels.append(("settlement", paid, GREEN, f"settlement of %{{y}}: %{{x:+{digits}}}"))
     figure = make_subplots(
         cols=len(panels), shared_yaxes=True, horizontal_spacing=0.06, subplot_titles=[p[0] for p in panels]
     )

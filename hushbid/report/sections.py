@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from hushbid.report.figures import Figures, TranscriptFacts
@@ -12,6 +13,7 @@ from hushbid.report.overview import guarantee, sentence
 from hushbid.report.rounds import SHOWN_ROUNDS
 from protocol.names import CURATOR
 from protocol.session import TRUSTED
+from protocol.settlement import SettlementTerms
 
 __all__ = ["sections"]
 
@@ -84,8 +86,9 @@ def _choice(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
         *_plot(
             "gains",
             plots,
-            "J(S + x) − J(S) of each round's point, by its owner: what settlement adds up. From the "
-            "curator's transcript. ",
+            "J(S + x) − J(S) of each round's point, by its owner",
+            ": what settlement adds up. " if figures.settlement_terms.standard_error is None else ". ",
+            "From the curator's transcript. ",
             _thinned(figures),
         ),
     )
@@ -126,7 +129,7 @@ def _course(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
 
 
 def _settlement(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
-    owners = figures.owners
+    owners, terms = figures.owners, figures.settlement_terms
     if owners.won is None and owners.raw is None:
         return ()
     order = [place for place in _by_share(figures) if _is_known(figures, place)]
@@ -134,7 +137,7 @@ def _settlement(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
         ("owner", owners.name, str),
         ("chosen", owners.won, "{:,}".format),
         ("share", None if owners.won is None else _shares(owners.won), "{:.1%}".format),
-        ("settlement", owners.settlement, _signed),
+        ("settlement", owners.settlement, partial(_signed, terms)),
         ("disputed", owners.disputed, "{:,}".format),
         ("raw points handed over", owners.raw, "{:,}".format),
         ("sealed points handed over", owners.sealed, "{:,}".format),
@@ -160,12 +163,22 @@ def _settlement(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
     )
     if owners.settlement is None:
         return _section("What owners sold" if owners.won is not None else "What owners handed over", parts)
-    lead = (
-        "Settlement is the sum of an owner's gains in the released target; a disputed point is not paid "
-        "for. Exact gains would give the validation set away. With a noisy target it is noisy, and may be "
-        "negative."
+    return _section("Shares and settlement", parts, f"{_lead(terms)} {terms.sentence()}")
+
+
+def _lead(terms: SettlementTerms) -> str:
+    if terms.standard_error is None:
+        return (
+            "Settlement is the sum of an owner's gains in the released target; a disputed point is not paid "
+            "for. Exact gains would give the validation set away. With a noisy target it is noisy, and may "
+            "be negative."
+        )
+    return (
+        "Settlement counts an owner's points by their scores under the first broadcast, a whole point at "
+        "most for each, and none for a disputed one. It has noise of standard error "
+        f"{terms.standard_error:.2f} for every owner, and may be negative. All other columns are exact, "
+        "and are not to be disclosed to owners."
     )
-    return _section("Shares and settlement", parts, lead)
 
 
 def _is_known(figures: Figures, place: int) -> bool:
@@ -185,8 +198,8 @@ def _shares(won: Sequence[int]) -> list[float]:
     return [count / max(sum(won), 1) for count in won]
 
 
-def _signed(value: Any) -> str:
-    return f"{value:+.5f}".replace("-", "−")
+def _signed(terms: SettlementTerms, value: Any) -> str:
+    return terms.figures(value)[0].replace("-", "−")
 
 
 def _rest(values: Sequence[Any], places: Sequence[int], form: Any) -> str:
@@ -228,7 +241,12 @@ def _privacy(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
             "odometer",
             plots,
             "ε of all that was released so far, at the session's δ. It holds where the noise is secret and "
-            "nothing above stands against it. From the session file and the number of rounds.",
+            "nothing above stands against it. From the session file and the number of rounds. ",
+            *(
+                f"With the settlement it is {each.settled:.4g} of {each.protects}."
+                for each in figures.odometers
+                if each.settled is not None
+            ),
         ),
     )
     return _section("Privacy", parts)

@@ -36,6 +36,7 @@ __all__ = [
     "RuleSection",
     "SessionFile",
     "SessionSection",
+    "SettlementSection",
     "TimeoutSection",
 ]
 
@@ -180,6 +181,23 @@ class RuleSection(_Open):
     rule: str
 
 
+class SettlementSection(Section):
+    """``[settlement]``: whether owners may be told what they are paid by."""
+
+    private: bool = False
+    """Settle by noisy numbers (`protocol.settlement`); else by exact ones, which are the curator's alone."""
+    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """ε of the settlement by itself, for one record of one owner more or less, at the session's δ."""
+
+    @model_validator(mode="after")
+    def _has_an_epsilon_if_private(self) -> SettlementSection:
+        if self.private and self.epsilon is None:
+            raise ValueError("a private settlement needs an epsilon of its own")
+        if not self.private and self.epsilon is not None:
+            raise ValueError("an epsilon is for a private settlement: set private = true, or leave it out")
+        return self
+
+
 class NoiseSection(Section):
     """``[noise]``: where noise, and keys that live as long as a session, come from."""
 
@@ -266,10 +284,21 @@ class DraftSession(Section):
     target: MechanismSection
     summary: MechanismSection
     acquisition: RuleSection
+    settlement: SettlementSection = SettlementSection()
     noise: NoiseSection = NoiseSection()
     timeouts: TimeoutSection = TimeoutSection()
     network: NetworkSection = NetworkSection(address="tcp://127.0.0.1:5790")
     roster: DraftRoster = DraftRoster()
+
+    @model_serializer(mode="wrap")
+    def _without_a_settlement_that_is_not_private(
+        self, handler: SerializerFunctionWrapHandler
+    ) -> dict[str, Any]:
+        # So that sessions without one keep the digest that they had before there was one.
+        values: dict[str, Any] = handler(self)
+        if not self.settlement.private:
+            values.pop("settlement", None)
+        return values
 
 
 class SessionFile(DraftSession):

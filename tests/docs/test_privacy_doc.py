@@ -13,7 +13,7 @@ import pytest
 
 from hushbid.audit.bounds import allowed_alarms
 from hushbid.simulator import Simulation, SimulationOutcome
-from protocol.accounting import epsilon_of_rho, gaussian_epsilon
+from protocol.accounting import epsilon_of, epsilon_of_rho, gaussian_epsilon
 from protocol.accounting.gaussian import gaussian_mu, law_ratios
 from protocol.acquisition import RULES
 from protocol.acquisition.logistic import Logistic, LogisticParameters
@@ -26,6 +26,7 @@ from protocol.releases import RELEASES, GaussianRelease, Neighbours, Setting, re
 from protocol.releases.filtered_gaussian import FilteredGaussianRelease
 from protocol.scoring import Pool
 from protocol.session import open_session
+from protocol.settlement import PrivateSettlement
 from tests.conftest import ROOT
 from tests.simulation.harness import corners, names, session_file, weights_of
 from tests.simulation.lemma import Case, KeepsAbsentOwnersPool, TiesByArrival, difference, play
@@ -288,6 +289,10 @@ def as_printed(releases: int, step: float, steps: int, neighbours: Neighbours, d
     return mechanism.guarantee(neighbours=neighbours, delta=delta).epsilon or 0.0
 
 
+def settlement() -> PrivateSettlement:
+    return PrivateSettlement.of(epsilon=1.0, delta=DELTA, owners=100)
+
+
 def one_session() -> float:
     """μ of what has ε = 1."""
     return gaussian_mu(1.0, DELTA)
@@ -315,6 +320,12 @@ FIGURES: dict[str, Callable[[], float]] = {
     "ε of ten sessions that have ε = 1 each": lambda: gaussian_epsilon(math.sqrt(10) * one_session(), DELTA),
     "`logistic`, asks of ε = 1, p = 1000: r0": lambda: logistic().middle,
     "the same, K = 10,000: raw points handed to the curator": lambda: logistic().expected_points,
+    "private settlement of ε = 1, 100 owners: standard error of each number, in points": lambda: (
+        settlement().standard_error
+    ),
+    "ε of it together with rounds of ε = 1": lambda: epsilon_of(
+        (*thousand_rounds(), *settlement().costs), DELTA
+    ),
     "the paper's noise for D_v at its own δ = 0.01, as it is": lambda: as_printed(
         1, 0.01, 1656, Neighbours.SUBSTITUTE_ONE, 0.01
     ),

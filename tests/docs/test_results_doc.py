@@ -27,6 +27,7 @@ from protocol.data.attributes import Attributes, pack_attributes
 from protocol.messages import Candidate
 from protocol.odometer import Odometer
 from protocol.session import PrivacyStatement
+from protocol.settlement import SettlementTerms
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
@@ -60,7 +61,8 @@ def test_the_fields_of_a_run_are_there() -> None:
         mmd2=None, mmd2_greedy=None, mmd2_uniform=None,
         accuracy=None, accuracy_greedy=None, accuracy_uniform=None,
         points_accessed_curator=0, points_delivered=0, disputed=0, m=1,
-        privacy=(), odometers=(), settlement={}, absences={}, faults=(),
+        privacy=(), odometers=(), settlement={}, settlement_terms=SettlementTerms.of(None, ""), absences={},
+        faults=(),
     )  # fmt: skip
     assert stated("Of `run` and `simulate`") == list(result.as_json())
 

@@ -240,6 +240,38 @@ def test_the_demonstration_reads_the_odometer_and_charges_every_dataset(private:
     assert not (parties / "curator/state/curator.boxes").exists()
 
 
+SETTLED = ("session.points=40", "settlement.private=true", "settlement.epsilon=1.0")
+SEEDED = ("session.allow_nonprivate=true", "noise.source=simulated", "noise.seed=7")
+
+
+def test_a_private_settlement_is_the_simulation_s_and_may_not_be_told_with_its_noise(tmp_path: Path) -> None:
+    found = watch(start(DIGITS, tmp_path, *SETTLED, *SEEDED))
+    assert found.code == 0, found.err
+    wanted = simulate(open_cluster(DIGITS, settings=[*SETTLED, *SEEDED])).as_json()
+    for name in ("settlement", "settlement_terms", "odometer", "privacy"):
+        assert found.json[name] == wanted[name]
+    assert found.json["settlement_terms"]["disclosure"].startswith("not to be disclosed to owners")
+
+
+def test_a_private_settlement_is_charged_to_every_owner_s_ledger(tmp_path: Path) -> None:
+    found = watch(start(DIGITS, tmp_path, *SETTLED))
+    assert found.code == 0, found.err
+    terms, (owners, *_) = found.json["settlement_terms"], found.json["privacy"]
+    assert terms["disclosure"] == "private: owners may be told it, and be paid by it"
+    assert 3.0 < owners["epsilon"] <= 4.0
+    assert found.json["odometer"][0]["settled"] == owners["epsilon"]
+    parties = Path(found.json["directory"]) / "parties"
+    for name in DIGITS_OWNERS:
+        _, entry = (
+            json.loads(line) for line in (parties / name / "data.npz.ledger").read_text().splitlines()
+        )
+        assert entry["epsilon"] == owners["epsilon"]
+    curator = json.loads((parties / "curator" / "result.json").read_text())
+    assert curator["settlement"] == found.json["settlement"]
+    for name in DIGITS_OWNERS:
+        assert "settlement" not in (parties / name / "result.json").read_text()
+
+
 # -- isolation, seen from outside ------------------------------------------------------------------------
 
 

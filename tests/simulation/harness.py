@@ -23,6 +23,7 @@ from curator.events import (
     DestroyBoxes,
     DrawNoise,
     NoiseDrawn,
+    RoundNoise,
     WeightsComputed,
 )
 from curator.machine import CuratorMachine
@@ -37,6 +38,7 @@ from protocol.config.session import (
     RuleSection,
     SessionFile,
     SessionSection,
+    SettlementSection,
     TimeoutSection,
 )
 from protocol.errors import RemoteProtocolError
@@ -134,6 +136,7 @@ def session_file(
     timeouts: TimeoutSection | None = None,
     summary: Mapping[str, Any] | None = None,
     target: Mapping[str, Any] | None = None,
+    settlement: float | None = None,
     noise_seed: int = 0,
     fixed_cadence: float | None = None,
     **rule_parameters: Any,
@@ -157,6 +160,7 @@ def session_file(
             "target": MechanismSection.model_validate(dict(target or {"mechanism": "exact"})),
             "summary": MechanismSection.model_validate(dict(summary or {"mechanism": "exact"})),
             "acquisition": RuleSection.model_validate({"rule": rule, **rule_parameters}),
+            "settlement": SettlementSection(private=settlement is not None, epsilon=settlement),
             "noise": NoiseSection(source="simulated", seed=noise_seed),
             "timeouts": timeouts or TimeoutSection(),
             "network": NetworkSection(address="tcp://127.0.0.1:1", insecure=True),
@@ -383,14 +387,16 @@ class CuratorBench:
         return effect
 
     def draw(self) -> None:
-        """Answer a request for noise: the coins of every round, if the rule needs any."""
+        """Answer a request for noise: every round's coins, if the rule needs any, and a settlement's 0."""
         effect = self.job(DrawNoise)
         assert isinstance(effect, DrawNoise)
-        rounds = tuple(
+        rounds: list[RoundNoise] = [
             ((), tuple(self.coins.random(draw.size) for draw in self.rule.draws()))
-            for _ in range(effect.first, effect.last + 1)
-        )
-        self.step(NoiseDrawn(effect.first, rounds))
+            for _ in range(effect.first, min(effect.last, self.session.session.points) + 1)
+        ]
+        if effect.last > self.session.session.points:
+            rounds.append(((np.zeros(len(self.session.owners), dtype=np.int64),), ()))
+        self.step(NoiseDrawn(effect.first, tuple(rounds)))
 
     def broadcast(self, weights: Weights) -> None:
         """Release a round's weight."""

@@ -23,7 +23,7 @@ import pytest
 from consumer.machine import ConsumerMachine
 from curator import connections, machine, rounds
 from curator.events import ComputeWeights
-from curator.ledger import Dispute, settle
+from curator.ledger import Dispute, settle, settle_privately
 from curator.machine import CuratorMachine
 from curator.rounds import Rounds
 from curator.verification import faults_of
@@ -33,7 +33,11 @@ from hushbid.faults.fault_sweep import AGAIN, check_seed, seeds_of, sweep_faults
 from hushbid.faults.invariants import INVARIANTS, broken
 from hushbid.faults.mutation import MUTATIONS
 from hushbid.faults.plan import Kind, plan_of
-from hushbid.faults.round_invariants import broadcasts_are_numbered, winners_are_verified
+from hushbid.faults.round_invariants import (
+    broadcasts_are_numbered,
+    settlement_is_of_the_wins,
+    winners_are_verified,
+)
 from hushbid.simulator import Simulation
 from protocol.acquisition import RULES
 from protocol.config.session import TimeoutSection
@@ -286,6 +290,33 @@ def test_every_invariant_has_a_control() -> None:
 def test_a_bug_that_breaks_an_invariant_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     CONTROLS[name](monkeypatch)
     assert any(list(INVARIANTS[name](run_plan(plan_of(seed)))) for seed in candidates(name))
+
+
+def without_its_noise(wins: Any, disputed: Any, owners: Any, weights: Any, noise: Any) -> Any:
+    return settle_privately(wins, disputed, owners, weights, noise * 0)
+
+
+def by_another_broadcast(wins: Any, disputed: Any, owners: Any, weights: Any, noise: Any) -> Any:
+    return settle_privately(wins, disputed, owners, weights[::-1], noise)
+
+
+@pytest.mark.parametrize("broken", [None, without_its_noise, by_another_broadcast])
+def test_a_private_settlement_without_its_noise_or_by_another_broadcast_is_caught(
+    broken: Callable[..., Any] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if broken is not None:
+        monkeypatch.setattr(machine, "settle_privately", broken)
+    calm = dataclasses.replace(
+        plan_of(1),
+        rule="ask-all",
+        release="gaussian",
+        rounds=4,
+        rows=(3, 3),
+        byzantine=(),
+        crashes=(),
+        faults=(),
+    )
+    assert bool(list(settlement_is_of_the_wins(run_plan(calm)))) is (broken is not None)
 
 
 @pytest.mark.parametrize("rule", ["ask-all", "sealed"])

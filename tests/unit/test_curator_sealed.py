@@ -386,7 +386,9 @@ def test_disputes_are_in_the_curators_books_and_told_to_no_owner() -> None:
 def test_nobody_is_paid_for_a_point_that_is_disputed() -> None:
     bench = delivered()
     (win,) = bench.machine.ledger.wins
-    paid = bench.machine.settlement()[win.owner]
+    shares = bench.machine.settlement()
+    assert shares is not None
+    paid = shares[win.owner]
     assert paid != 0.0
     bench.say(CONSUMER, bench.receipt(1, 0))
     assert bench.machine.settlement() == dict.fromkeys((A, B, C), 0.0)

@@ -360,6 +360,7 @@ def test_settlement_pays_every_owner_the_gains_of_its_points() -> None:
     bid(bench, B, SECOND)
     bench.verify()
     shares = bench.machine.settlement()
+    assert shares is not None
     # g̃ = 0 and two seed points at 0: J is -‖μ‖², and the third point makes it -1/9.
     assert shares[A] == pytest.approx(-1 / 9, rel=1e-3)
     assert shares[B] == 0.0

@@ -19,6 +19,7 @@ from hushbid.results import RunResult
 from hushbid.simulation import simulate
 from protocol.errors import ConfigError, HushbidError
 from protocol.names import CONSUMER, CURATOR
+from protocol.settlement import SettlementTerms
 from tests.unit.report_sessions import Recorded, record
 from tests.unit.test_cluster import DIGITS
 
@@ -166,5 +167,6 @@ def plain_result() -> RunResult:
         mmd2=None, mmd2_greedy=None, mmd2_uniform=None,
         accuracy=None, accuracy_greedy=None, accuracy_uniform=None,
         points_accessed_curator=0, points_delivered=0, disputed=0, m=1,
-        privacy=(), odometers=(), settlement={}, absences={}, faults=(),
+        privacy=(), odometers=(), settlement={}, settlement_terms=SettlementTerms.of(None, ""), absences={},
+        faults=(),
     )  # fmt: skip

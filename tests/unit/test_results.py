@@ -14,6 +14,7 @@ from rich.console import Console
 from hushbid.results import RunResult, render
 from protocol.odometer import Odometer
 from protocol.session import TRUSTED, PrivacyStatement
+from protocol.settlement import PrivateSettlement, SettlementTerms
 
 GUARANTEE = PrivacyStatement(
     protects="the records of every owner",
@@ -51,6 +52,7 @@ RESULT = RunResult(
     privacy=(GUARANTEE,),
     odometers=(ODOMETER,),
     settlement={"north": 0.125, "south": -0.25},
+    settlement_terms=SettlementTerms.of(None, ""),
     absences={},
     faults=(),
     transcripts={"curator": Path("runs/demo-1/parties/curator/state/curator.transcript")},
@@ -85,6 +87,7 @@ def test_the_odometer_is_in_the_json_round_by_round() -> None:
         "delta": 1e-5,
         "rounds": [0, 50, 100],
         "epsilon": [0.0, 0.75, 1.25],
+        "settled": None,
     }
 
 
@@ -204,3 +207,25 @@ def test_a_thousand_owners_are_summed_up() -> None:
     assert "owner-0999" in text
     assert "988 others" in text
     assert len(text.splitlines()) < 50
+
+
+# -- who may be told the settlement ---------------------------------------------------------------------
+
+
+def test_an_exact_settlement_is_said_to_be_the_curator_s_alone() -> None:
+    text = " ".join(shown(RESULT).split())
+    assert "The settlement is not to be disclosed to owners: the numbers are exact" in text
+    assert as_json(RESULT)["settlement_terms"]["standard_error"] is None
+
+
+def test_a_private_settlement_is_shown_with_its_standard_error_and_its_epsilon() -> None:
+    settlement = PrivateSettlement.of(epsilon=1.0, delta=1e-5, owners=20)
+    values = {f"owner-{number:02}": float(number) for number in range(20)}
+    told = replace(RESULT, settlement=values, settlement_terms=SettlementTerms.of(settlement, ""))
+    text = " ".join(shown(told).split())
+    assert "owner-19 +19.00 5.28" in text
+    assert "8 others +28.00 14.92" in text, "independent errors add up by squares"
+    assert "The settlement is private: owners may be told it, and be paid by it." in text
+    assert "ε = 1 at δ = 1e-05, add-remove-one" in text
+    terms = as_json(told)["settlement_terms"]
+    assert (terms["private"], terms["epsilon"], terms["delta"]) == (True, 1.0, 1e-5)
