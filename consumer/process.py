@@ -80,7 +80,9 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
     )
     statement = session.privacy()[1]
     paid_as = "" if target is None else target.charged_as
-    budget = dataset_budget(session, file, file.validation, machine.charge, statement, paid_as=paid_as)
+    budget = dataset_budget(
+        session, file, file.validation, validation, machine.charge, statement, paid_as=paid_as
+    )
     data = dataset_digest(validation, seed_set)
     seconds = take_part(session, file, machine, numerics, pair=pair, budget=budget, data=data, vitals=vitals)
     with vitals.computing("appraise"):

@@ -113,7 +113,7 @@ def test_no_count_tells_of_asks_where_a_rule_asks(
     vitals = Vitals(
         tmp_path, party=role, role=role, session=session_file(owners=names(3), points=7, rule=rule)
     )
-    counted = {name: {} if described.label else 5 for name, described in COUNTERS.items()}
+    counted: dict[str, Any] = {name: {} if described.label else 5 for name, described in COUNTERS.items()}
     with vitals, serving_metrics(f"127.0.0.1:{free_port}", vitals):
         vitals.begin(lambda: Seen("rounds", 4, counters=counted))
         with urllib.request.urlopen(f"http://127.0.0.1:{free_port}/metrics", timeout=20) as answer:
