@@ -178,7 +178,8 @@ def _target(
     for dataset in filter(None, (consumer.validation, consumer.seed_set)):
         check_dataset(dataset, columns=section.columns, lower=section.lower, upper=section.upper)
     if consumer.seed_set is not None:
-        check_disjoint(consumer.validation, consumer.seed_set)
+        values = None if what.session is None else what.session.draft.session.column_values
+        check_disjoint(consumer.validation, consumer.seed_set, column_values=values)
     if isinstance(release, RaceRelease):
         return _sketch(what, consumer, release)
     feature_map = feature_map_of(release.features)

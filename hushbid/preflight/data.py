@@ -34,7 +34,7 @@ def data(subject: Subject) -> str:
         check_dataset(dataset, columns=features.columns, lower=features.lower, upper=features.upper)
     if subject.role == "consumer":
         validation, seed_set, *_ = subject.datasets.values()
-        check_disjoint(validation, seed_set)
+        check_disjoint(validation, seed_set, column_values=subject.session.file.session.column_values)
     paths = ", ".join(str(path) for path in subject.datasets)
     return f"{paths}: {features.columns} feature columns, all within the session's bounds"
 
