@@ -40,6 +40,7 @@ RUN set -eu; cd /project; \
 FROM python:3.11-slim-bookworm
 ENV PATH=/opt/hushbid/bin:/usr/local/bin:/usr/bin:/bin HOME=/tmp PYTHONUNBUFFERED=1 \
     OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+    XDG_STATE_HOME=/party/data \
     HUSHBID_SESSION=/party/session/session.toml HUSHBID_CONFIG=/party/data/party.toml HUSHBID_STATE=/party/state
 USER 10001:10001
 ENTRYPOINT ["hushbid"]

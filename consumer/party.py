@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 import numpy as np
 
@@ -11,16 +10,14 @@ from consumer.events import StorePurchases
 from consumer.machine import ConsumerMachine
 from consumer.numerics import ConsumerNumerics
 from consumer.target import KeptTarget
-from protocol.data import Dataset, check_dataset
+from protocol.data import Dataset, check_dataset, rounded_rows
+from protocol.data.names import feature_column
 from protocol.errors import ConfigError, DataError
 from protocol.identity import Identity
 from protocol.noise import NoiseSource
-from protocol.session import Session
+from protocol.session import MOST_SHARED, Session
 
 __all__ = ["check_disjoint", "consumer_party"]
-
-MOST_SHARED: Final = 0.1
-"""Share of D_v's rows that may also be rows of the seed set, where columns have few values."""
 
 
 def consumer_party(
@@ -53,7 +50,7 @@ def consumer_party(
     features = session.file.features
     for dataset in (validation, seed_set):
         check_dataset(dataset, columns=features.columns, lower=features.lower, upper=features.upper)
-    check_disjoint(validation, seed_set)
+    check_disjoint(validation, seed_set, column_values=session.file.session.column_values)
     if session.rule.sealed and identity is None:
         raise ConfigError(
             f"With the rule {session.rule.name} the consumer needs a key, and has none.",
@@ -74,18 +71,50 @@ def consumer_party(
     return machine, numerics
 
 
-def check_disjoint(validation: Dataset, seed_set: Dataset) -> None:
-    """Refuse a seed set of D_v's own points: it enters every broadcast without noise (DESIGN §2).
+def check_disjoint(validation: Dataset, seed_set: Dataset, *, column_values: int | None) -> int:
+    """Refuse a seed set that has points of D_v: it enters every broadcast without noise (DESIGN §2).
+
+    Rows are compared as `rounded_rows` has them, so that one in another format is the same.
+
+    Args:
+        validation: D_v.
+        seed_set: D_init.
+        column_values: The session's declaration that a column takes no more different values than this, so
+            that rows may be the same by chance; None: it has none, and no row may be.
+
+    Returns:
+        How many of D_v's different rows are in the seed set too.
 
     Raises:
-        DataError: More than `MOST_SHARED` of D_v's different rows are in it.
+        DataError: One is, though the session declares nothing; or more than `MOST_SHARED` of them are; or a
+            column takes more values than declared.
     """
-    public = {row.tobytes() for row in np.asarray(seed_set.features, dtype=np.float64)}
-    private = {row.tobytes() for row in np.asarray(validation.features, dtype=np.float64)}
-    shared = len(public & private)
-    if shared > MOST_SHARED * len(private):
+    if column_values is not None:
+        for dataset in (validation, seed_set):
+            _check_few_values(dataset, column_values)
+    private = set(rounded_rows(validation.features))
+    shared = len(private & set(rounded_rows(seed_set.features)))
+    if shared > (0.0 if column_values is None else MOST_SHARED * len(private)):
+        # Not how many: that is told by no release.
+        some = "Rows" if column_values is None else f"More than {MOST_SHARED:.0%} of the different rows"
         raise DataError(
-            f"{shared} of the {len(private)} different rows of {validation.name} are in {seed_set.name} too, "
-            "which is public: whatever is in it is not protected.",
-            advice="Take a seed set of other data, or points drawn at random within the bounds.",
+            f"{some} of {validation.name} are in {seed_set.name} too, which is public: whatever is in it is "
+            "not protected.",
+            advice="Take a seed set of other data, or points drawn at random within the bounds. Where "
+            "columns take few values, so that rows are the same by chance, have the session say so "
+            f"(session.column_values): {MOST_SHARED:.0%} may then be.",
         )
+    return shared
+
+
+def _check_few_values(dataset: Dataset, most: int) -> None:
+    features = dataset.features
+    for column in range(features.shape[1]):
+        if len(np.unique(features[:, column])) > most:
+            where = feature_column(column, dataset.feature_names)
+            raise DataError(
+                f"{dataset.name}: {where} (counted from 0) takes more than the {most} different values that "
+                "the session declares.",
+                advice="Correct session.column_values, for all parties; or leave it out: no row of the "
+                "validation set may then be in the seed set.",
+            )

@@ -7,7 +7,7 @@ from typing import Any
 
 from consumer.appraisal import appraise
 from consumer.downstream import MODELS
-from consumer.party import consumer_party
+from consumer.party import check_disjoint, consumer_party
 from consumer.store import PurchaseFile
 from consumer.target import KeptTarget, check_kept
 from protocol import limits
@@ -80,7 +80,9 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
     )
     statement = session.privacy()[1]
     paid_as = "" if target is None else target.charged_as
-    budget = dataset_budget(session, file, file.validation, machine.charge, statement, paid_as=paid_as)
+    budget = dataset_budget(
+        session, file, file.validation, validation, machine.charge, statement, paid_as=paid_as
+    )
     data = dataset_digest(validation, seed_set)
     seconds = take_part(session, file, machine, numerics, pair=pair, budget=budget, data=data, vitals=vitals)
     with vitals.computing("appraise"):
@@ -102,6 +104,9 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
         "session": session_file.session.name,
         "p": session_file.session.points,
         "m": len(validation),
+        "seed_rows_shared": check_disjoint(
+            validation, seed_set, column_values=session_file.session.column_values
+        ),
         "points_delivered": len(machine.delivered),
         "disputed": len(disputes),
         "disputes": disputes,

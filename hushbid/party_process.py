@@ -22,6 +22,7 @@ _LOG: Final = "log.txt"
 
 _INHERITED: Final = frozenset(
     {"PATH", "LANG", "LANGUAGE", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT"}
+    | {"XDG_STATE_HOME"}
     | {"PYTHONHOME", "PYTHONUSERBASE", "PYTHONNOUSERSITE", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"}
 )
 _INHERITED_PREFIXES: Final = ("LC_", "OPENBLAS_", "OMP_", "MKL_", "BLIS_", "VECLIB_", "NPY_")
@@ -32,8 +33,8 @@ _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 def party_environment(own: Mapping[str, str]) -> dict[str, str]:
     """What a party's process gets of the operator's environment.
 
-    Only what Python, the C library and BLAS need: the operator's HUSHBID_ variables, for one, name what no
-    party may know.
+    Only what Python, the C library and BLAS need, and where the list of known ledgers is: the operator's
+    HUSHBID_ variables, for one, name what no party may know.
 
     Args:
         own: The operator's environment.

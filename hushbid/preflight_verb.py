@@ -18,6 +18,7 @@ from owner.cli import (
     InvitationOption,
     LabelOption,
     LedgerOption,
+    LiftOption,
     OwnerOptions,
     SessionOption,
 )
@@ -39,6 +40,7 @@ def preflight_command(
     label: LabelOption = None,
     identifier: IdentifierOption = None,
     budget_epsilon: BudgetOption = None,
+    lift_budget: LiftOption = False,
     listen: Annotated[
         str | None, typer.Option(help="Of a curator, as it is given it.", envvar="HUSHBID_LISTEN")
     ] = None,
@@ -66,6 +68,7 @@ def preflight_command(
         label=label,
         identifier=identifier,
         budget_epsilon=budget_epsilon,
+        lift_budget=lift_budget,
     )
     code = ExitCode.DONE
 

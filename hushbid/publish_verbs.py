@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
-from owner.cli import BudgetOption, FeaturesOption, IdentifierOption, LabelOption, LedgerOption, SessionOption
+from owner.cli import (
+    BudgetOption,
+    FeaturesOption,
+    IdentifierOption,
+    LabelOption,
+    LedgerOption,
+    LiftOption,
+    SessionOption,
+    stated_budget,
+)
 from protocol.errors import ConfigError
 from protocol.runtime.command import KeyOption, run_verb
 
@@ -88,6 +97,7 @@ def _kme(
     out: OutOption = Path(),
     ledger: LedgerOption = None,
     budget_epsilon: BudgetOption = None,
+    lift_budget: LiftOption = False,
     features: FeaturesOption = None,
     label: LabelOption = None,
     identifier: IdentifierOption = None,
@@ -102,7 +112,8 @@ def _kme(
         section = _feature_section(session, own, data, columns)
         return _published(
             data, columns, name, section, neighbours, epsilon, delta, clip=clip, points=points, key=key,
-            out=out, ledger=ledger, budget_epsilon=budget_epsilon, simulated=simulated,
+            out=out, ledger=ledger, budget_epsilon=budget_epsilon, lift_budget=lift_budget,
+            simulated=simulated,
         )  # fmt: skip
 
     run_verb(body, as_json=as_json, show=_show)
@@ -132,6 +143,7 @@ def _race(
     out: OutOption = Path(),
     ledger: LedgerOption = None,
     budget_epsilon: BudgetOption = None,
+    lift_budget: LiftOption = False,
     features: FeaturesOption = None,
     label: LabelOption = None,
     identifier: IdentifierOption = None,
@@ -154,7 +166,8 @@ def _race(
         section = validated(HashSection, given, where="the options")
         return _published(
             data, columns, name, section, neighbours, epsilon, delta, clip=clip, points=0, key=key,
-            out=out, ledger=ledger, budget_epsilon=budget_epsilon, simulated=simulated,
+            out=out, ledger=ledger, budget_epsilon=budget_epsilon, lift_budget=lift_budget,
+            simulated=simulated,
         )  # fmt: skip
 
     run_verb(body, as_json=as_json, show=_show)
@@ -196,20 +209,16 @@ def _published(
     out: Path,
     ledger: Path | None,
     budget_epsilon: float | None,
+    lift_budget: bool,
     simulated: int | None,
 ) -> dict[str, Any]:
     """Publish what the options say."""
     from hushbid.catalogue.candidates import too_small
     from hushbid.catalogue.publishing import Publication, publish
-    from protocol.config.loading import validated
-    from protocol.config.party import BudgetSection
     from protocol.noise import SecureNoise, SimulatedNoise
     from protocol.releases import Neighbours
     from protocol.runtime.keys import read_secret
 
-    budget = None
-    if budget_epsilon is not None:
-        budget = validated(BudgetSection, {"epsilon": budget_epsilon}, where="--budget-epsilon").budget()
     pair = read_secret(key or Path(f"{name}.key"))
     what = Publication(
         data=data,
@@ -223,7 +232,7 @@ def _published(
         points=points,
         directory=out,
         ledger=ledger or data.with_name(f"{data.name}.ledger"),
-        budget=budget,
+        budget=stated_budget(None, budget_epsilon, lift=lift_budget),
     )
     noise = SecureNoise() if simulated is None else SimulatedNoise(simulated, name)
     made = publish(what, pair, noise)
@@ -310,7 +319,8 @@ def _show(made: Mapping[str, Any]) -> None:
         f"{made['noise']} noise)",
         "size": f"{size}, as the entry says it",
         "clipped": f"{made['rows_clipped']} of {made['rows']} rows; this is not in the entry",
-        "ledger": f"{made['ledger']}: ε = {made['spent']:.4g} in all at δ = {made['spent_delta']:.1g}",
+        "ledger": f"{made['ledger']}: ε = {made['spent']:.4g} in all at δ = {made['spent_delta']:.1g} "
+        f"({made['spent_neighbours']})",
     }
     sys.stdout.write("".join(f"{name:<10} {value}\n" for name, value in lines.items()))
 

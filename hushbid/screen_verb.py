@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from owner.cli import BudgetOption, FeaturesOption, LedgerOption
+from owner.cli import BudgetOption, FeaturesOption, LedgerOption, LiftOption, stated_budget
 from protocol.errors import ConfigError
 from protocol.runtime.command import run_verb
 
@@ -61,6 +61,7 @@ def screen_command(
     ] = None,
     ledger: LedgerOption = None,
     budget_epsilon: BudgetOption = None,
+    lift_budget: LiftOption = False,
     best: Annotated[int, typer.Option(help="How many owners to choose.", min=1)] = 2,
     unaccounted: Annotated[
         bool, typer.Option("--unaccounted", help="Rank by the exact D_v. What comes of it is not private.")
@@ -103,7 +104,16 @@ def screen_command(
             unaccounted=unaccounted,
             allow_simulated=allow_simulated,
         )
-        consumer = _consumer(config, validation, seed_set, features, target_file, ledger, budget_epsilon)
+        consumer = _consumer(
+            config,
+            validation,
+            seed_set,
+            features,
+            target_file,
+            ledger,
+            budget_epsilon,
+            lift_budget=lift_budget,
+        )
         result = screen(what, consumer)
         if plot is not None:
             write_new_file(plot, screening_page(result))
@@ -126,11 +136,13 @@ def _consumer(
     target_file: Path | None,
     ledger: Path | None,
     budget_epsilon: float | None,
+    *,
+    lift_budget: bool,
 ) -> Consumer:
     """What is the consumer's own, of its private file and of options, which go before it."""
     from hushbid.catalogue.screening import Consumer
-    from protocol.config.loading import load_toml, validated
-    from protocol.config.party import BudgetSection, ConsumerFile
+    from protocol.config.loading import load_toml
+    from protocol.config.party import ConsumerFile
     from protocol.data import DataColumns, load_dataset
 
     file = None if config is None else load_toml(ConsumerFile, config).resolved(config.parent)
@@ -146,16 +158,13 @@ def _consumer(
         columns = DataColumns(
             tuple(name.strip() for name in features.split(",")), columns.label, columns.identifier
         )
-    budget = None if file is None else file.budget
-    if budget_epsilon is not None:
-        budget = validated(BudgetSection, {"epsilon": budget_epsilon}, where="--budget-epsilon")
     seeds = own["seed_set"]
     return Consumer(
         validation=load_dataset(data, columns),
         seed_set=None if seeds is None else load_dataset(seeds, columns),
         target=own["target_file"] or data.with_name(f"{data.name}.target"),
         ledger=own["ledger"] or data.with_name(f"{data.name}.ledger"),
-        budget=None if budget is None else budget.budget(),
+        budget=stated_budget(None if file is None else file.budget, budget_epsilon, lift=lift_budget),
     )
 
 

@@ -15,7 +15,7 @@ from protocol.runtime.command import KeyOption, LogFormatOption, MetricsOption, 
 from protocol.runtime.logs import LogFormat, set_up_logging
 
 if TYPE_CHECKING:
-    from protocol.config.party import OwnerFile
+    from protocol.config.party import BudgetSection, OwnerFile
     from protocol.config.session import SessionFile
 
 __all__ = [
@@ -27,9 +27,11 @@ __all__ = [
     "InvitationOption",
     "LabelOption",
     "LedgerOption",
+    "LiftOption",
     "OwnerOptions",
     "SessionOption",
     "command",
+    "stated_budget",
 ]
 
 
@@ -69,6 +71,32 @@ BudgetOption: TypeAlias = Annotated[
         help="The most ε that the data may lose in their life, at δ = 1e-5.", envvar="HUSHBID_BUDGET_EPSILON"
     ),
 ]
+LiftOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--lift-budget",
+        help="Allow that the budget on record is raised, or lifted where none is given; and a new ledger for "
+        "rows that have one. It stays on record.",
+    ),
+]
+
+
+def stated_budget(
+    written: BudgetSection | None, epsilon: float | None, *, lift: bool
+) -> BudgetSection | None:
+    """What a party says of its data's budget: its file's, and the options, which go before it.
+
+    Raises:
+        ConfigError: The option's ε is none.
+    """
+    from protocol.config.loading import validated
+    from protocol.config.party import BudgetSection
+
+    if epsilon is not None:
+        return validated(BudgetSection, {"epsilon": epsilon, "lift": lift}, where="--budget-epsilon")
+    if lift:
+        return BudgetSection(lift=True) if written is None else written.model_copy(update={"lift": True})
+    return written
 
 
 @dataclass(frozen=True)
@@ -90,6 +118,7 @@ class OwnerOptions:
     label: str | None = None
     identifier: str | None = None
     budget_epsilon: float | None = None
+    lift_budget: bool = False
 
     def files(self) -> tuple[SessionFile, OwnerFile]:
         """The session and the owner's file that the options come to.
@@ -145,22 +174,16 @@ class OwnerOptions:
         )
 
     def _with_options(self, file: OwnerFile) -> OwnerFile:
-        from protocol.config.loading import validated
-        from protocol.config.party import BudgetSection
-
         features = None if self.features is None else [name.strip() for name in self.features.split(",")]
         named = {"features": features, "label": self.label, "identifier": self.identifier}
         columns = {name: value for name, value in named.items() if value is not None}
-        budget = None
-        if self.budget_epsilon is not None:
-            budget = validated(BudgetSection, {"epsilon": self.budget_epsilon}, where="--budget-epsilon")
         return file.with_options(
             data=self.data,
             key=self.key,
             state=self.state,
             ledger=self.ledger,
             columns=file.columns.model_copy(update=columns),
-            budget=budget,
+            budget=stated_budget(file.budget, self.budget_epsilon, lift=self.lift_budget),
         )
 
 
@@ -176,6 +199,7 @@ def command(
     label: LabelOption = None,
     identifier: IdentifierOption = None,
     budget_epsilon: BudgetOption = None,
+    lift_budget: LiftOption = False,
     metrics: MetricsOption = None,
     log_format: LogFormatOption = LogFormat.TEXT,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
@@ -193,6 +217,7 @@ def command(
         label=label,
         identifier=identifier,
         budget_epsilon=budget_epsilon,
+        lift_budget=lift_budget,
     )
 
     def body() -> dict[str, Any]:

@@ -64,7 +64,7 @@ def _take_part(session: Session, file: OwnerFile, expected: str, vitals: Vitals)
         memory_limit=file.memory_limit,
     )
     statement = session.privacy()[0]
-    budget = dataset_budget(session, file, file.data, machine.charge, statement)
+    budget = dataset_budget(session, file, file.data, dataset, machine.charge, statement)
     seconds = take_part(
         session,
         file,

@@ -26,6 +26,7 @@ from protocol.wire import HEADER_BYTES
 
 __all__ = [
     "CONSUMERS_DATA",
+    "MOST_SHARED",
     "NO_NOISE",
     "OWNERS_DATA",
     "TRUSTED",
@@ -36,6 +37,8 @@ __all__ = [
     "privacy_lines",
 ]
 
+MOST_SHARED: Final = 0.1
+"""Share of D_v's different rows that may also be rows of the seed set, where columns take few values."""
 NO_NOISE: Final = "none"
 """What a release without noise says of its noise."""
 OWNERS_DATA: Final = "the records of every owner"
@@ -64,6 +67,7 @@ class PrivacyStatement:
         claimed_epsilon: What the source paper's arithmetic gives, where that is another figure.
         noise: The noise source's name; with "simulated" the ε holds for nobody.
         why: What stands against a guarantee; empty if nothing does.
+        not_covered: Records that the guarantee does not extend to; empty if there are none.
     """
 
     protects: str
@@ -74,6 +78,7 @@ class PrivacyStatement:
     claimed_epsilon: float | None
     noise: str
     why: str
+    not_covered: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """The statement under the names of the command line's JSON."""
@@ -86,6 +91,7 @@ class PrivacyStatement:
             "claimed_epsilon": self.claimed_epsilon,
             "noise": self.noise,
             "why": self.why,
+            "not_covered": self.not_covered,
         }
 
 
@@ -324,8 +330,11 @@ class Session:
     def privacy(self) -> tuple[PrivacyStatement, ...]:
         """What the session guarantees, per protected party (DESIGN §4)."""
         owners = self._owners_statement()
-        consumer = self._statement(
-            CONSUMERS_DATA, "the owners and the curator", self.target(), Neighbours.SUBSTITUTE_ONE
+        consumer = replace(
+            self._statement(
+                CONSUMERS_DATA, "the owners and the curator", self.target(), Neighbours.SUBSTITUTE_ONE
+            ),
+            not_covered=self._shared_rows(),
         )
         trust = PrivacyStatement(
             OWNERS_DATA,
@@ -338,6 +347,16 @@ class Session:
             f"with {self.rule.name} {self.rule.curator_sees}",
         )
         return owners, consumer, trust
+
+    def _shared_rows(self) -> str:
+        """What the seed set, whose sum goes out without noise, may have of D_v; empty: nothing."""
+        values = self.file.session.column_values
+        if values is None:
+            return ""
+        return (
+            f"rows that the public seed set has too, at most {MOST_SHARED:.0%} of its different ones: a "
+            f"column takes {values} values or fewer"
+        )
 
     def _owners_statement(self) -> PrivacyStatement:
         """Of the releases, of what the rule tells and of a private settlement, together."""
@@ -400,7 +419,8 @@ def privacy_lines(statements: Sequence[Mapping[str, Any]]) -> list[str]:
             continue
         promised = "no guarantee" if epsilon is None else f"ε = {epsilon:.3g} at δ = {statement['delta']:.1g}"
         why = f"; but {statement['why']}" if statement["why"] else ""
-        lines.append(f"{statement['protects']}, from {statement['from']}: {promised}{why}.")
+        but = f"; not covered: {statement['not_covered']}" if statement["not_covered"] else ""
+        lines.append(f"{statement['protects']}, from {statement['from']}: {promised}{why}{but}.")
     return lines
 
 

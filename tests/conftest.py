@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -25,6 +27,19 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("dev")  # --hypothesis-profile comes later, and wins
+
+# What a user's state directory keeps, such as which rows have a ledger, is the tests' own: here for fixtures
+# of a wider scope, and for each test by `own_state`.
+_STATE = tempfile.TemporaryDirectory(prefix="hushbid-state-")
+os.environ["XDG_STATE_HOME"] = _STATE.name
+
+
+@pytest.fixture(autouse=True)
+def own_state(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`$XDG_STATE_HOME` of this test alone."""
+    place = tmp_path_factory.mktemp("user-state", numbered=True)
+    monkeypatch.setenv("XDG_STATE_HOME", str(place))
+    return place
 
 
 @pytest.fixture(scope="session")

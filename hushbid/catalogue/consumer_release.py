@@ -28,13 +28,15 @@ from hushbid.catalogue.race import (
     release_race,
 )
 from protocol import limits
-from protocol.accounting import Budget, Cost
+from protocol.accounting import Cost
+from protocol.config.party import BudgetSection
 from protocol.data import Dataset, dataset_digest
 from protocol.errors import ConfigError, DataError
 from protocol.features import FeatureMap
 from protocol.grid import FEATURE_UNIT, Totals
 from protocol.noise import NoiseSource
 from protocol.releases import Neighbours, Prior, ReleaseMechanism, Setting, release_mechanism
+from protocol.runtime.known_ledgers import KnownRows
 from protocol.runtime.lifetime_ledger import LifetimeLedger
 from protocol.runtime.private_files import read_private, write_private
 from protocol.runtime.spending import Spending
@@ -102,12 +104,14 @@ class Payment:
 
     Attributes:
         ledger: D_v's lifetime ledger.
-        budget: The most that it may come to; None: what it says itself.
+        budget: What is said of the most that it may come to; None: what it says itself.
+        rows: D_v's rows.
         path: Where the release is kept: a new file that only its owner can read.
     """
 
     ledger: Path
-    budget: Budget | None
+    budget: BudgetSection | None
+    rows: KnownRows
     path: Path
 
     def charge(self, epsilon: float | None, delta: float, costs: Sequence[Cost], noise: NoiseSource) -> str:
@@ -129,13 +133,15 @@ class Payment:
             kind="screening",
             identifier=f"target/{os.urandom(8).hex()}",
             date=datetime.datetime.now(datetime.UTC).date(),
+            neighbours=RELATION.value,
             epsilon=epsilon if noise.protects else None,
             delta=delta,
             costs=tuple(costs) if noise.protects else (),
         )
         with LifetimeLedger.open(
-            self.ledger, budget=self.budget, neighbours=RELATION.value, keep_budget=True
+            self.ledger, budget=self.budget, neighbours=RELATION.value, rows=self.rows
         ) as held:
+            held.warn()
             held.charge(spending)
         return spending.identifier
 

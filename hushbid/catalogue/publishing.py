@@ -20,8 +20,9 @@ from hushbid.catalogue.kme import MAX_POINTS, KmeRelease, feature_map_of, kme_ca
 from hushbid.catalogue.race import HashSection, RaceRelease, race_noise, release_race
 from hushbid.text_files import write_new_bytes
 from protocol import __version__, limits
-from protocol.accounting import Budget, Cost
+from protocol.accounting import Cost
 from protocol.config.loading import validated
+from protocol.config.party import BudgetSection
 from protocol.config.session import FeatureSection
 from protocol.data import DataColumns, Dataset, check_dataset, load_dataset
 from protocol.data.dataset import row_chunks
@@ -31,6 +32,7 @@ from protocol.grid import FEATURE_UNIT
 from protocol.identity import Identity
 from protocol.noise import NoiseSource
 from protocol.releases import Neighbours
+from protocol.runtime.known_ledgers import KnownRows
 from protocol.runtime.lifetime_ledger import LifetimeLedger
 from protocol.runtime.spending import Spending
 
@@ -59,7 +61,7 @@ class Publication:
         points: Synthetic points of a `kme` entry; 0: none.
         directory: Where the entry's file is made.
         ledger: The dataset's lifetime ledger.
-        budget: The most that the ledger may come to; None: what it says itself.
+        budget: What is said of the most that the ledger may come to; None: what it says itself.
     """
 
     data: Path
@@ -73,7 +75,7 @@ class Publication:
     points: int
     directory: Path
     ledger: Path
-    budget: Budget | None
+    budget: BudgetSection | None
 
 
 @dataclass(frozen=True)
@@ -86,8 +88,9 @@ class Published:
         rows: Rows of the dataset.
         clipped: How many were moved to the bounds.
         ledger: The ledger's file.
-        spent: ε of all that it has on record, at `spent_delta`.
+        spent: ε of all that it has on record, at `spent_delta`: what a budget has to allow for it.
         spent_delta: The budget's δ, or the entry's.
+        spent_neighbours: The datasets that it compares.
     """
 
     entry: CatalogueEntry
@@ -97,6 +100,7 @@ class Published:
     ledger: Path
     spent: float
     spent_delta: float
+    spent_neighbours: str
 
     def as_json(self) -> dict[str, Any]:
         """The result under the names of the command line's JSON."""
@@ -108,6 +112,7 @@ class Published:
             "ledger": str(self.ledger),
             "spent": self.spent,
             "spent_delta": self.spent_delta,
+            "spent_neighbours": self.spent_neighbours,
         }
 
 
@@ -125,7 +130,8 @@ def publish(what: Publication, key: Identity, noise: NoiseSource) -> Published:
         BudgetExceeded: The dataset's budget does not allow it; nothing was charged.
     """
     _check_points(what)
-    dataset, clipped = within_bounds(load_dataset(what.data, what.columns), what.functions, clip=what.clip)
+    whole = load_dataset(what.data, what.columns)
+    dataset, clipped = within_bounds(whole, what.functions, clip=what.clip)
     costs = _costs(what)
     delta = what.delta
     token = os.urandom(8).hex()
@@ -136,6 +142,7 @@ def publish(what: Publication, key: Identity, noise: NoiseSource) -> Published:
         kind="catalogue",
         identifier=f"{what.name}/{kind}/{token}",
         date=now,
+        neighbours=what.neighbours.value,
         epsilon=epsilon if noise.protects else None,
         delta=delta,
         costs=costs if noise.protects else (),
@@ -160,15 +167,16 @@ def publish(what: Publication, key: Identity, noise: NoiseSource) -> Published:
     )
     _make_directory(what.directory)
     with LifetimeLedger.open(
-        what.ledger, budget=what.budget, neighbours=what.neighbours.value, keep_budget=True
+        what.ledger, budget=what.budget, neighbours=what.neighbours.value, rows=KnownRows(whole)
     ) as ledger:
+        ledger.warn()
         ledger.charge(spending)
-        at = ledger.budget.delta if ledger.budget is not None else delta or _LEDGER_DELTA
-        spent = ledger.spent(at)
+        at = ledger.cap.budget.delta if ledger.cap is not None else delta or _LEDGER_DELTA
+        spent, of = ledger.spent(at), ledger.neighbours
     entry = CatalogueEntry(**head.__dict__, release=_release(what, dataset, noise))
     path = what.directory / entry.file_name()
     write_new_bytes(path, signed_entry(entry, key))
-    return Published(entry, path, len(dataset), clipped, what.ledger, spent, at)
+    return Published(entry, path, len(dataset), clipped, what.ledger, spent, at, of)
 
 
 def within_bounds(dataset: Dataset, functions: Functions, *, clip: bool) -> tuple[Dataset, int]:

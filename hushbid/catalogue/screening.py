@@ -25,12 +25,13 @@ from hushbid.catalogue.kme import KmeRelease, feature_map_of
 from hushbid.catalogue.race import RaceRelease
 from hushbid.catalogue.ranking import Ranking, rank
 from hushbid.roster import RosterFile
-from protocol.accounting import Budget
+from protocol.config.party import BudgetSection
 from protocol.data import Dataset, check_dataset
 from protocol.errors import ConfigError
 from protocol.names import CONSUMER
 from protocol.noise import NoiseSource, SecureNoise, SimulatedNoise
 from protocol.releases import Neighbours
+from protocol.runtime.known_ledgers import KnownRows
 
 __all__ = ["Consumer", "Screening", "ScreeningResult", "screen", "write_session"]
 
@@ -51,7 +52,7 @@ class Consumer:
     seed_set: Dataset | None
     target: Path
     ledger: Path
-    budget: Budget | None
+    budget: BudgetSection | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +178,8 @@ def _target(
     for dataset in filter(None, (consumer.validation, consumer.seed_set)):
         check_dataset(dataset, columns=section.columns, lower=section.lower, upper=section.upper)
     if consumer.seed_set is not None:
-        check_disjoint(consumer.validation, consumer.seed_set)
+        values = None if what.session is None else what.session.draft.session.column_values
+        check_disjoint(consumer.validation, consumer.seed_set, column_values=values)
     if isinstance(release, RaceRelease):
         return _sketch(what, consumer, release)
     feature_map = feature_map_of(release.features)
@@ -185,7 +187,7 @@ def _target(
         return exact_mean(feature_map, consumer.validation), None
     asked, fresh = _asked(what), not consumer.target.exists()
     if fresh:
-        payment = Payment(consumer.ledger, consumer.budget, consumer.target)
+        payment = Payment(consumer.ledger, consumer.budget, KnownRows(consumer.validation), consumer.target)
         kept = make_target(
             asked, feature_map, consumer.validation, consumer.seed_set, _noise(what.session), payment
         )
@@ -212,7 +214,7 @@ def _sketch(
         )
     noise, fresh = _noise(what.session), not consumer.target.exists()
     if fresh:
-        payment = Payment(consumer.ledger, consumer.budget, consumer.target)
+        payment = Payment(consumer.ledger, consumer.budget, KnownRows(consumer.validation), consumer.target)
         kept = make_sketch(
             release.hashes, consumer.validation, noise, payment, epsilon=what.epsilon, delta=what.delta
         )

@@ -19,6 +19,7 @@ from protocol.config.party import ConsumerFile, OwnerFile
 from protocol.data import check_dataset
 from protocol.errors import ConfigError, HushbidError
 from protocol.machine import Charge
+from protocol.runtime.cap import Cap
 from protocol.runtime.dataset_budget import DatasetBudget, dataset_budget
 from protocol.runtime.party import has_begun, transcript_path
 from protocol.sealing import content_bytes
@@ -33,7 +34,7 @@ def data(subject: Subject) -> str:
         check_dataset(dataset, columns=features.columns, lower=features.lower, upper=features.upper)
     if subject.role == "consumer":
         validation, seed_set, *_ = subject.datasets.values()
-        check_disjoint(validation, seed_set)
+        check_disjoint(validation, seed_set, column_values=subject.session.file.session.column_values)
     paths = ", ".join(str(path) for path in subject.datasets)
     return f"{paths}: {features.columns} feature columns, all within the session's bounds"
 
@@ -60,20 +61,20 @@ def budget(subject: Subject) -> str:
             advice="Name one in a directory that is there and that this user can write to.",
         )
     if path.exists():
-        _budget(subject, file, path).check(resumed=_resumed(subject))
+        cap = _budget(subject, file, path).check(resumed=_resumed(subject))
     else:
-        _check_without_a_ledger(subject, file, path)
-    if file.budget is None:
+        cap = _check_without_a_ledger(subject, file, path)
+    if cap is None:
         return "no budget is set: every session is charged to the ledger, and none refused"
-    return f"the session fits into what is left of ε = {file.budget.epsilon:g} at δ = {file.budget.delta:g}"
+    return f"the session fits into what is left of {cap}"
 
 
-def _check_without_a_ledger(subject: Subject, file: OwnerFile | ConsumerFile, path: Path) -> None:
+def _check_without_a_ledger(subject: Subject, file: OwnerFile | ConsumerFile, path: Path) -> Cap | None:
     """Check against an empty ledger, in a place of its own: that of the data begins when it is charged."""
     with tempfile.TemporaryDirectory() as place:
         empty = Path(place) / "ledger"
         try:
-            _budget(subject, file, empty).check()
+            return _budget(subject, file, empty).check()
         except HushbidError as error:
             raise type(error)(error.what.replace(str(empty), str(path)), advice=error.advice) from None
 
@@ -82,8 +83,15 @@ def _budget(subject: Subject, file: OwnerFile | ConsumerFile, ledger: Path) -> D
     owner = subject.role == "owner"
     statement = subject.session.privacy()[0 if owner else 1]
     kept = file.model_copy(update={"ledger": ledger})
+    dataset, *_ = subject.datasets.values()
     return dataset_budget(
-        subject.session, kept, subject.data_files[0], _charge(subject), statement, paid_as=_paid_as(subject)
+        subject.session,
+        kept,
+        subject.data_files[0],
+        dataset,
+        _charge(subject),
+        statement,
+        paid_as=_paid_as(subject),
     )
 
 

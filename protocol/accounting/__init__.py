@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from protocol.accounting.accountant import delta_of, epsilon_of, odometer, total_rho
+from protocol.accounting.adaptive import APPROXIMATE_SHARE, adaptive_epsilon
 from protocol.accounting.budget import Budget, PrivacyFilter
 from protocol.accounting.calibration import (
     ask_epsilon,
@@ -31,6 +32,7 @@ from protocol.accounting.gaussian import (
     gaussian_epsilon,
     gaussian_odometer,
 )
+from protocol.accounting.group import for_two_steps
 from protocol.accounting.zcdp import (
     bounded_range_rho,
     compose_rho,
@@ -41,6 +43,7 @@ from protocol.accounting.zcdp import (
 )
 
 __all__ = [
+    "APPROXIMATE_SHARE",
     "ApproximateCost",
     "BoundedRangeCost",
     "Budget",
@@ -51,6 +54,7 @@ __all__ = [
     "PrivacyFilter",
     "TheoremForm",
     "ZcdpCost",
+    "adaptive_epsilon",
     "ask_epsilon",
     "bounded_range_rho",
     "compose",
@@ -64,6 +68,7 @@ __all__ = [
     "discrete_gaussian_epsilon",
     "epsilon_of",
     "epsilon_of_rho",
+    "for_two_steps",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_odometer",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from protocol.accounting import Budget
 from protocol.config.session import PartyName
@@ -41,12 +41,25 @@ class DataSection(_Private):
 class BudgetSection(_Private):
     """``[budget]``: the most that a dataset may lose of its privacy in its life, (ε, δ)."""
 
-    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """None: there shall be no budget any more, which `lift` has to say."""
     delta: Annotated[float, Field(gt=0, lt=1)] = 1e-5
+    neighbours: Literal["add-remove-one", "substitute-one"] | None = None
+    """The datasets that it compares. None: those of the budget on record; of the first budget, those of what
+    is charged by it: `add-remove-one` for an owner, `substitute-one` for the consumer."""
+    lift: bool = False
+    """The word without which a budget on record is neither raised nor lifted. Also, that rows may be charged
+    to this ledger which were charged to another."""
 
-    def budget(self) -> Budget:
-        """The same, as the ledger takes it."""
-        return Budget(self.epsilon, self.delta)
+    @model_validator(mode="after")
+    def _says_what_shall_be(self) -> Self:
+        if self.epsilon is None and not self.lift:
+            raise ValueError("epsilon is missing; to have no budget any more, set lift = true")
+        return self
+
+    def budget(self) -> Budget | None:
+        """The same, as the accountant takes it; None: no budget."""
+        return None if self.epsilon is None else Budget(self.epsilon, self.delta)
 
 
 class _PartyFile(_Private):
@@ -104,7 +117,7 @@ class _DatasetFile(_PartyFile):
     ledger: FilePath | None = None
     """The data's lifetime ledger; None: beside the data, by their name and ``.ledger``."""
     budget: BudgetSection | None = None
-    """The most that the ledger may come to; None: anything, which is recorded."""
+    """The most that the ledger may come to; None: what the ledger has on record."""
 
 
 class OwnerFile(_DatasetFile):

@@ -99,14 +99,16 @@ class SessionSection(Section):
     fixed_cadence: Annotated[float, Field(ge=0.02, le=86400, allow_inf_nan=False)] | None = None
     """Seconds from every broadcast to the next, whoever has answered; None: a round ends with its slowest
     owner (DESIGN §3, "No feedback")."""
+    column_values: Annotated[int, Field(ge=2, le=256)] | None = None
+    """Most different values that a column of points takes, where they are so few that a row of D_v may be one
+    of the public seed set by chance; None: no row of D_v may be."""
 
     @model_serializer(mode="wrap")
-    def _without_a_cadence_that_is_not_set(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # So that sessions without one keep the digest that they had before there was one.
+    def _without_what_is_not_set(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # So that sessions without them keep the digest that they had before there were any.
         values: dict[str, Any] = handler(self)
-        if self.fixed_cadence is None:
-            values.pop("fixed_cadence", None)
-        return values
+        unset = [name for name in ("fixed_cadence", "column_values") if getattr(self, name) is None]
+        return {name: value for name, value in values.items() if name not in unset}
 
 
 class FeatureSection(Section):

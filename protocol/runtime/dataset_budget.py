@@ -7,13 +7,13 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from protocol.accounting import Budget
-from protocol.config.party import ConsumerFile, OwnerFile
+from protocol.config.party import BudgetSection, ConsumerFile, OwnerFile
+from protocol.data import Dataset
 from protocol.errors import ConfigError
 from protocol.machine import Charge
+from protocol.runtime.cap import Cap
+from protocol.runtime.known_ledgers import KnownRows
 from protocol.runtime.lifetime_ledger import LifetimeLedger
-from protocol.runtime.log_events import LEDGER_CUT
-from protocol.runtime.logs import log
 from protocol.runtime.spending import Spending
 from protocol.session import PrivacyStatement, Session
 
@@ -26,23 +26,26 @@ class DatasetBudget:
 
     Attributes:
         path: The ledger's file.
-        budget: The most that it may come to; None: anything.
-        neighbours: The datasets that it compares.
+        budget: What the party's file says of the most that it may come to; None: nothing.
+        rows: The data's rows.
         spending: The session's.
         paid_as: What a release that the session uses again is on record as; empty: it makes its own.
     """
 
     path: Path
-    budget: Budget | None
-    neighbours: str
+    budget: BudgetSection | None
+    rows: KnownRows
     spending: Spending
     paid_as: str = ""
 
-    def check(self, *, resumed: bool = False) -> None:
+    def check(self, *, resumed: bool = False) -> Cap | None:
         """Refuse to enrol in a session that the budget does not allow.
 
         Args:
             resumed: The party goes on with a session that it has a transcript of.
+
+        Returns:
+            The budget that holds; None: there is none.
 
         Raises:
             BudgetExceeded: It does not fit into what is left.
@@ -51,8 +54,7 @@ class DatasetBudget:
             HushbidError: The ledger cannot be used.
         """
         with self._open() as ledger:
-            if ledger.cut:
-                log(LEDGER_CUT, path=str(self.path), bytes=ledger.cut)
+            ledger.warn()
             if self.paid_as and all(each.identifier != self.paid_as for each in ledger.spendings):
                 raise ConfigError(
                     f"{self.path}: the release of the target that was named was not charged to this ledger.",
@@ -65,6 +67,7 @@ class DatasetBudget:
                     advice="To go on with it, name the state directory that has its transcript. To run it "
                     "anew, agree on another session.nonce in the session file.",
                 )
+            return ledger.cap
 
     def charge(self, _charge: Charge) -> None:
         """Charge the session, durably. The machine says when: before anything of the data leaves.
@@ -77,13 +80,16 @@ class DatasetBudget:
             ledger.charge(self.spending)
 
     def _open(self) -> LifetimeLedger:
-        return LifetimeLedger.open(self.path, budget=self.budget, neighbours=self.neighbours)
+        return LifetimeLedger.open(
+            self.path, budget=self.budget, neighbours=self.spending.neighbours, rows=self.rows
+        )
 
 
 def dataset_budget(
     session: Session,
     file: OwnerFile | ConsumerFile,
     data: Path,
+    dataset: Dataset,
     charge: Charge,
     statement: PrivacyStatement,
     *,
@@ -95,6 +101,7 @@ def dataset_budget(
         session: The session.
         file: The party's private file.
         data: Where the data lie.
+        dataset: What they are.
         charge: What the party's machine will charge.
         statement: What the session guarantees to the data.
         paid_as: What the one release of the data, made before, is on record as: the session is then
@@ -111,14 +118,15 @@ def dataset_budget(
         kind="session",
         identifier=f"{session.file.session.name}/{session.identifier.hex()}{run}",
         date=datetime.datetime.now(datetime.UTC).date(),
+        neighbours=charge.neighbours,
         epsilon=0.0 if paid_as else statement.epsilon if holds else None,
         delta=0.0 if paid_as else statement.delta,
         costs=charge.costs if composes and not paid_as else (),
     )
     return DatasetBudget(
         file.ledger or data.with_name(f"{data.name}.ledger"),
-        None if file.budget is None else file.budget.budget(),
-        charge.neighbours,
+        file.budget,
+        KnownRows(dataset),
         spending,
         paid_as,
     )

@@ -2,40 +2,44 @@
 
 A party keeps one file for each dataset, readable by itself alone, of one JSON object a line::
 
-    {"format": "hushbid-lifetime-ledger", "version": 1, "neighbours": "add-remove-one",
+    {"format": "hushbid-lifetime-ledger", "version": 2, "neighbours": "add-remove-one",
      "budget": {"epsilon": 3.0, "delta": 1e-05}}
-    {"kind": "session", "identifier": "…", "date": "2026-03-01", "epsilon": 1.0, "delta": 1e-05, "costs": […]}
-    {"kind": "budget", "budget": {"epsilon": 2.0, "delta": 1e-05}}
+    {"kind": "session", "identifier": "…", "date": "2026-03-01", "neighbours": "add-remove-one",
+     "epsilon": 1.0, "delta": 1e-05, "costs": […]}
+    {"kind": "budget", "budget": {"epsilon": 2.0, "delta": 1e-05}, "neighbours": "add-remove-one",
+     "lifted": false}
 
-Lines are only ever appended; the budget that holds is the last. A spending is durable before `charge`
-returns, and so before anything that it pays for leaves. A file belongs to one process at a time.
+Lines are only ever appended; the budget that holds is the last. It is lowered freely, and raised or lifted by
+an explicit word alone, which stays on record. A spending is durable before `charge` returns, and so before
+anything that it pays for leaves. Format 1 is read too: its lines name no neighbours, and are of the first
+line's.
 """
 
 from __future__ import annotations
 
-import fcntl
-import json
 import math
-import os
-import stat
-import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from protocol.accounting import Budget
-from protocol.errors import BudgetExceeded, ConfigError, DataError, HushbidError
-from protocol.runtime.spending import Spending, epsilon_of_spendings
+from protocol.config.party import BudgetSection
+from protocol.errors import BudgetExceeded, ConfigError, DataError
+from protocol.releases import Neighbours
+from protocol.runtime.cap import Cap, cap_from_record, cap_to_record, next_cap
+from protocol.runtime.known_ledgers import KnownRows
+from protocol.runtime.line_file import LineFile, malformed, parse_line, whole_lines
+from protocol.runtime.log_events import LEDGER_CUT, LEDGER_ELSEWHERE, LEDGERS_UNKNOWN
+from protocol.runtime.logs import log
+from protocol.runtime.spending import Spending, checked_neighbours, epsilon_of_spendings
 
 __all__ = ["LifetimeLedger"]
 
 FORMAT: Final = "hushbid-lifetime-ledger"
-VERSION: Final = 1
-LOCK_SECONDS: Final = 1.0
-"""How long to wait for another process that holds the file."""
-_MODE: Final = 0o600
+VERSION: Final = 2
+READ_VERSIONS: Final = (1, VERSION)
+_WHAT: Final = "the dataset's lifetime ledger"
 
 
 class LifetimeLedger:
@@ -43,49 +47,51 @@ class LifetimeLedger:
 
     Attributes:
         path: The file.
-        neighbours: The datasets that every spending compares.
-        budget: The most that may be spent in all; None: anything, which is recorded.
+        cap: The most that may be spent in all; None: anything, which is recorded.
         cut: Bytes of a last line that a crash had left unfinished, and that were cut off when the file was
             opened. Nothing that they were to pay for was ever released.
+        elsewhere: Another ledger that the same rows were charged to; None: none is known.
     """
 
-    def __init__(self, path: Path, descriptor: int, *, neighbours: str, budget: Budget | None) -> None:
-        self.path = path
-        self.neighbours = neighbours
-        self.budget = budget
-        self.cut = 0
-        self._descriptor = descriptor
-        self._size = 0
+    def __init__(self, file: LineFile, *, neighbours: str, rows: KnownRows | None) -> None:
+        self.path = file.path
+        self.cap: Cap | None = None
+        self.cut = file.cut
+        self.elsewhere: Path | None = None
+        self._file = file
+        self._neighbours = neighbours
+        self._rows = rows
+        self._rows_unknown = ""
+        self._lifting = False
         self._spendings: list[Spending] = []
-        self._closed = False
 
     @classmethod
     def open(
-        cls, path: Path, *, budget: Budget | None, neighbours: str, keep_budget: bool = False
+        cls, path: Path, *, budget: BudgetSection | None, neighbours: str, rows: KnownRows | None
     ) -> LifetimeLedger:
         """Open a dataset's ledger, or begin it, and hold it until it is closed.
 
         Args:
             path: The file; its directory exists.
-            budget: The most that may be spent in all. A change is recorded, and holds from now on.
-            neighbours: The datasets that every spending compares; a ledger has one relation for its life.
-            keep_budget: Whether a budget that is on record holds where `budget` is None.
+            budget: What the party says of the budget. A change is recorded, and holds from now on. None: it
+                says nothing, and the one on record holds.
+            neighbours: The datasets that a first budget compares, where `budget` does not say.
+            rows: The dataset's; None: it is not known here, and nothing is to be charged.
 
         Raises:
-            ConfigError: It cannot be opened, others may use it, another process holds it, or it is kept for
-                another neighbour relation.
+            ConfigError: It cannot be opened, others may use it, or another process holds it; the budget on
+                record would be raised without the word; or the rows are charged to another ledger, and there
+                is a budget that two ledgers would allow twice.
             DataError: A line is malformed; it names the line.
             HushbidError: The disk is full or fails.
         """
-        if not neighbours:
-            raise ConfigError(
-                f"{path}: no neighbour relation was named for the dataset's lifetime ledger.",
-                advice='Say what its budget compares, such as neighbours = "add-remove-one".',
-            )
-        descriptor = _open_alone(path)
-        ledger = cls(path, descriptor, neighbours=neighbours, budget=budget)
+        relation = _required(path, neighbours)
+        if rows is not None:
+            with suppress(ConfigError, DataError):  # `_check_rows` decides what follows from it
+                rows.prepare()
+        ledger = cls(LineFile.open(path, what=_WHAT), neighbours=relation, rows=rows)
         try:
-            ledger._read(keep_budget=keep_budget)
+            ledger._begin(budget)
         except BaseException:
             ledger.close()
             raise
@@ -96,13 +102,24 @@ class LifetimeLedger:
         """Every spending on record, in order."""
         return tuple(self._spendings)
 
+    @property
+    def neighbours(self) -> str:
+        """The datasets that a total compares: the budget's; without one, what all spendings have an ε for."""
+        if self.cap is not None:
+            return self.cap.neighbours
+        stated = {spending.neighbours for spending in self._spendings} or {self._neighbours}
+        return Neighbours.SUBSTITUTE_ONE.value if len(stated) > 1 else stated.pop()
+
     def spent(self, delta: float) -> float:
-        """ε of all spendings together at δ; infinite where it cannot be stated, or nothing is guaranteed.
+        """ε of all spendings together at δ, for `neighbours`: what a budget has to allow for them.
+
+        Returns:
+            ε; infinite where it cannot be stated, or nothing is guaranteed.
 
         Raises:
             ConfigError: `delta` outside of (0, 1).
         """
-        return epsilon_of_spendings(self._spendings, delta)
+        return epsilon_of_spendings(self._spendings, delta, self.neighbours)
 
     def check(self, spending: Spending) -> bool:
         """Refuse what `charge` would refuse; nothing is recorded.
@@ -117,8 +134,8 @@ class LifetimeLedger:
             if (earlier.kind, earlier.identifier) == (spending.kind, spending.identifier):
                 self._check_same(earlier, spending)
                 return False
-        if self.budget is not None:
-            self._check_budget(self.budget, spending)
+        if self.cap is not None:
+            self._check_cap(self.cap, spending)
         return True
 
     def charge(self, spending: Spending) -> bool:
@@ -132,17 +149,28 @@ class LifetimeLedger:
             ConfigError: The same thing is on record at another cost.
             HushbidError: The disk is full or fails: it is not recorded, and must not take place.
         """
-        if not self.check(spending):
-            return False
-        self._append(spending.as_record())
-        self._spendings.append(spending)
-        return True
+        fresh = self.check(spending)
+        if fresh:
+            if self._lifting:
+                self._append_cap(lifted=True)
+            self._file.append(spending.as_record())
+            self._spendings.append(spending)
+        if self._rows is not None and not self._rows_unknown:
+            self._rows.charge_to(self.path)
+        return fresh
+
+    def warn(self) -> None:
+        """Log what was found when the file was opened, and did not stand against it."""
+        if self.cut:
+            log(LEDGER_CUT, path=str(self.path), bytes=self.cut)
+        if self.elsewhere is not None:
+            log(LEDGER_ELSEWHERE, path=str(self.path), other=str(self.elsewhere))
+        if self._rows_unknown:
+            log(LEDGERS_UNKNOWN, path=str(self.path), reason=self._rows_unknown)
 
     def close(self) -> None:
         """Give the file back. Closing twice is allowed."""
-        if not self._closed:
-            self._closed = True
-            os.close(self._descriptor)
+        self._file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -152,220 +180,165 @@ class LifetimeLedger:
     ) -> None:
         self.close()
 
+    def _begin(self, wish: BudgetSection | None) -> None:
+        """Take in what is on record, and what the party says of the budget."""
+        records = self._file.records
+        if not records:
+            self.cap = next_cap(self.path, None, wish, neighbours=self._neighbours)
+            of = self._neighbours if self.cap is None else self.cap.neighbours
+            self._check_rows(wish)
+            header = {"format": FORMAT, "version": VERSION, "neighbours": of}
+            self._file.begin(header | {"budget": cap_to_record(self.cap)})
+            return
+        self._neighbours, held, self._spendings = _on_record(self.path, records)
+        self.cap = next_cap(self.path, held, wish, neighbours=self._neighbours)
+        self._check_rows(wish)
+        if self.cap != held:
+            raised = held is not None and not (self.cap is not None and self.cap.allows_no_more_than(held))
+            self._append_cap(lifted=raised)
+
+    def _append_cap(self, *, lifted: bool) -> None:
+        of = self._neighbours if self.cap is None else self.cap.neighbours
+        self._file.append(
+            {"kind": "budget", "budget": cap_to_record(self.cap), "neighbours": of, "lifted": lifted}
+        )
+
+    def _check_rows(self, wish: BudgetSection | None) -> None:
+        """Refuse a second ledger of the same rows where there is a budget, which two would allow twice."""
+        if self._rows is None:
+            return
+        try:
+            known = self._rows.ledger()
+        except (ConfigError, DataError) as error:
+            if self.cap is not None:
+                raise
+            self._rows_unknown = error.what
+            return
+        if known is None:
+            return
+        there = _is_there(known)
+        if self._spendings and (not there or _are_one(known, self.path)):
+            return  # this one; or moved with its data
+        if wish is not None and wish.lift:
+            self._lifting = True
+        elif self.cap is not None or (there and _is_capped(known)):
+            raise self._elsewhere(known, there=there and not _are_one(known, self.path))
+        self.elsewhere = known
+
+    def _elsewhere(self, known: Path, *, there: bool) -> ConfigError:
+        found = "which is another file" if there else "which is not there any more"
+        return ConfigError(
+            f"{self.path}: the rows of these data were charged to {known}, {found}. Their budget would be "
+            "allowed twice.",
+            advice="Restore that ledger, or name it (`ledger` in the party's file, or `--ledger`). If a new "
+            "one is meant, say so: `lift = true` in [budget], or `--lift-budget`.",
+        )
+
     def _check_same(self, earlier: Spending, again: Spending) -> None:
-        if earlier.charged != again.charged or earlier.delta != again.delta:
+        if (earlier.charged, earlier.delta, earlier.neighbours) != (
+            again.charged,
+            again.delta,
+            again.neighbours,
+        ):
             raise ConfigError(
                 f"{self.path}: the {again.kind} {again.identifier!r} was charged on {earlier.date} at "
                 "another cost than now.",
                 advice="Its parameters were changed since. Give what has changed a name of its own.",
             )
 
-    def _check_budget(self, budget: Budget, spending: Spending) -> None:
-        before = self.spent(budget.delta)
-        total = epsilon_of_spendings([*self._spendings, spending], budget.delta)
-        if total <= budget.epsilon:
+    def _check_cap(self, cap: Cap, spending: Spending) -> None:
+        delta = cap.budget.delta
+        before = self.spent(delta)
+        total = epsilon_of_spendings([*self._spendings, spending], delta, cap.neighbours)
+        if total <= cap.budget.epsilon:
             return
         asked = f"{self.path}: the {spending.kind} {spending.identifier!r}"
-        stated = f"at δ = {budget.delta:.4g} ({self.neighbours})"
-        if before > budget.epsilon:
+        stated = f"at δ = {delta:.4g} ({cap.neighbours})"
+        advice = "Nothing was charged. Choose a smaller ε, raise the dataset's budget, or stay out."
+        every = (*self._spendings, spending)
+        if any(each.charged is not None and each.charged_by(cap.neighbours) is None for each in every):
+            other = Neighbours.SUBSTITUTE_ONE.value
+            advice = (
+                f"Nothing was charged. What is private by {other} alone has no ε by {cap.neighbours}; the "
+                f"other way it has one. Have the budget compare the former: in [budget], neighbours = "
+                f'"{other}" and lift = true.'
+            )
+        if math.isfinite(before) and before > cap.budget.epsilon:
             raise BudgetExceeded(
-                f"{asked} cannot be paid for: the dataset's budget is {_text(budget.epsilon)} {stated}, and "
-                f"{_text(before)} was spent before it was set to that.",
+                f"{asked} cannot be paid for: the dataset's budget is {_text(cap.budget.epsilon)} {stated}, "
+                f"and {_text(before)} is spent already.",
                 advice="This dataset takes part in nothing more, unless its budget is raised: by "
-                "`--budget-epsilon`, or in the party's file.",
+                "`--budget-epsilon` and `--lift-budget`, or in the party's file.",
             )
         raise BudgetExceeded(
             f"{asked} would bring what was spent of the dataset to {_text(total)} {stated}, over its budget "
-            f"of {_text(budget.epsilon)}; {_text(before)} was spent before.",
-            advice="Nothing was charged. Choose a smaller ε, raise the dataset's budget, or stay out.",
+            f"of {_text(cap.budget.epsilon)}; {_text(before)} was spent before.",
+            advice=advice,
         )
 
-    def _read(self, *, keep_budget: bool) -> None:
-        content = _read_all(self._descriptor)
-        whole = content.rfind(b"\n") + 1
-        self._size = len(content)
-        if _is_record(content[whole:]):
-            # Whole but for its end: it may have been relied on, so that it counts.
-            self._end_line()
-            content += b"\n"
-            whole = len(content)
-        self.cut = len(content) - whole
-        self._size = whole
-        if self.cut:
-            self._truncate()
-        lines = content[:whole].splitlines()
-        if not lines:
-            self._append(_header(self.neighbours, self.budget))
-            _sync_directory(self.path.parent)
-            return
-        held = self._read_header(_parse(self.path, 1, lines[0]))
-        for number, line in enumerate(lines[1:], start=2):
-            record = _parse(self.path, number, line)
-            try:
-                if record.get("kind") == "budget":
-                    held = _budget_from_record(record["budget"])
-                else:
-                    self._spendings.append(Spending.from_record(record))
-            except (ConfigError, KeyError, TypeError, ValueError, AttributeError) as error:
-                raise _malformed(self.path, number, str(error)) from None
-        if keep_budget and self.budget is None:
-            self.budget = held
-        if held != self.budget:
-            self._append({"kind": "budget", "budget": _budget_to_record(self.budget)})
 
-    def _read_header(self, header: Mapping[str, Any]) -> Budget | None:
-        if header.get("format") != FORMAT or header.get("version") != VERSION:
-            raise DataError(
-                f"{self.path}, line 1: not a lifetime ledger of format {VERSION}, the only one that this "
-                "version reads.",
-                advice="Name the dataset's own ledger file.",
-            )
-        if header.get("neighbours") != self.neighbours:
-            raise ConfigError(
-                f"{self.path}: the ledger is kept for the neighbour relation {header.get('neighbours')!r}, "
-                f"and {self.neighbours!r} was asked for.",
-                advice="What both relations spend cannot be added up. Keep to the ledger's, or keep another "
-                "ledger for the other one, named by `--ledger`.",
-            )
+def _on_record(path: Path, records: Sequence[Mapping[str, Any]]) -> tuple[str, Cap | None, list[Spending]]:
+    """The relation of the first line, the budget that holds, and all spendings.
+
+    Raises:
+        DataError: A line is malformed; it names the line.
+    """
+    header = records[0]
+    if header.get("format") != FORMAT or header.get("version") not in READ_VERSIONS:
+        raise DataError(
+            f"{path}, line 1: not a lifetime ledger of format {' or '.join(map(str, READ_VERSIONS))}, which "
+            "this version reads.",
+            advice="Name the dataset's own ledger file.",
+        )
+    cap: Cap | None = None
+    relation = ""
+    spendings: list[Spending] = []
+    for number, record in enumerate(records, start=1):
         try:
-            return _budget_from_record(header["budget"])
-        except (ConfigError, KeyError, TypeError, AttributeError) as error:
-            raise _malformed(self.path, 1, str(error)) from None
-
-    def _append(self, record: Mapping[str, Any]) -> None:
-        """Append one line wholly and durably, or leave the file as it was."""
-        data = json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n"
-        try:
-            written = 0
-            while written < len(data):
-                written += os.write(self._descriptor, memoryview(data)[written:])
-            os.fsync(self._descriptor)
-        except OSError as error:
-            # After a failed fsync too: only writing again, not another fsync, could make it durable.
-            with suppress(OSError):
-                self._truncate()
-            raise HushbidError(
-                f"{self.path}: cannot write the dataset's lifetime ledger: {error.strerror}.",
-                advice="Nothing that it was to pay for has left. Make room on the disk, then start again.",
-            ) from error
-        self._size += len(data)
-
-    def _end_line(self) -> None:
-        try:
-            os.write(self._descriptor, b"\n")
-            os.fsync(self._descriptor)
-        except OSError as error:
-            raise HushbidError(
-                f"{self.path}: cannot write the dataset's lifetime ledger: {error.strerror}.",
-                advice="Make room on the disk, then start again.",
-            ) from error
-
-    def _truncate(self) -> None:
-        os.ftruncate(self._descriptor, self._size)
-        os.fsync(self._descriptor)
+            if number == 1:
+                relation = checked_neighbours(record["neighbours"])
+            if number == 1 or record.get("kind") == "budget":
+                cap = cap_from_record(record, neighbours=relation)
+            else:
+                spendings.append(Spending.from_record(record, neighbours=relation))
+        except (ConfigError, KeyError, TypeError, ValueError, AttributeError) as error:
+            raise malformed(path, number, str(error)) from None
+    return relation, cap, spendings
 
 
-def _open_alone(path: Path) -> int:
-    """A descriptor of the file, made if it was not there, that no other process has locked."""
+def _is_there(path: Path) -> bool:
+    """Whether there is such a file; also where that cannot be told."""
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, _MODE)
-    except OSError as error:
-        raise ConfigError(
-            f"{path}: cannot open the dataset's lifetime ledger: {error.strerror}.",
-            advice="Name a file in a directory that exists and that this user can write to.",
-        ) from None
+        return path.exists()
+    except OSError:
+        return True
+
+
+def _are_one(one: Path, other: Path) -> bool:
     try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise ConfigError(
-                f"{path}: the lifetime ledger is not a plain file.", advice="Name the file itself."
-            )
-        if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise ConfigError(
-                f"{path}: the lifetime ledger can be used by others than its owner "
-                f"(mode {stat.S_IMODE(status.st_mode):04o}).",
-                advice=f"See that nothing in it was changed, then run `chmod 600 {path}`.",
-            )
-        _lock(path, descriptor)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-def _lock(path: Path, descriptor: int) -> None:
-    """Lock the file, after `LOCK_SECONDS` at most: a process that charges is done in a moment."""
-    give_up = time.monotonic() + LOCK_SECONDS
-    while True:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= give_up:
-                raise ConfigError(
-                    f"{path}: another process holds the dataset's lifetime ledger.",
-                    advice="Wait until it has ended: two sessions of a dataset cannot be charged at once.",
-                ) from None
-            time.sleep(LOCK_SECONDS / 50.0)
-        else:
-            return
-
-
-def _read_all(descriptor: int) -> bytes:
-    parts = []
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    while part := os.read(descriptor, 2**20):
-        parts.append(part)
-    return b"".join(parts)
-
-
-def _is_record(line: bytes) -> bool:
-    try:
-        return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
+        return one.samefile(other)
+    except OSError:
         return False
 
 
-def _parse(path: Path, number: int, line: bytes) -> Mapping[str, Any]:
+def _is_capped(path: Path) -> bool:
+    """Whether another ledger has a budget, as far as it can be read without being held; else it may have."""
     try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        raise _malformed(path, number, "it is not JSON") from None
-    if not isinstance(record, dict):
-        raise _malformed(path, number, "it is not a JSON object")
-    return record
+        lines, _ = whole_lines(path.read_bytes())
+        records = [parse_line(path, number, line) for number, line in enumerate(lines, start=1)]
+        return bool(records) and _on_record(path, records)[1] is not None
+    except (OSError, DataError):
+        return True
 
 
-def _header(neighbours: str, budget: Budget | None) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "neighbours": str(neighbours),
-        "budget": _budget_to_record(budget),
-    }
-
-
-def _budget_to_record(budget: Budget | None) -> dict[str, float] | None:
-    return None if budget is None else {"epsilon": budget.epsilon, "delta": budget.delta}
-
-
-def _budget_from_record(record: Mapping[str, float] | None) -> Budget | None:
-    return None if record is None else Budget(**record)
+def _required(path: Path, neighbours: str) -> str:
+    if not neighbours:
+        raise ConfigError(
+            f"{path}: no neighbour relation was named for the dataset's lifetime ledger.",
+            advice='Say what its budget compares, such as neighbours = "add-remove-one".',
+        )
+    return checked_neighbours(neighbours)
 
 
 def _text(epsilon: float) -> str:
     return f"ε = {epsilon:.6g}" if math.isfinite(epsilon) else "no ε that could be stated"
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _malformed(path: Path, number: int, why: str) -> DataError:
-    return DataError(
-        f"{path}, line {number}: malformed: {why}.",
-        advice="Restore the ledger from a copy. A ledger with a line left out would promise what is not so.",
-    )

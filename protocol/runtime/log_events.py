@@ -32,7 +32,9 @@ __all__ = [
     "FRAMES_IGNORED",
     "FRAMES_REPEATED",
     "HOST_UNKNOWN",
+    "LEDGERS_UNKNOWN",
     "LEDGER_CUT",
+    "LEDGER_ELSEWHERE",
     "LINES_SUPPRESSED",
     "LOG_EVENTS",
     "METRICS_LISTENING",
@@ -112,6 +114,14 @@ LEDGER_CUT: Final = _event(
     "ledger.cut",
     _warning,
     "{path}: a crash cut off its last line ({bytes} bytes), which paid for nothing",
+)
+LEDGER_ELSEWHERE: Final = _event(
+    "ledger.elsewhere",
+    _warning,
+    "{path}: the same rows were charged to {other} before, and what they spent there does not count here",
+)
+LEDGERS_UNKNOWN: Final = _event(
+    "ledger.list-unusable", _warning, "{path}: not known whether these rows have another ledger ({reason})"
 )
 STATUS_UNWRITABLE: Final = _event(
     "status.unwritable", _warning, "{path}: cannot be written ({reason}); the session goes on"

@@ -20,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Literal, Self
 
+from protocol.acquisition import RULES
 from protocol.config.session import SessionFile
 from protocol.errors import ExitCode, HushbidError
 from protocol.machine import Computation, Event
@@ -31,6 +32,7 @@ from protocol.runtime.status_file import Status, process_start, status_path
 __all__ = [
     "LONGEST_WAIT_SECONDS",
     "STATUS_SECONDS",
+    "TELLS_OF_ASKS",
     "AnnouncedNumerics",
     "RoundTimes",
     "Seen",
@@ -43,6 +45,19 @@ STATUS_SECONDS: Final = 0.5
 LONGEST_WAIT_SECONDS: Final = 1.0
 """Longest that a loop may wait for something to happen: it is alive, and has to say so."""
 _INTERRUPTED: Final = 130
+TELLS_OF_ASKS: Final = frozenset(
+    {
+        "bytes_received",
+        "bytes_sent",
+        "frames_received",
+        "frames_repeated",
+        "frames_resent",
+        "frames_sent",
+        "transcript_records",
+    }
+)
+"""Counters that rise when an owner is asked for a point, or when its answer comes. Under a rule that asks, no
+party keeps them: who scrapes them round by round would read off the asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +148,9 @@ class Vitals:
         """How often it could not be written."""
         self.round_times = RoundTimes()
         self._path = status_path(state, party)
+        rule = RULES.get(session.acquisition.rule)
+        asks = rule is None or not rule.candidate_with_bid
+        self._untold = TELLS_OF_ASKS if asks else frozenset[str]()
         self._look: Callable[[], Seen] | None = None
         self._due = 0.0
         self._mark: Hashable = None
@@ -194,6 +212,7 @@ class Vitals:
     def _see(self) -> None:
         if self._look is not None:
             seen = self._look()
+            told = {name: count for name, count in seen.counters.items() if name not in self._untold}
             self.status = replace(
                 self.status,
                 phase=seen.phase,
@@ -201,7 +220,7 @@ class Vitals:
                 paused=seen.paused,
                 connected=seen.connected,
                 owners_connected=seen.owners_connected,
-                counters={**seen.counters, "status_failures": self.unwritten},
+                counters={**told, "status_failures": self.unwritten},
             )
 
     def _write(self) -> None:

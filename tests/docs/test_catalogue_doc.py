@@ -61,7 +61,7 @@ def test_the_fields_of_publish_and_screen_are_there(
     )  # fmt: skip
     assert list(published) == list(fields("Of `publish`"))
     (verified,) = printed("publish", "verify", ".")["entries"]
-    own = ["entry", "rows", "rows_clipped", "ledger", "spent", "spent_delta"]
+    own = ["entry", "rows", "rows_clipped", "ledger", "spent", "spent_delta", "spent_neighbours"]
     assert list(verified) == ["file", *(name for name in published if name not in own)]
 
     (tmp_path / f"bad{SUFFIX}").write_bytes(b"")

@@ -22,7 +22,6 @@ from consumer.downstream import MODELS
 from hushbid.cli import app
 from hushbid.cluster import ClusterFile, ConsumerSection, DatasetSection, OwnerSection, RunSection
 from hushbid.datasets import DATASETS, PartitionOptions
-from protocol.accounting import Budget
 from protocol.acquisition import RULES
 from protocol.acquisition.logistic import Logistic, LogisticParameters
 from protocol.config import (
@@ -281,17 +280,22 @@ def test_the_middle_ranks_of_logistic_are_what_the_code_computes() -> None:
 
 def test_a_lifetime_ledger_has_the_lines_that_the_page_describes(tmp_path: Path) -> None:
     path = tmp_path / "data.npz.ledger"
-    spending = Spending(kind="session", identifier="s/1/2", date=date(2026, 3, 1), epsilon=1.0, delta=1e-5)
-    with LifetimeLedger.open(path, budget=Budget(3.0, 1e-5), neighbours="add-remove-one") as ledger:
+    relation, day = "add-remove-one", date(2026, 3, 1)
+    spending = Spending(
+        kind="session", identifier="s/1/2", date=day, neighbours=relation, epsilon=1.0, delta=1e-5
+    )
+    with LifetimeLedger.open(
+        path, budget=BudgetSection(epsilon=3.0), neighbours=relation, rows=None
+    ) as ledger:
         ledger.charge(spending)
-    with LifetimeLedger.open(path, budget=Budget(2.0, 1e-5), neighbours="add-remove-one"):
-        pass
+    LifetimeLedger.open(path, budget=BudgetSection(epsilon=2.0), neighbours=relation, rows=None).close()
     header, spent, changed = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
     text = section("The lifetime ledger")
     assert [row[0].strip("`") for row in rows(text)] == [*header, *spent]
-    assert (header["format"], header["version"]) == ("hushbid-lifetime-ledger", 1)
+    assert (header["format"], header["version"]) == ("hushbid-lifetime-ledger", 2)
     assert f"| `format` | `{header['format']}` |" in text
     assert f"| `version` | {header['version']} |" in text
-    assert list(changed) == ["kind", "budget"]
+    assert list(changed) == ["kind", "budget", "neighbours", "lifted"]
+    assert '`{"kind": "budget", "budget": …, "neighbours": …, "lifted": …}`' in text
     assert set(re.findall(r"`(\w+)`", rows(text)[4][1])) == set(get_args(SpendingKind))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

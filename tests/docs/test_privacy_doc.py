@@ -13,7 +13,7 @@ import pytest
 
 from hushbid.audit.bounds import allowed_alarms
 from hushbid.simulator import Simulation, SimulationOutcome
-from protocol.accounting import epsilon_of, epsilon_of_rho, gaussian_epsilon
+from protocol.accounting import GaussianCost, adaptive_epsilon, epsilon_of, epsilon_of_rho, gaussian_epsilon
 from protocol.accounting.gaussian import gaussian_mu, law_ratios
 from protocol.acquisition import RULES
 from protocol.acquisition.logistic import Logistic, LogisticParameters
@@ -298,6 +298,12 @@ def one_session() -> float:
     return gaussian_mu(1.0, DELTA)
 
 
+def in_view_of_one_another(sessions: int) -> float:
+    """ε of so many sessions that have ε = 1 each, as a ledger adds them up."""
+    one = GaussianCost(noise_multiplier=1.0 / one_session(), count=1)
+    return adaptive_epsilon([(one,)] * sessions, DELTA)
+
+
 FIGURES: dict[str, Callable[[], float]] = {
     "Largest ‖φ‖, rounding included": bound,
     "`gaussian`, ε = 1, p = 1000: σ of a coordinate, in units of φ": lambda: (
@@ -318,6 +324,8 @@ FIGURES: dict[str, Callable[[], float]] = {
     "ε of ten records at once, where one has ε = 1": lambda: gaussian_epsilon(10 * one_session(), DELTA),
     "ε of two sessions that have ε = 1 each": lambda: gaussian_epsilon(math.sqrt(2) * one_session(), DELTA),
     "ε of ten sessions that have ε = 1 each": lambda: gaussian_epsilon(math.sqrt(10) * one_session(), DELTA),
+    "the same two, each agreed to in view of the last": lambda: in_view_of_one_another(2),
+    "the same ten": lambda: in_view_of_one_another(10),
     "`logistic`, asks of ε = 1, p = 1000: r0": lambda: logistic().middle,
     "the same, K = 10,000: raw points handed to the curator": lambda: logistic().expected_points,
     "private settlement of ε = 1, 100 owners: standard error of each number, in points": lambda: (

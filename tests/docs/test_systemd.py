@@ -66,7 +66,8 @@ def test_a_unit_runs_a_verb_that_there_is_with_what_it_takes(unit: Path) -> None
         taken = {option for parameter in verb(name).params for option in parameter.opts}
         assert set(options) <= taken
         read = {parameter.envvar for parameter in verb(name).params}
-        assert environment(unit).keys() <= read, "what is set is read"
+        assert environment(unit).keys() <= read | {"XDG_STATE_HOME"}, "what is set is read"
+        assert ("XDG_STATE_HOME" in environment(unit)) == ("HUSHBID_LEDGER" in environment(unit))
         required = {parameter.envvar for parameter in verb(name).params if parameter.required}
         assert required <= environment(unit).keys(), "what is needed is set"
 

@@ -18,6 +18,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from curator.connections import Ignored
+from protocol.acquisition import RULES as RULES_BY_NAME
 from protocol.errors import Offence
 from protocol.messages import unfixed
 from protocol.runtime.authentication import Refusal
@@ -26,6 +27,7 @@ from protocol.runtime.log_events import LOG_EVENTS
 from protocol.runtime.metrics import COUNTERS
 from protocol.runtime.router import Drop
 from protocol.runtime.status_file import Status, status_path
+from protocol.runtime.vitals import TELLS_OF_ASKS
 from protocol.wire import Direction, decode_message
 from tests.processes.cluster import SEALED, SECURE, Cluster, Ended, bodies, free_port
 
@@ -168,10 +170,21 @@ def test_what_has_not_happened_is_counted_too_so_that_an_alert_sees_the_first(se
 
 
 def test_an_owner_counts_nothing_that_rises_when_it_is_asked(session: Session) -> None:
-    counted = {"connections", "frames_dropped", "frames_repeated", "status_failures"}
+    counted = {"connections", "frames_dropped", "frames_repeated", "status_failures"} - untold(session)
     assert session.statuses["heron"].counters.keys() == counted
     names = {family.name for family in text_string_to_metric_families(session.metrics["heron"])}
     assert {f"hushbid_{name}" for name in COUNTERS} & names == {f"hushbid_{name}" for name in counted}
+
+
+def untold(session: Session) -> frozenset[str]:
+    return frozenset() if RULES_BY_NAME[session.rule].candidate_with_bid else TELLS_OF_ASKS
+
+
+def test_no_party_counts_what_rises_with_an_ask_where_a_rule_asks(session: Session) -> None:
+    for name in PROCESSES:
+        assert not session.statuses[name].counters.keys() & untold(session)
+        told = {family.name for family in text_string_to_metric_families(session.metrics[name])}
+        assert not told & {f"hushbid_{each}" for each in untold(session)}
 
 
 @only_ask_all

@@ -66,7 +66,7 @@ def screen(cluster: Cluster, catalogue: Path, *arguments: str) -> dict[str, Any]
 
 def spendings(cluster: Cluster) -> list[tuple[str, float | None]]:
     path = cluster.directory(CONSUMER) / "validation.npz.ledger"
-    with LifetimeLedger.open(path, budget=None, neighbours="substitute-one", keep_budget=True) as ledger:
+    with LifetimeLedger.open(path, budget=None, neighbours="substitute-one", rows=None) as ledger:
         return [(each.kind, each.epsilon) for each in ledger.spendings]
 
 

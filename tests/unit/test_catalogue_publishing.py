@@ -14,7 +14,7 @@ from hushbid.catalogue import publishing
 from hushbid.catalogue.entry import SUFFIX, read_entry
 from hushbid.catalogue.kme import KmeRelease, feature_map_of
 from hushbid.cli import main
-from protocol.accounting import Budget
+from protocol.config.party import BudgetSection
 from protocol.errors import BudgetExceeded, ConfigError, DataError
 from protocol.noise import Draw, SecureNoise, SimulatedNoise
 from protocol.releases import Neighbours
@@ -34,7 +34,7 @@ RELATION = Neighbours.ADD_REMOVE_ONE.value
 
 
 def spendings(path: Path) -> list[tuple[str, float | None]]:
-    with LifetimeLedger.open(path, budget=None, neighbours=RELATION, keep_budget=True) as ledger:
+    with LifetimeLedger.open(path, budget=None, neighbours=RELATION, rows=None) as ledger:
         return [(each.kind, each.epsilon) for each in ledger.spendings]
 
 
@@ -75,7 +75,7 @@ def test_a_crash_before_the_file_is_there_wastes_budget_and_leaks_nothing(
 
 
 def test_what_the_budget_does_not_allow_is_not_made(tmp_path: Path) -> None:
-    published(tmp_path, budget=Budget(1.2, 1e-5))
+    published(tmp_path, budget=BudgetSection(epsilon=1.2))
     before = (tmp_path / "north.ledger").read_bytes()
     with pytest.raises(BudgetExceeded, match="catalogue"):
         published(tmp_path)  # the budget on record holds, though none is named
@@ -94,10 +94,17 @@ def test_the_catalogue_s_directory_is_made(tmp_path: Path) -> None:
     assert entries(tmp_path / "new" / "catalogue") == [made.path]
 
 
-def test_a_ledger_of_another_relation_is_not_charged(tmp_path: Path) -> None:
-    published(tmp_path)
-    with pytest.raises(ConfigError, match="neighbour relation"):
-        published(tmp_path, neighbours=Neighbours.SUBSTITUTE_ONE)
+def test_entries_of_both_relations_share_a_ledger_and_its_budget(tmp_path: Path) -> None:
+    """By substitution the first entry counts twice; by add and remove the second has no ε."""
+    first = published(tmp_path)
+    second = published(tmp_path, neighbours=Neighbours.SUBSTITUTE_ONE)
+    assert (first.spent_neighbours, second.spent_neighbours) == ("add-remove-one", "substitute-one")
+    assert second.spent > 2.0 * first.spent
+    budget = BudgetSection(epsilon=9.0, neighbours="add-remove-one")
+    with pytest.raises(BudgetExceeded, match="no ε that could be stated"):
+        published(tmp_path, budget=budget)
+    budget = BudgetSection(epsilon=9.0, neighbours="substitute-one", lift=True)
+    assert published(tmp_path, budget=budget).spent < 9.0
 
 
 def test_simulated_noise_is_charged_as_what_guarantees_nothing(tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ from protocol.data import Dataset
 from protocol.errors import BudgetExceeded, ConfigError, DataError, HushbidError
 from protocol.features import feature_map
 from protocol.releases import Prior
+from protocol.runtime.cap import Cap
+from protocol.runtime.known_ledgers import KnownRows
 from protocol.runtime.lifetime_ledger import LifetimeLedger
 from protocol.runtime.private_files import read_private, write_private
 from protocol.runtime.spending import Spending
@@ -60,7 +62,7 @@ def session(**changes: Any) -> Session:
 def kept(place: Path, of: SessionFile | None = None) -> KeptTarget:
     file = session().file if of is None else of
     asked = Asked(file.target.mechanism, file.target.parameters, file.session.delta)
-    payment = Payment(place / "validation.ledger", None, place / "kept.target")
+    payment = Payment(place / "validation.ledger", None, KnownRows(VALIDATION), place / "kept.target")
     space = file.features
     made = feature_map(
         space.map,
@@ -246,7 +248,7 @@ def test_preflight_counts_a_release_that_was_paid_for_as_paid(tmp_path: Path) ->
     kept(tmp_path)
 
     def looked(**changes: Any) -> str:
-        file: Any = consumer_file(tmp_path, budget=BudgetSection(epsilon=2.5), **changes)
+        file: Any = consumer_file(tmp_path, **{"budget": BudgetSection(epsilon=2.5), **changes})
         subject: Any = SimpleNamespace(
             role="consumer",
             name="consumer",
@@ -261,16 +263,25 @@ def test_preflight_counts_a_release_that_was_paid_for_as_paid(tmp_path: Path) ->
     with pytest.raises(BudgetExceeded):
         looked(target_file=None)
     with pytest.raises(ConfigError, match="not charged to this ledger"):
-        looked(ledger=tmp_path / "other.ledger")
+        looked(ledger=tmp_path / "other.ledger", budget=BudgetSection(epsilon=2.5, lift=True))
+    with pytest.raises(ConfigError, match=r"were charged to .*validation\.ledger, which is another file"):
+        looked(ledger=tmp_path / "another.ledger")
 
 
 def _charge_session(path: Path, identifier: str) -> None:
     """What a session that used the release has left on record: nothing more was spent."""
-    with LifetimeLedger.open(path, budget=None, neighbours="substitute-one") as ledger:
+    with LifetimeLedger.open(path, budget=None, neighbours="substitute-one", rows=None) as ledger:
         before = ledger.spent(1e-5)
         today = datetime.date(2026, 1, 1)
         ledger.charge(
-            Spending(kind="session", identifier=identifier, date=today, epsilon=0.0, delta=0.0, costs=())
+            Spending(
+                kind="session",
+                identifier=identifier,
+                date=today,
+                neighbours="substitute-one",
+                epsilon=0.0,
+                delta=0.0,
+            )
         )
         assert ledger.spent(1e-5) == before
 
@@ -290,13 +301,14 @@ def test_private_files_are_new_and_read_by_their_owner_alone(tmp_path: Path) -> 
 
 def test_a_budget_on_record_holds_where_none_is_named(tmp_path: Path) -> None:
     path = tmp_path / "ledger"
-    LifetimeLedger.open(path, budget=Budget(1.0, 1e-5), neighbours="substitute-one").close()
-    with LifetimeLedger.open(path, budget=None, neighbours="substitute-one", keep_budget=True) as ledger:
-        assert ledger.budget == Budget(1.0, 1e-5)
+    one = BudgetSection(epsilon=1.0)
+    LifetimeLedger.open(path, budget=one, neighbours="substitute-one", rows=None).close()
+    with LifetimeLedger.open(path, budget=None, neighbours="substitute-one", rows=None) as ledger:
+        assert ledger.cap == Cap(Budget(1.0, 1e-5), "substitute-one")
     asked = Asked("gaussian", {"epsilon": 2.0, "neighbours": "substitute-one"}, 1e-5)
     made = feature_map("paired", seed=1, dimension=8, gamma=1.0, lower=0.0, upper=1.0, columns=3)
-    payment = Payment(path, None, tmp_path / "kept.target")
+    payment = Payment(path, None, KnownRows(VALIDATION), tmp_path / "kept.target")
     with pytest.raises(BudgetExceeded):
         make_target(asked, made, VALIDATION, None, NamedSecure(1, "consumer"), payment)
-    with LifetimeLedger.open(path, budget=None, neighbours="substitute-one") as ledger:
-        assert ledger.budget is None
+    with LifetimeLedger.open(path, budget=None, neighbours="substitute-one", rows=None) as ledger:
+        assert ledger.cap == Cap(Budget(1.0, 1e-5), "substitute-one")

@@ -25,7 +25,7 @@ from hushbid.catalogue.screening import Consumer, Screening, ScreeningResult, sc
 from hushbid.cli import main
 from hushbid.experiments.screening import SETTINGS, screening
 from hushbid.roster import RosterFile
-from protocol.accounting import Budget
+from protocol.config.party import BudgetSection
 from protocol.data import Dataset
 from protocol.errors import BudgetExceeded, ConfigError, DataError
 from protocol.noise import SimulatedNoise
@@ -254,7 +254,7 @@ def charges(place: Path) -> list[tuple[str, float | None]]:
     if not (place / "validation.ledger").exists():
         return []
     with LifetimeLedger.open(
-        place / "validation.ledger", budget=None, neighbours="substitute-one", keep_budget=True
+        place / "validation.ledger", budget=None, neighbours="substitute-one", rows=None
     ) as ledger:
         return [(each.kind, each.epsilon) for each in ledger.spendings]
 
@@ -292,7 +292,7 @@ def test_a_release_that_was_kept_is_used_for_what_it_is_of_alone(catalogue: Path
 
 def test_over_budget_nothing_is_released(catalogue: Path) -> None:
     with pytest.raises(BudgetExceeded):
-        screened(catalogue, own={"budget": Budget(0.5, 1e-5)})
+        screened(catalogue, own={"budget": BudgetSection(epsilon=0.5)})
     assert not (catalogue / "kept.target").exists()
     assert charges(catalogue) == []
 

@@ -231,7 +231,7 @@ def test_private_files_name_paths() -> None:
         (OwnerFile, {**OWNER, "budget": {"epsilon": 1.0, "delta": 1.0}}, "budget.delta: "),
         (ConsumerFile, {**CONSUMER, "budget": {"epsilon": -1.0}}, "budget.epsilon: "),
         (ConsumerFile, {**CONSUMER, "budget": {"epsilon": 1.0, "delta": 0.0}}, "budget.delta: "),
-        (ConsumerFile, {**CONSUMER, "budget": {"delta": 1e-5}}, "budget.epsilon: is missing"),
+        (ConsumerFile, {**CONSUMER, "budget": {"delta": 1e-5}}, "budget: epsilon is missing"),
         (ConsumerFile, {**CONSUMER, "seed": -1}, "seed: "),
         (ConsumerFile, {**CONSUMER, "seed_set": None}, "seed_set: "),
         (CuratorFile, {"state": "s", "durability": "none"}, "durability: "),

@@ -5,21 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from owner.machine import OwnerMachine
 from protocol.config.party import BudgetSection, OwnerFile
+from protocol.data import Dataset
 from protocol.errors import BudgetExceeded, ConfigError
 from protocol.runtime.dataset_budget import DatasetBudget, dataset_budget
 from protocol.session import Session
 from tests.unit.test_party import session
+
+POINTS = Dataset.from_arrays("points.npz", np.array([[0.1, 0.2], [0.3, 0.4]]))
 
 
 def budget_of(place: Path, opened: Session, **changes: Any) -> DatasetBudget:
     data = place / "points.npz"
     file = OwnerFile(name="alpha", state=place / "state", data=data).model_copy(update=changes)
     machine = OwnerMachine(opened, name="alpha")
-    return dataset_budget(opened, file, data, machine.charge, opened.privacy()[0])
+    return dataset_budget(opened, file, data, POINTS, machine.charge, opened.privacy()[0])
 
 
 def lines(place: Path) -> int:
@@ -59,7 +63,7 @@ def test_a_budget_refuses_what_goes_over_it_and_what_guarantees_nothing(tmp_path
     small = BudgetSection(epsilon=0.5)
     with pytest.raises(BudgetExceeded, match=r"over its budget of ε = 0\.5"):
         budget_of(tmp_path, session(), budget=small).check()
-    large = BudgetSection(epsilon=100.0)
+    large = BudgetSection(epsilon=100.0, lift=True)
     with pytest.raises(BudgetExceeded, match="no ε that could be stated"):
         budget_of(tmp_path, session(secure=False), budget=large).check()
     assert lines(tmp_path) == 2, "the header, and the change of the budget"

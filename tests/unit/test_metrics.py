@@ -6,13 +6,16 @@ import socket
 import threading
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from protocol.acquisition import RULES
 from protocol.errors import ConfigError, ConnectionFailed
 from protocol.runtime.metrics import COUNTERS, parse_metrics_address, serving_metrics
-from protocol.runtime.vitals import Seen, Vitals
+from protocol.runtime.status_file import Status, status_path
+from protocol.runtime.vitals import TELLS_OF_ASKS, Seen, Vitals
 from tests.simulation.harness import names, session_file
 
 SESSION = session_file(owners=names(3), points=7, rule="ask-all")
@@ -99,3 +102,26 @@ def scraped(url: str) -> dict[tuple[str, str], float]:
             assert which == ("curator", "curator", SESSION.session.name)
             found[sample.name, "".join(labels.values())] = sample.value
     return found
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("role", ["curator", "consumer", "owner"])
+def test_no_count_tells_of_asks_where_a_rule_asks(
+    tmp_path: Path, free_port: int, rule: str, role: Any
+) -> None:
+    """Whatever a loop counts: neither metrics nor the status file have it."""
+    vitals = Vitals(
+        tmp_path, party=role, role=role, session=session_file(owners=names(3), points=7, rule=rule)
+    )
+    counted: dict[str, Any] = {name: {} if described.label else 5 for name, described in COUNTERS.items()}
+    with vitals, serving_metrics(f"127.0.0.1:{free_port}", vitals):
+        vitals.begin(lambda: Seen("rounds", 4, counters=counted))
+        with urllib.request.urlopen(f"http://127.0.0.1:{free_port}/metrics", timeout=20) as answer:
+            text = answer.read().decode()
+    served = {each.name for family in text_string_to_metric_families(text) for each in family.samples}
+    told = TELLS_OF_ASKS if RULES[rule].candidate_with_bid else frozenset()
+    assert Status.read(status_path(tmp_path, role)).counters.keys() & TELLS_OF_ASKS == told
+    assert {f"hushbid_{name}_total" for name in TELLS_OF_ASKS} & served == {
+        f"hushbid_{name}_total" for name in told
+    }
+    assert "hushbid_status_failures_total" in served

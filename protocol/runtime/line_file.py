@@ -1,0 +1,235 @@
+"""A private file of one JSON object a line, to which lines are only ever appended, each durably.
+
+It belongs to one process at a time. A last line that a crash has left unfinished is cut off when the file is
+opened: whoever appended it was never told that it was there.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import stat
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from protocol.errors import ConfigError, DataError, HushbidError
+
+__all__ = ["LOCK_SECONDS", "LineFile", "malformed", "parse_line", "whole_lines"]
+
+LOCK_SECONDS: Final = 1.0
+"""How long to wait for another process that holds the file."""
+_MODE: Final = 0o600
+
+
+class LineFile:
+    """A file that this process holds. Make one with `LineFile.open`, and close it.
+
+    Attributes:
+        path: The file.
+        what: What it is, for messages: "the dataset's lifetime ledger".
+        records: What its lines had when it was opened, in order.
+        cut: Bytes of an unfinished last line that were cut off then.
+    """
+
+    def __init__(self, path: Path, descriptor: int, what: str) -> None:
+        self.path = path
+        self.what = what
+        self.records: list[Mapping[str, Any]] = []
+        self.cut = 0
+        self._descriptor = descriptor
+        self._size = 0
+        self._closed = False
+
+    @classmethod
+    def open(cls, path: Path, *, what: str, patience: float = LOCK_SECONDS) -> Self:
+        """Open a file, or make it, and hold it until it is closed.
+
+        Args:
+            path: The file; its directory exists.
+            what: What it is, for messages.
+            patience: Seconds to wait for another process that holds it.
+
+        Raises:
+            ConfigError: It cannot be opened, others may use it, or another process holds it.
+            DataError: A line is no JSON object; it names the line.
+            HushbidError: The disk is full or fails.
+        """
+        file = cls(path, _open_alone(path, what, patience), what)
+        try:
+            file._read()
+        except BaseException:
+            file.close()
+            raise
+        return file
+
+    def append(self, record: Mapping[str, Any]) -> None:
+        """Append one line wholly and durably, or leave the file as it was.
+
+        Raises:
+            HushbidError: The disk is full or fails.
+        """
+        data = json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        try:
+            written = 0
+            while written < len(data):
+                written += os.write(self._descriptor, memoryview(data)[written:])
+            os.fsync(self._descriptor)
+        except OSError as error:
+            # After a failed fsync too: only writing again, not another fsync, could make it durable.
+            with suppress(OSError):
+                self._truncate()
+            raise self._unwritable(error) from error
+        self._size += len(data)
+
+    def begin(self, header: Mapping[str, Any]) -> None:
+        """Append the first line, and see that the file itself outlives a power cut."""
+        self.append(header)
+        _sync_directory(self.path.parent)
+
+    def close(self) -> None:
+        """Give the file back. Closing twice is allowed."""
+        if not self._closed:
+            self._closed = True
+            os.close(self._descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _read(self) -> None:
+        content = _read_all(self._descriptor)
+        lines, rest = whole_lines(content)
+        self.cut, self._size = len(rest), len(content) - len(rest)
+        if self.cut:
+            self._truncate()
+        elif content and not content.endswith(b"\n"):
+            self._end_line()
+        self.records = [parse_line(self.path, number, line) for number, line in enumerate(lines, start=1)]
+
+    def _end_line(self) -> None:
+        try:
+            os.write(self._descriptor, b"\n")
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        self._size += 1
+
+    def _truncate(self) -> None:
+        os.ftruncate(self._descriptor, self._size)
+        os.fsync(self._descriptor)
+
+    def _unwritable(self, error: OSError) -> HushbidError:
+        return HushbidError(
+            f"{self.path}: cannot write {self.what}: {error.strerror}.",
+            advice="Nothing that it was to pay for has left. Make room on the disk, then start again.",
+        )
+
+
+def whole_lines(content: bytes) -> tuple[list[bytes], bytes]:
+    """The lines of a file's content, and what is left of one that was not finished.
+
+    A last line that is whole but for its end counts: it may have been relied on.
+    """
+    end = content.rfind(b"\n") + 1
+    rest = content[end:]
+    if _is_record(rest):
+        end, rest = len(content), b""
+    return content[:end].splitlines(), rest
+
+
+def parse_line(path: Path, number: int, line: bytes) -> Mapping[str, Any]:
+    """The JSON object of a line, from 1.
+
+    Raises:
+        DataError: It is none.
+    """
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        raise malformed(path, number, "it is not JSON") from None
+    if not isinstance(record, dict):
+        raise malformed(path, number, "it is not a JSON object")
+    return record
+
+
+def malformed(path: Path, number: int, why: str) -> DataError:
+    """A line that is not what it should be."""
+    return DataError(
+        f"{path}, line {number}: malformed: {why}.",
+        advice="Restore the file from a copy. With a line left out it would promise what is not so.",
+    )
+
+
+def _open_alone(path: Path, what: str, patience: float) -> int:
+    """A descriptor of the file, made if it was not there, that no other process has locked."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, _MODE)
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot open {what}: {error.strerror}.",
+            advice="Name a file in a directory that exists and that this user can write to.",
+        ) from None
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise ConfigError(f"{path}: {what} is not a plain file.", advice="Name the file itself.")
+        if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise ConfigError(
+                f"{path}: {what} can be used by others than its owner "
+                f"(mode {stat.S_IMODE(status.st_mode):04o}).",
+                advice=f"See that nothing in it was changed, then run `chmod 600 {path}`.",
+            )
+        _lock(path, descriptor, what, patience)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _lock(path: Path, descriptor: int, what: str, patience: float) -> None:
+    """Lock the file, after `patience` seconds at most: a process that appends is done in a moment."""
+    give_up = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= give_up:
+                raise ConfigError(
+                    f"{path}: another process holds {what}.",
+                    advice="Wait until it has done, then start again.",
+                ) from None
+            time.sleep(LOCK_SECONDS / 50.0)
+        else:
+            return
+
+
+def _read_all(descriptor: int) -> bytes:
+    parts = []
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    while part := os.read(descriptor, 2**20):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _is_record(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

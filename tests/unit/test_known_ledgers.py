@@ -1,0 +1,250 @@
+"""A copy of the data, renamed, in another format or order, is seen: its budget is not allowed twice."""
+
+from __future__ import annotations
+
+import json
+import logging
+import stat
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from protocol.accounting import LaplaceCost
+from protocol.config.party import BudgetSection
+from protocol.data import DataColumns, Dataset, load_dataset, rounded_rows, rows_digest
+from protocol.errors import BudgetExceeded, ConfigError, DataError
+from protocol.runtime.known_ledgers import KnownRows, known_ledgers_path
+from protocol.runtime.lifetime_ledger import LifetimeLedger
+from protocol.runtime.spending import Spending
+
+RELATION = "add-remove-one"
+ROWS = np.random.default_rng(5).random((40, 3), dtype=np.float32)
+LABELS = np.arange(40)
+ONE = BudgetSection(epsilon=1.0)
+
+
+def table(rows: Any = ROWS, labels: Any = None) -> Dataset:
+    return Dataset.from_arrays("points", rows, labels)
+
+
+def opened(path: Path, dataset: Dataset, budget: BudgetSection | None = None) -> LifetimeLedger:
+    return LifetimeLedger.open(path, budget=budget, neighbours=RELATION, rows=KnownRows(dataset))
+
+
+def spend(
+    path: Path,
+    dataset: Dataset,
+    budget: BudgetSection | None = None,
+    *,
+    name: str = "one",
+    epsilon: float = 0.9,
+) -> None:
+    costs = (LaplaceCost(epsilon=epsilon, count=1),)
+    with opened(path, dataset, budget) as ledger:
+        ledger.charge(
+            Spending(
+                kind="session",
+                identifier=name,
+                date=date(2026, 3, 1),
+                neighbours=RELATION,
+                epsilon=epsilon,
+                delta=0.0,
+                costs=costs,
+            )
+        )
+
+
+# -- The same rows -------------------------------------------------------------------------------------
+
+
+def test_rows_are_the_same_in_any_order_type_and_format(tmp_path: Path) -> None:
+    key = bytes(range(32))
+    np.savez(tmp_path / "a.npz", features=ROWS)
+    lines = ["p,q,r", *(",".join(repr(float(value)) for value in row) for row in ROWS)]
+    (tmp_path / "b.csv").write_text("\n".join(lines) + "\n")
+    short = ["p,q,r", *(",".join(np.format_float_positional(v, unique=True) for v in row) for row in ROWS)]
+    (tmp_path / "c.csv").write_text("\n".join(short) + "\n")
+    digests = {
+        rows_digest(features, key)
+        for features in (
+            ROWS,
+            ROWS.astype(np.float64),
+            ROWS[np.random.default_rng(1).permutation(40)],
+            np.asfortranarray(ROWS),
+            load_dataset(tmp_path / "a.npz", DataColumns()).features,
+            load_dataset(tmp_path / "b.csv", DataColumns()).features,
+            load_dataset(tmp_path / "c.csv", DataColumns()).features,
+        )
+    }
+    assert len(digests) == 1
+    assert rows_digest(np.array([[0, 1]], dtype=np.uint8), key) == rows_digest(np.array([[-0.0, 1.0]]), key)
+
+
+def test_other_rows_are_others_and_without_the_key_nothing_is_known() -> None:
+    key = bytes(range(32))
+    changed = ROWS.copy()
+    changed[7, 1] += 0.25
+    others = [changed, ROWS[:-1], np.concatenate([ROWS, ROWS[:1]]), ROWS.T, ROWS[:, ::-1]]
+    digests = [rows_digest(features, key) for features in (ROWS, *others)]
+    assert len(set(digests)) == len(digests)
+    assert rows_digest(ROWS, bytes(32)) != digests[0]
+
+
+def test_rows_are_rounded_chunk_by_chunk_without_a_warning() -> None:
+    large = np.array([[1e300, 1.0], [0.1, -0.0]])
+    assert list(rounded_rows(large)) == [
+        np.array([np.inf, 1.0], dtype="<f4").tobytes(),
+        np.array([0.1, 0.0], dtype="<f4").tobytes(),
+    ]
+
+
+# -- A second ledger -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [table(ROWS[::-1]), table(ROWS.astype(np.float64)), table(ROWS, LABELS)],
+    ids=["order", "type", "labels"],
+)
+@pytest.mark.parametrize("budget", [None, ONE], ids=["no budget of its own", "a budget of its own"])
+def test_a_copy_of_the_rows_has_no_budget_of_its_own(
+    tmp_path: Path, copy: Dataset, budget: BudgetSection | None
+) -> None:
+    """A cap of 1.0, 0.9 spent; the copy would have the whole cap again, or none."""
+    first = tmp_path / "points.npz.ledger"
+    spend(first, table(), ONE)
+    with pytest.raises(
+        ConfigError, match=r"the rows of these data were charged to .*points\.npz\.ledger"
+    ) as e:
+        opened(tmp_path / "copy.csv.ledger", copy, budget)
+    assert "--ledger" in e.value.advice
+    with pytest.raises(BudgetExceeded):
+        spend(first, copy, budget, name="two")
+
+
+def test_a_budget_counts_where_the_other_ledger_has_none(tmp_path: Path) -> None:
+    spend(tmp_path / "a.ledger", table())
+    with pytest.raises(ConfigError, match="were charged to"):
+        opened(tmp_path / "b.ledger", table(), ONE)
+
+
+def test_without_any_budget_a_second_ledger_is_said_and_not_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    spend(tmp_path / "a.ledger", table())
+    with caplog.at_level(logging.WARNING), opened(tmp_path / "b.ledger", table()) as ledger:
+        assert ledger.elsewhere == tmp_path / "a.ledger"
+        ledger.warn()
+    assert "the same rows were charged to" in caplog.text
+
+
+def test_a_ledger_that_was_removed_is_missed(tmp_path: Path) -> None:
+    path = tmp_path / "a.ledger"
+    spend(path, table(), ONE)
+    path.unlink()
+    for again in (path, tmp_path / "b.ledger"):
+        with pytest.raises(ConfigError, match="is not there any more"):
+            opened(again, table(), ONE)
+        again.unlink(missing_ok=True)
+    with opened(path, table()) as ledger:
+        assert ledger.elsewhere == path
+
+
+def test_a_ledger_that_moved_with_its_data_is_the_same_one(tmp_path: Path) -> None:
+    spend(tmp_path / "a.ledger", table(), ONE)
+    moved = (tmp_path / "a.ledger").rename(tmp_path / "moved.ledger")
+    with pytest.raises(BudgetExceeded):
+        spend(moved, table(), name="two")
+    spend(moved, table(), name="two", epsilon=0.05)
+    assert KnownRows(table()).ledger() == moved
+
+
+def test_a_copy_of_data_and_ledger_is_seen_too(tmp_path: Path) -> None:
+    spend(tmp_path / "a.ledger", table(), ONE)
+    other = tmp_path / "b.ledger"
+    other.write_bytes((tmp_path / "a.ledger").read_bytes())
+    other.chmod(0o600)
+    with pytest.raises(ConfigError, match="which is another file"):
+        opened(other, table())
+
+
+def test_a_new_ledger_is_begun_by_the_word_which_it_keeps(tmp_path: Path) -> None:
+    spend(tmp_path / "a.ledger", table(), ONE)
+    path = tmp_path / "b.ledger"
+    spend(path, table(), BudgetSection(epsilon=1.0, lift=True), name="two")
+    header, word, spent = (json.loads(line) for line in path.read_text().splitlines())
+    assert header["budget"] == word["budget"] == {"epsilon": 1.0, "delta": 1e-5}
+    assert (word["kind"], word["lifted"], spent["identifier"]) == ("budget", True, "two")
+    with opened(path, table()) as ledger:
+        assert ledger.elsewhere is None
+    with pytest.raises(ConfigError, match="were charged to"):
+        opened(tmp_path / "a.ledger", table())
+
+
+def test_rows_that_were_added_are_other_rows_of_the_same_ledger(tmp_path: Path) -> None:
+    path = tmp_path / "a.ledger"
+    spend(path, table(), ONE)
+    grown = table(np.concatenate([ROWS, ROWS[:1] / 2]))
+    spend(path, grown, name="two", epsilon=0.05)
+    assert KnownRows(grown).ledger() == KnownRows(table()).ledger() == path
+
+
+def test_what_was_only_checked_is_not_listed(tmp_path: Path) -> None:
+    opened(tmp_path / "a.ledger", table(), ONE).close()
+    assert KnownRows(table()).ledger() is None
+
+
+# -- The list ------------------------------------------------------------------------------------------
+
+
+def test_the_list_is_its_user_s_alone_and_neither_it_nor_a_ledger_tells_rows(tmp_path: Path) -> None:
+    spend(tmp_path / "a.ledger", table(), ONE)
+    path = known_ledgers_path()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    header, line = (json.loads(text) for text in path.read_text().splitlines())
+    assert list(header) == ["format", "version", "key"]
+    assert line["rows"] == rows_digest(ROWS, bytes.fromhex(header["key"])).hex()
+    assert line["ledger"] == str(tmp_path / "a.ledger")
+    assert line["rows"] not in (tmp_path / "a.ledger").read_text()
+
+
+def test_every_list_has_a_key_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = set()
+    for name in ("here", "there"):
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / name))
+        spend(tmp_path / f"{name}.ledger", table())
+        found.add(json.loads(known_ledgers_path().read_text().splitlines()[1])["rows"])
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize(
+    "damage", ["{}", '{"format": "hushbid-known-ledgers", "version": 1, "key": "12"}', "not json", "[]"]
+)
+def test_a_damaged_list_stands_against_a_budget_and_is_said_without_one(
+    tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = known_ledgers_path()
+    path.parent.mkdir(parents=True)
+    path.write_text(damage + "\n")
+    path.chmod(0o600)
+    with pytest.raises(DataError, match="line 1: malformed"):
+        opened(tmp_path / "a.ledger", table(), ONE)
+    with caplog.at_level(logging.WARNING), opened(tmp_path / "b.ledger", table()) as ledger:
+        ledger.warn()
+    assert "not known whether these rows have another ledger" in caplog.text
+    spend(tmp_path / "b.ledger", table())
+    assert path.read_text() == damage + "\n"
+
+
+def test_a_state_directory_that_cannot_be_written_stands_against_a_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    with pytest.raises(ConfigError, match="cannot keep the list of known ledgers") as caught:
+        opened(tmp_path / "a.ledger", table(), ONE)
+    assert "XDG_STATE_HOME" in caught.value.advice
+    opened(tmp_path / "b.ledger", table()).close()
