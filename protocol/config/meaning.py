@@ -20,7 +20,7 @@ from protocol.features import FEATURE_SPACES
 from protocol.releases import RELEASES
 from protocol.transcript.item import pack_value
 
-__all__ = ["digest_of", "in_force", "version_1_digest"]
+__all__ = ["digest_of", "encoded_meaning", "in_force", "version_1_digest"]
 
 _TAG: Final = b"hushbid session 2\0"
 _OUTSIDE: Final = ("network", "timeouts", "roster")
@@ -28,7 +28,12 @@ _OUTSIDE: Final = ("network", "timeouts", "roster")
 
 
 def digest_of(values: Mapping[str, Any], owners: tuple[str, ...]) -> bytes:
-    """SHA-256 over what defines a session, 32 bytes.
+    """SHA-256 over what defines a session, 32 bytes; for the arguments see `encoded_meaning`."""
+    return hashlib.sha256(_TAG + encoded_meaning(values, owners)).digest()
+
+
+def encoded_meaning(values: Mapping[str, Any], owners: tuple[str, ...]) -> bytes:
+    """What defines a session, as bytes.
 
     Args:
         values: All tables of a session file that was read, by their names, without the keys that it has no
@@ -45,7 +50,7 @@ def digest_of(values: Mapping[str, Any], owners: tuple[str, ...]) -> bytes:
     meaning["owners"] = owners
     if values["noise"]["source"] == "secure":
         meaning["keys"] = values["roster"]
-    return hashlib.sha256(_TAG + pack_value(meaning)).digest()
+    return pack_value(meaning)
 
 
 def in_force(name: str, table: Mapping[str, Any], columns: int, owners: int) -> Mapping[str, Any]:

@@ -1,7 +1,8 @@
 """Sessions of real processes in which an owner takes part that was written from the documents alone.
 
-It speaks CURVE over real sockets with our curator, beside owners of ours, under every rule that has a part
-for an owner. It keeps no transcript; everybody else's must hold, alone and together, with its signed farewell.
+It speaks CURVE over real sockets with our curator, beside owners of ours, under every rule that has a
+part for an owner. It keeps no transcript; everybody else's must hold, alone and together, with its signed
+farewell in the curator's.
 """
 
 from __future__ import annotations

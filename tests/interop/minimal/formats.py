@@ -132,10 +132,10 @@ class Frame(NamedTuple):
 
     @classmethod
     def read(cls, data: bytes) -> Frame:
-        magic, version, *fields = HEADER.unpack_from(data)
-        if (magic, version) != (b"HBID", 1):
+        if data[:5] != b"HBID\x01":
             raise ValueError("this is no frame of version 1")
-        return cls(*fields, data[HEADER.size :])
+        _, _, session, sequence, acknowledged = HEADER.unpack_from(data)
+        return cls(session, sequence, acknowledged, data[HEADER.size :])
 
 
 def packed_array(array: npt.NDArray[Any]) -> bytes:
