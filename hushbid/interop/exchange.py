@@ -26,7 +26,7 @@ from protocol.errors import DataError
 from protocol.grid import WEIGHT_BITS
 from protocol.identity import Identity
 from protocol.machine import Computation, Connected, Event, HeadSigned, Received, Send, SignHead
-from protocol.messages import PROTOCOL_VERSION, Ask, Bid, Broadcast, Close, Message, SecretMap, Welcome
+from protocol.messages import PROTOCOL_VERSION, Ask, Bid, Broadcast, Close, Hello, Message, SecretMap, Welcome
 from protocol.names import CONSUMER, CURATOR
 from protocol.noise import SimulatedNoise
 from protocol.sealing import NONCE_BYTES, head_statement, sign
@@ -40,6 +40,8 @@ OWNER: Final = "heron"
 RULES: Final = ("ask-all", "sealed", "winner-only")
 """Rules of which there is a golden session: with the point, with a box, and asked."""
 POINTS: Final = 6
+SOFTWARE: Final = "any"
+"""What a golden hello says of its software: no release changes the vectors by its number alone."""
 _ROWS: Final = (
     (0.0, 0.25, 0.5, "a", "row-1"),
     (0.5, 1.0, 0.125, "b", "row-2, which is longer"),
@@ -227,7 +229,10 @@ class _Owner:
             if isinstance(effect, Send):
                 self._had += effect.sequence > 0
                 self.last = decode_message(Direction.OWNER_TO_CURATOR, effect.body)
-                frame = Frame(self._session.identifier, effect.sequence, effect.acknowledged, effect.body)
+                if isinstance(self.last, Hello):
+                    self.last = self.last.model_copy(update={"software": SOFTWARE})
+                body = encode_message(self.last)
+                frame = Frame(self._session.identifier, effect.sequence, effect.acknowledged, body)
                 sent.append(Step("owner", encode_frame(frame)))
             elif isinstance(effect, SignHead):
                 signature = sign(

@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 import tomli_w
 
-from hushbid.interop.exchange import OWNER, RULES
+from hushbid.interop.exchange import OWNER, RULES, read_exchange
+from hushbid.interop.mock_curator import play
 from hushbid.party_process import party_environment
+from protocol.errors import ExitCode, VectorMismatch
 from tests.conftest import ROOT
 from tests.processes.cluster import free_port
 
@@ -156,9 +158,15 @@ def test_an_owner_answers_as_recorded(
 def test_of_a_broken_owner_the_first_byte_is_named(fault: str, tmp_path: Path) -> None:
     rule, code, expected = BROKEN[fault]
     address = furnished(rule, tmp_path)
-    curator, _, said = played(rule, address, minimal(tmp_path, code))
-    assert curator == 1, said
-    assert expected in said
+    environment = party_environment(os.environ) | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, "-P", *minimal(tmp_path, code)], env=environment) as owner:
+        try:
+            with pytest.raises(VectorMismatch) as caught:
+                play(read_exchange(GOLDEN / rule), listen=address, seconds=60.0, say=lambda _line: None)
+        finally:
+            owner.kill()
+    assert expected in caught.value.what
+    assert caught.value.exit_code is ExitCode.FAILED
 
 
 def test_who_does_not_come_is_waited_for_no_longer_than_was_said(tmp_path: Path) -> None:
