@@ -14,7 +14,7 @@ from curator.session_log import CuratorLog, stage_of
 from protocol import limits
 from protocol.config.session import SessionFile
 from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine import Finish, Lost, Returned
+from protocol.machine import Finish, Lost, Offended, Returned
 from protocol.messages import CONTROL_SEQUENCE, Hello
 from protocol.recorded_session import started
 from protocol.runtime import log_events
@@ -113,6 +113,8 @@ class Hub:
     def _turn(self) -> None:
         arrivals = self._endpoint.receive(limits.MAX_EVENTS_PER_DRAIN, wait_ms=self._patience())
         now = self._clock()
+        for route, peer in self._endpoint.oversized():
+            self._refuse_oversized(peer or self._names.get(route), route, now)
         for arrival in arrivals:
             self._counted["frames_received"] += 1
             self._counted["bytes_received"] += len(arrival.frame)
@@ -190,6 +192,23 @@ class Hub:
         if len(refusals) > before:
             self._refuse(peer, arrival.route, refusals[-1].offence, now)
 
+    def _refuse_oversized(self, peer: str | None, route: bytes, now: float) -> None:
+        """Have it on record why a connection ended: its peer sent more than ZeroMQ lets through."""
+        link = self._machine.links.get(peer or "")
+        if peer is None or link is None or self._driver.finished is not None:
+            return
+        breach = Offended(
+            peer,
+            link.received + 1,
+            CONTROL_SEQUENCE,
+            Offence.OVERSIZED,
+            "A frame was longer than one to the curator can be in this session, or was no ZMTP.",
+            "The peer should check acquisition.box_bytes, its columns, and what its software sends.",
+        )
+        self._driver.feed(breach, now)
+        self._log.follow()
+        self._refuse(peer, route, Offence.OVERSIZED, now)
+
     def _refuse(self, peer: str, route: bytes, offence: Offence, now: float) -> None:
         """Listen no more to the connection that a breach came from; the peer's own ends with it."""
         self._log.say(log_events.PEER_REFUSED, peer=peer, offence=offence.value)
@@ -198,7 +217,7 @@ class Hub:
             count = limits.MAX_REFUSALS_PER_PEER
             self._log.say(log_events.PEER_REFUSED_FOR_GOOD, peer=peer, count=count)
         if was_current:
-            self._lose(peer, now)
+            self._drop(peer, now)
 
     def _name_of(self, arrival: Arrival) -> str | None:
         """Who speaks, in an insecure session: whom its hello names, if the roster does."""
@@ -264,11 +283,16 @@ class Hub:
 
     def _lose(self, peer: str, now: float) -> None:
         """A peer is gone: it has to say hello again on a new connection, or speak again on this one."""
+        if peer not in self._lost and self._driver.finished is None:
+            self._log.say(log_events.PEER_GONE, peer=peer, seconds=self._session.timeouts.comeback)
+            self._drop(peer, now)
+
+    def _drop(self, peer: str, now: float) -> None:
+        """Take a peer's connection for ended."""
         if peer in self._lost or self._driver.finished is not None:
             return
         self._lost.add(peer)
         self._connections.current.pop(peer, None)
-        self._log.say(log_events.PEER_GONE, peer=peer, seconds=self._session.timeouts.comeback)
         self._driver.feed(Lost(peer), now)
 
     def _check_silence(self, now: float) -> None:

@@ -32,6 +32,7 @@ from protocol.messages import (
     PROTOCOL_VERSION,
     Close,
     Delivery,
+    Farewell,
     Hello,
     Receipt,
     Refused,
@@ -41,6 +42,7 @@ from protocol.messages import (
 )
 from protocol.names import CONSUMER
 from protocol.session import Session
+from protocol.verification import signs_head
 
 __all__ = ["CONSUMER", "CuratorMachine"]
 
@@ -57,7 +59,7 @@ class CuratorMachine(Rounds):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._digest = session.file.digest()
+        self._digest = session.digest
         self._unenrolled = set(self.owners)
         self.consumer_enrolled = False
         self.consumer_connected = False
@@ -288,6 +290,14 @@ class CuratorMachine(Rounds):
         peer = cast(Received, event).peer
         if peer not in self._closed:
             raise RemoteProtocolError(Offence.OUT_OF_TURN, "A farewell came before the close.")
+        farewell = cast(Farewell, cast(Received, event).message)
+        if not signs_head(self._opened, peer, farewell.head, farewell.signature):
+            # Refused, it is not on record: what does not hold stands in its sender's transcript alone.
+            raise RemoteProtocolError(
+                Offence.MISMATCH,
+                "The signature in a farewell is not its sender's over the head in it.",
+                advice="The peer should check its key, and how it signs its transcript's head.",
+            )
         self._farewells.add(peer)
         self._finish_if_all_left()
 

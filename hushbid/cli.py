@@ -22,6 +22,7 @@ from hushbid import audit_verbs
 from hushbid.bench_verbs import bench_app
 from hushbid.experiment_verbs import experiment_app
 from hushbid.health import health_command
+from hushbid.interop_verbs import interop_app
 from hushbid.invite_verb import invite_command
 from hushbid.key_verbs import keys_app
 from hushbid.plan_verbs import plan_command
@@ -160,6 +161,7 @@ app.command("consumer", epilog=_EXIT_CODES)(consumer.cli.command)
 app.add_typer(keys_app, name="keys")
 app.command("invite", epilog=_EXIT_CODES)(invite_command)
 app.command("preflight", epilog=_EXIT_CODES)(preflight_command)
+app.add_typer(interop_app, name="interop")
 app.add_typer(transcript_app, name="transcript")
 app.add_typer(bench_app, name="bench")
 app.add_typer(experiment_app, name="experiment")

@@ -212,9 +212,9 @@ class Simulation:
 
     def _memory_journal(self, role: str, party: str) -> MemoryJournal:
         file = self._session.file
-        identifier = self._session.identifier.hex()
+        identifier, digest = self._session.identifier.hex(), self._session.digest
         return MemoryJournal(
-            Header(role, party, identifier, file.digest(), __version__, {}, file.noise.source),
+            Header(role, party, identifier, digest, __version__, {}, file.noise.source),
             salts=self._salts,
         )
 

@@ -15,7 +15,8 @@
     ├── BudgetExceeded              1  a release would cost more privacy than was allowed
     ├── ReplayDivergence            1  a replay did something else than the transcript says
     ├── TranscriptDamaged           1  a transcript's chain does not hold; names the record
-    └── TranscriptUnwritable        1  a transcript cannot be written: a full or failing disk
+    ├── TranscriptUnwritable        1  a transcript cannot be written: a full or failing disk
+    └── VectorMismatch              1  another implementation's bytes are not those of a golden vector
 
 Every error says what happened, where, and what to do about it. None carries a private value: not a
 row, not a label, not a score, not a key.
@@ -42,6 +43,7 @@ __all__ = [
     "TimedOut",
     "TranscriptDamaged",
     "TranscriptUnwritable",
+    "VectorMismatch",
 ]
 
 
@@ -196,6 +198,10 @@ class ReplayDivergence(HushbidError):
         self.record = record
         self.expected = expected
         self.actual = actual
+
+
+class VectorMismatch(HushbidError):
+    """Bytes of another implementation, or a file of vectors, are not what this version computes."""
 
 
 class TranscriptDamaged(HushbidError):

@@ -61,7 +61,7 @@ __all__ = [
     "without_box",
 ]
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 """The version of the messages' meaning, negotiated at Hello; the frame's own version is `wire`'s."""
 
 CONTROL_SEQUENCE = 0

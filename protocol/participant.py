@@ -72,7 +72,7 @@ class Participant(Machine):
     def __init__(self, session: Session, *, name: str) -> None:
         super().__init__()
         self._session = session.file
-        self._digest = session.file.digest()
+        self._digest = session.digest
         public_map = session.public_map
         self._feature_map = None if public_map is None else public_map.digest
         self.name = name

@@ -8,12 +8,14 @@ from typing import Any
 from pydantic import ValidationError
 
 from protocol.acquisition import RULES
+from protocol.config.meaning import version_1_digest
 from protocol.config.session import SessionFile
 from protocol.errors import ConfigError, DataError
 from protocol.machine import Started
+from protocol.messages import PROTOCOL_VERSION
 from protocol.transcript.record import RecordedItem
 
-__all__ = ["check_same_start", "recorded_session", "started"]
+__all__ = ["check_same_start", "check_version", "recorded_digest", "recorded_session", "started"]
 
 _SEEDED = ("features", "noise")
 """Sections of the session file that have a seed, which a redacted transcript is to hide."""
@@ -28,7 +30,7 @@ def started(file: SessionFile, data: bytes = b"") -> Started:
         file: The session file; its seeds are kept apart.
         data: Digest of the party's data; empty if it has none.
     """
-    configuration: dict[str, Any] = file.model_dump(mode="json")
+    configuration: dict[str, Any] = file.model_dump(mode="json", exclude_none=True)
     seeds = {name: configuration[name].pop("seed", None) for name in _SEEDED}
     return Started(configuration, seeds, data)
 
@@ -89,6 +91,50 @@ def recorded_session(event: RecordedItem) -> SessionFile:
         f"The transcript's session file cannot be read: {where}.",
         advice="Read it with the version of hushbid that recorded it.",
     )
+
+
+def recorded_digest(event: RecordedItem, version: int) -> bytes:
+    """The session's digest as a version of the protocol computes it of a transcript's first event.
+
+    Args:
+        event: The first event, with its seeds.
+        version: Of the protocol.
+
+    Raises:
+        DataError: The event has no session file, or one that this version cannot read; or this is a later
+            version of the protocol than ours.
+    """
+    if version > PROTOCOL_VERSION:
+        raise DataError(
+            f"The transcript is of version {version} of the protocol; this hushbid knows {PROTOCOL_VERSION}.",
+            advice="Read it with the version of hushbid that recorded it.",
+        )
+    file = recorded_session(event)
+    if version == PROTOCOL_VERSION:
+        return file.digest()
+    configuration = event.public["configuration"]
+    values: dict[str, Any] = _plain(configuration)
+    for name, seed in _seeds(event, values).items():
+        values[name]["seed"] = seed
+    return version_1_digest(values)
+
+
+def check_version(version: int) -> None:
+    """Refuse to replay what another version of the protocol recorded.
+
+    Args:
+        version: Of the transcript's header.
+
+    Raises:
+        DataError: It is another.
+    """
+    if version != PROTOCOL_VERSION:
+        raise DataError(
+            f"The transcript was recorded under version {version} of the protocol, and this is version "
+            f"{PROTOCOL_VERSION}: its feature map was another one, and so was the digest of a session.",
+            advice="`hushbid transcript verify`, `show` and `export` read it; replay it with the version of "
+            "hushbid that recorded it.",
+        )
 
 
 def _seeds(event: RecordedItem, configuration: Mapping[str, Any]) -> Mapping[str, Any]:

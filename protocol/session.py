@@ -20,7 +20,7 @@ from protocol.identity import Identity, PublicIdentity, roster_identity, simulat
 from protocol.names import CONSUMER, CURATOR
 from protocol.noise import Draw, SimulatedNoise
 from protocol.releases import Neighbours, Prior, ReleaseMechanism, Setting, release_mechanism
-from protocol.sealing import default_content_size
+from protocol.sealing import SEAL_BYTES
 from protocol.settlement import PrivateSettlement, SettlementTerms
 from protocol.wire import HEADER_BYTES
 
@@ -107,17 +107,24 @@ class Session:
         space: What is public about the feature map.
         rule: The acquisition rule.
         public_map: The feature map; None where it is secret (`AcquisitionRule.sealed`).
+        recorded_digest: The session's digest where another version of the protocol recorded it.
     """
 
     file: SessionFile
     space: FeatureSpace
     rule: AcquisitionRule
     public_map: FeatureMap | None
+    recorded_digest: bytes | None = None
 
     @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 of what the session file means, 32 bytes."""
+        return self.recorded_digest or self.file.digest()
+
+    @property
     def identifier(self) -> bytes:
         """The 16 bytes that frames name the session by."""
-        return self.file.digest()[:16]
+        return self.digest[:16]
 
     def target(self, prior: Prior | None = None) -> ReleaseMechanism[Any]:
         """The mechanism of the consumer's one release of D_v.
@@ -192,7 +199,9 @@ class Session:
         """What a point with its label is padded to before it is sealed; 0 where nothing is sealed."""
         if not self.rule.sealed:
             return 0
-        return self.rule.parameters.box_bytes or default_content_size(self.space.columns)
+        parameters = self.rule.parameters.in_force(columns=self.space.columns, owners=self.rule.owners)
+        size: int = parameters.box_bytes
+        return size
 
     @property
     def longest_to_curator(self) -> int:
@@ -203,7 +212,7 @@ class Session:
         set's directions and all sealed maps together, where a message has some of them, and
         `SMALL_FRAME_BYTES` for all the rest.
         """
-        point = 8 * self.space.columns + self.box_bytes
+        point = 8 * self.space.columns + (self.box_bytes + SEAL_BYTES if self.rule.sealed else 0)
         arrays = (3 * 8 + 2 * self.directions) * self.space.dimension
         maps = limits.MAP_BOX_BYTES * len(self.file.roster.owners)
         most = HEADER_BYTES + limits.MAX_TARGET_BYTES
@@ -237,12 +246,17 @@ class Session:
 
     def simulated_identity(self, party: str) -> Identity:
         """A party's keys where noise is simulated."""
-        return simulated_identity(self.file.digest(), self.file.noise.seed or 0, party)
+        return simulated_identity(self.digest, self.file.noise.seed or 0, party)
 
     @property
     def noise_protects(self) -> bool:
         """Whether the session's source of noise keeps what mechanisms promise."""
         return self.file.noise.source != SimulatedNoise.name
+
+    @property
+    def keyless(self) -> bool:
+        """Whether no party has a key: where noise is secure and connections are not."""
+        return self.noise_protects and self.file.network.insecure
 
     def target_filter(self) -> PrivacyFilter | None:
         """What the consumer's release is charged to; None where nothing is guaranteed."""

@@ -8,12 +8,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from protocol.errors import DataError
+from protocol.errors import ConfigError, DataError
 from protocol.features import FeatureMap, FeatureSpace
 from protocol.grid import Features
 from protocol.identity import PublicIdentity
 from protocol.messages import SealedCandidate
-from protocol.sealing import candidate_statement, verify_signature
+from protocol.sealing import candidate_statement, head_statement, verify_signature
 from protocol.session import Session
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "hash_points",
     "mapped",
     "matching",
+    "signs_head",
     "within_bounds",
 ]
 
@@ -80,6 +81,24 @@ class Signatures:
             self._session.identifier, owner, bid_round, handle, candidate.box, candidate.features
         )
         return verify_signature(statement, candidate.signature, identity.verify)
+
+
+def signs_head(session: Session, party: str, head: bytes, signature: bytes) -> bool:
+    """Whether a party signed the head of its transcript; where nobody has a key, that there is no signature.
+
+    Args:
+        session: The session.
+        party: "curator", "consumer", or an owner's name.
+        head: What it says that its head is, 32 bytes.
+        signature: What it says that its signature is.
+    """
+    if session.keyless:
+        return not signature
+    try:
+        key = session.public_identity(party).verify
+    except ConfigError:
+        return False
+    return verify_signature(head_statement(session.identifier, party, head), signature, key)
 
 
 def matching(recomputed: Features, claimed: Features) -> npt.NDArray[np.bool_]:

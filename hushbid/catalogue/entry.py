@@ -264,7 +264,7 @@ def _packed(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return msgpack.ExtType(ARRAY_EXT, pack_array(value))
     if isinstance(value, FeatureSection):
-        # Without what is not set of one map's own parameters, as in a session's digest.
+        # Without what is not set of one map's own parameters.
         return value.model_dump()
     if isinstance(value, BaseModel):
         return value.__dict__

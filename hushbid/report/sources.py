@@ -99,7 +99,7 @@ def _open(path: Path) -> Source:
             f"{path}: the transcript has no record.",
             advice="Its party stopped before it began: leave it out.",
         )
-    session = opened_session(path, first)
+    session = opened_session(path, reader.header, first)
     course = Course(reader.header, points_in_bids=session.rule.candidate_with_bid)
     if any(item.redacted for item in first.items):
         return _open_redacted(path, session, course)

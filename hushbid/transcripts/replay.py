@@ -14,7 +14,7 @@ from owner.machine import OwnerMachine
 from protocol import __version__
 from protocol.errors import DataError, HushbidError, ReplayDivergence
 from protocol.machine import Effect, Machine
-from protocol.recorded_session import recorded_session
+from protocol.recorded_session import check_version, recorded_session
 from protocol.sealing import SEAL_BYTES
 from protocol.session import Session, open_session
 from protocol.transcript.environment import environment_differences
@@ -84,7 +84,7 @@ def replayed(
             raise DataError(
                 f"{path}: the transcript has no record yet.", advice="Replay it when the party has begun."
             )
-        session = _session(path, first)
+        session = _session(path, records.header, first)
         machine = _machine(session, records.header)
         restore = check(session, records.header) if check is not None else None
         replay = Replay(machine, _reader(session, records.header.party, machine), restore)
@@ -110,30 +110,32 @@ def replayed(
     )
 
 
-def opened_session(path: Path, first: Record) -> Session:
+def opened_session(path: Path, header: Header, first: Record) -> Session:
     """The session that a transcript's first record has; of a redacted one, without its seeds.
 
     Args:
         path: The transcript, for the error.
+        header: Its header.
         first: Its first record.
 
     Raises:
-        DataError: The record has no session file that can be used.
+        DataError: The record has no session file that can be used, or is of another version of the protocol.
     """
     try:
+        check_version(header.protocol)
         return open_session(recorded_session(first.event))
     except HushbidError as error:
         raise DataError(f"{path}: {error.what}", advice=error.advice) from None
 
 
-def _session(path: Path, first: Record) -> Session:
+def _session(path: Path, header: Header, first: Record) -> Session:
     """The session of a transcript that can be replayed."""
     if first.event.redacted:
         raise DataError(
             f"{path}: the transcript is redacted, and cannot be replayed.",
             advice="Replay the file that the party itself recorded; `transcript verify` checks this one.",
         )
-    return opened_session(path, first)
+    return opened_session(path, header, first)
 
 
 def _machine(session: Session, header: Header) -> CuratorMachine | OwnerMachine | ConsumerMachine:

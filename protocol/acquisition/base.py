@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,15 @@ class Parameters(BaseModel):
     """A rule's own keys in the session file."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    def in_force(self, *, columns: int, owners: int) -> Self:
+        """The keys, with what holds in the place of those that were left out.
+
+        Args:
+            columns: Of a point.
+            owners: K.
+        """
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +62,7 @@ class AcquisitionRule(ABC):
     """
 
     name: ClassVar[str]
-    Parameters: ClassVar[type[BaseModel]] = Parameters
+    Parameters: ClassVar[type[Parameters]] = Parameters
     private: ClassVar[bool]
     """Whether what an owner learns about the others' data is bounded; else a session needs
     ``allow_nonprivate``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,14 @@ class PublishedParameters(Parameters):
     """ε_auc of Algorithm 3, line 13."""
     tau: Annotated[int, Field(ge=1)] | None = None
     """A point that was its owner's best τ times is asked for (line 14); None: ⌈K^(2/3)⌉ (Theorem 6)."""
+
+    def tau_among(self, owners: int) -> int:
+        """τ where there are K owners."""
+        return self.tau if self.tau is not None else math.ceil(owners ** (2 / 3) - 1e-9)
+
+    def in_force(self, *, columns: int, owners: int) -> Self:
+        """With τ; see `Parameters.in_force`."""
+        return self.model_copy(update={"tau": self.tau_among(owners)})
 
 
 class Published(AcquisitionRule):
@@ -43,7 +51,7 @@ class Published(AcquisitionRule):
     def __init__(self, parameters: PublishedParameters, *, owners: int, rounds: int, delta: float) -> None:
         super().__init__(parameters, owners=owners, rounds=rounds, delta=delta)
         self.epsilon = parameters.epsilon
-        self.tau = parameters.tau if parameters.tau is not None else math.ceil(owners ** (2 / 3) - 1e-9)
+        self.tau = parameters.tau_among(owners)
 
     def draws(self) -> tuple[Draw, ...]:
         """A coin per rank."""

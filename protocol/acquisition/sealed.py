@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import Field
 
 from protocol import limits
 from protocol.acquisition.ask_all import AskAll
 from protocol.acquisition.base import Parameters
+from protocol.sealing import default_content_size
 
 __all__ = ["Sealed", "SealedParameters"]
 
@@ -19,6 +20,10 @@ class SealedParameters(Parameters):
     box_bytes: Annotated[int, Field(ge=64, le=limits.MAX_CONTENT_BYTES)] | None = None
     """What every point with its label is padded to before it is sealed, so that a box tells nothing by its
     size; None: `protocol.sealing.default_content_size` of the session's columns."""
+
+    def in_force(self, *, columns: int, owners: int) -> Self:
+        """With the size of a box; see `Parameters.in_force`."""
+        return self.model_copy(update={"box_bytes": self.box_bytes or default_content_size(columns)})
 
 
 class Sealed(AskAll):

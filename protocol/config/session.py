@@ -6,8 +6,6 @@ network address and the timeouts, and, where noise is simulated, the roster's ke
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import re
 from typing import Annotated, Any, Final, Literal, Self
@@ -24,6 +22,7 @@ from pydantic import (
 )
 
 from protocol import limits
+from protocol.config.meaning import digest_of
 
 __all__ = [
     "DraftRoster",
@@ -103,13 +102,6 @@ class SessionSection(Section):
     """Most different values that a column of points takes, where they are so few that a row of D_v may be one
     of the public seed set by chance; None: no row of D_v may be."""
 
-    @model_serializer(mode="wrap")
-    def _without_what_is_not_set(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # So that sessions without them keep the digest that they had before there were any.
-        values: dict[str, Any] = handler(self)
-        unset = [name for name in ("fixed_cadence", "column_values") if getattr(self, name) is None]
-        return {name: value for name, value in values.items() if name not in unset}
-
 
 class FeatureSection(Section):
     """``[features]``: the feature map φ and the public bounds that all parties scale by."""
@@ -146,7 +138,7 @@ class FeatureSection(Section):
 
     @model_serializer(mode="wrap")
     def _without_options_that_are_not_set(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # So that sessions without them keep the digest that they had before there were any.
+        # So that catalogue entries made before there were any have the bytes that they had.
         values: dict[str, Any] = handler(self)
         return {
             name: value for name, value in values.items() if name not in _MAP_OPTIONS or value is not None
@@ -329,12 +321,8 @@ class SessionFile(DraftSession):
     def digest(self) -> bytes:
         """SHA-256 over what defines the session, 32 bytes.
 
-        Addresses are left out: they do not change what is computed. So are keys where noise is simulated:
-        then nothing is sealed to them, and a simulation of the same session has none.
+        How the file is written does not change it: see `protocol.config.meaning`. Addresses are left out:
+        they do not change what is computed. So are keys where noise is simulated: then nothing is sealed to
+        them, and a simulation of the same session has none.
         """
-        meaning = self.model_dump(mode="json", exclude={"network", "roster", "timeouts"})
-        meaning["owners"] = list(self.owners)
-        if self.noise.source == "secure":
-            meaning["keys"] = self.roster.model_dump(mode="json")
-        text = json.dumps(meaning, sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return hashlib.sha256(text.encode()).digest()
+        return digest_of(self.model_dump(mode="json", exclude_none=True), self.owners)

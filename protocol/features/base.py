@@ -216,7 +216,7 @@ def check_seed(seed: int | bytes) -> None:
         if seed < 0:
             raise ConfigError("The feature map's seed is negative.", advice="Correct it in the session file.")
     elif len(seed) != SEED_BYTES:
-        raise LocalProtocolError(f"A secret seed of {len(seed)} bytes was given.")
+        raise LocalProtocolError(f"A secret seed of {len(seed)} bytes was given; it has {SEED_BYTES}.")
 
 
 def _check(dimension: int, gamma: float, columns: int) -> None:

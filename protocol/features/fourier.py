@@ -138,6 +138,11 @@ class FourierMap(FeatureMap):
         self._projection = whole.astype(np.float64).T
         self._units = 2.0**space.point_bits / space.range
 
+    @property
+    def whole_numbers(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """W (frequencies, columns) in units of 2^-frequency_bits of a turn; b in those of 2^-turn_bits."""
+        return self._projection.T.astype(np.int64), self._phases.astype(np.int64)
+
     @functools.cached_property
     def frequencies(self) -> npt.NDArray[np.float64]:
         """W, in radians."""

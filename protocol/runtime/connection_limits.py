@@ -26,12 +26,13 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import os
 import resource
 import socket
 import struct
 import threading
 import time
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -63,6 +64,12 @@ _EVENT: Final = struct.Struct("=HI")
 _SO_COOKIE: Final = 57
 """Of Linux: 8 bytes that no other socket has had since the machine was started."""
 _TCP_INFO_BYTES: Final = 136
+_ESTABLISHED: Final = 1
+"""The first byte of it, ``tcpi_state``, where neither side has ended the connection."""
+_LAST_RECEIVED: Final = 52
+"""Offset of ``tcpi_last_data_recv``, in milliseconds."""
+_BREACH_MS: Final = 5_000
+"""A breach has just come; who is given up for his silence has been silent for longer (`transport`)."""
 _BYTES_RECEIVED: Final = 128
 """Offset of ``tcpi_bytes_received`` in Linux's ``struct tcp_info``."""
 
@@ -76,6 +83,8 @@ class Cut(StrEnum):
     """Its peer had newer ones."""
     FLOOD = "flood"
     """More bytes came than a frame may have, and no frame."""
+    OVERSIZED = "oversized"
+    """ZeroMQ ended it, for a frame over the limit, or bytes that are none of its protocol."""
 
 
 @dataclass(slots=True, eq=False)
@@ -93,6 +102,8 @@ class _Stream:
     """Whether a frame was taken from it since the last look."""
     accounted: int = 0
     """How many bytes had arrived when that was last so."""
+    kept: int = -1
+    """A descriptor of our own, by which it is seen how the connection ended; -1: there is none."""
 
 
 class ConnectionLimits:
@@ -108,6 +119,8 @@ class ConnectionLimits:
         """Connections that were cut, by `Cut`."""
         self.accepted = 0
         """Connections that came; to give to `drained`."""
+        self.oversized: deque[tuple[bytes, str | None]] = deque()
+        """Route and peer of connections that ended so (`Cut.OVERSIZED`), for the loop to take."""
         self.failures = 0
         """How often following the connections failed, which costs a limit at most."""
         self._most_unnamed = max(
@@ -172,6 +185,8 @@ class ConnectionLimits:
     def _name(self, stream: _Stream, route: bytes, peer: str | None) -> None:
         self._forget(stream)
         stream.route, stream.peer, stream.taken = route, peer, True
+        with contextlib.suppress(OSError):
+            stream.kept = os.dup(stream.descriptor)
         self._streams[stream.descriptor] = stream
         self._named[route] = stream
         if peer is not None:
@@ -207,10 +222,16 @@ class ConnectionLimits:
             pass
         finally:
             monitor.close()
+            with self._lock:
+                for stream in list(self._streams.values()):
+                    self._forget(stream)
 
     def _note(self, event: int, descriptor: int) -> None:
         known = self._streams.get(descriptor)
         if known is not None:
+            if known.route is not None and _was_ended_here(known):
+                self.cuts[Cut.OVERSIZED] += 1
+                self.oversized.append((known.route, known.peer))
             self._forget(known)
         if event != zmq.Event.ACCEPTED:
             return
@@ -268,6 +289,9 @@ class ConnectionLimits:
 
     def _forget(self, stream: _Stream) -> None:
         self._streams.pop(stream.descriptor, None)
+        if stream.kept >= 0:
+            os.close(stream.kept)
+            stream.kept = -1
         if stream.route is not None:
             self._named.pop(stream.route, None)
         else:
@@ -288,6 +312,27 @@ def raise_descriptor_limit() -> None:
     """
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _was_ended_here(stream: _Stream) -> bool:
+    """Whether libzmq has closed a connection that its peer holds open: for a breach of ZMTP.
+
+    Its own descriptor is closed, or about to be; ours shows that the peer has neither ended the connection
+    nor been silent until a heartbeat failed.
+    """
+    if stream.kept < 0:
+        return False
+    try:
+        with _borrowed(stream.kept) as connection:
+            if _cookie(connection) != stream.cookie:
+                return False
+            info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
+    except OSError:
+        return False
+    if len(info) < _LAST_RECEIVED + 4:
+        return False
+    silent_ms = struct.unpack_from("=I", info, _LAST_RECEIVED)[0]
+    return info[0] == _ESTABLISHED and silent_ms < _BREACH_MS
 
 
 @contextlib.contextmanager

@@ -102,7 +102,7 @@ def transcript_header(session: Session, role: str, party: str) -> Header:
         role=role,
         party=party,
         session=session.identifier.hex(),
-        config_digest=session.file.digest(),
+        config_digest=session.digest,
         software=__version__,
         environment=environment_fingerprint(),
         noise=session.file.noise.source,
@@ -122,6 +122,12 @@ def check_transcript(path: Path, header: Header) -> None:
     """
     with iterate(path) as reader:
         there = reader.header
+    if there.protocol != header.protocol:
+        raise ConfigError(
+            f"{path}: it was recorded under version {there.protocol} of the protocol, and this is version "
+            f"{header.protocol}.",
+            advice=f"Finish the session with hushbid {there.software} as it was then, or start a new one.",
+        )
     if (there.role, there.party, there.config_digest) != (header.role, header.party, header.config_digest):
         raise ConfigError(
             f"{path}: the transcript of another session is there already, or of another party.",

@@ -137,6 +137,12 @@ class RouterEndpoint:
         assert self._authenticator is not None, "set by __init__"
         return self._authenticator.refusals
 
+    def oversized(self) -> list[tuple[bytes, str | None]]:
+        """Take route and peer of each connection that ended for a frame over the limit."""
+        assert self._limits is not None, "set by __init__"
+        waiting = self._limits.oversized
+        return [waiting.popleft() for _ in range(len(waiting))]
+
     @property
     def cuts(self) -> Counter[str]:
         """Connections that were cut, by `connection_limits.Cut`; do not change it."""

@@ -17,6 +17,7 @@ import msgpack
 
 from protocol import limits
 from protocol.errors import LocalProtocolError
+from protocol.messages import PROTOCOL_VERSION
 from protocol.transcript.item import Fields, Item, canonical_map, pack_value, unpack_value
 
 __all__ = [
@@ -43,7 +44,7 @@ __all__ = [
 ]
 
 MAGIC: Final = b"hushlog\n"
-FORMAT: Final = (1, 0)
+FORMAT: Final = (1, 1)
 """Major and minor version written. A reader refuses another major and ignores what a newer minor adds."""
 
 DIGEST_BYTES: Final = 32
@@ -74,6 +75,8 @@ class Header(NamedTuple):
         software: Version of hushbid that wrote it.
         environment: What floating-point results may depend on (`protocol.transcript.environment`).
         noise: Source of the noise: secure, simulated, recorded, none.
+        protocol: Version of the protocol that the party spoke: what the session's digest and its feature map
+            mean. Format 1.0, which does not say it, is of version 1.
     """
 
     role: str
@@ -83,6 +86,7 @@ class Header(NamedTuple):
     software: str
     environment: Fields
     noise: str
+    protocol: int = PROTOCOL_VERSION
 
 
 class RecordedItem(NamedTuple):
@@ -182,7 +186,7 @@ def decode_header(body: bytes) -> Header:
         raise MalformedRecord("the header is not a map")
     values: list[Any] = []
     for name, wanted in _HEADER_TYPES.items():
-        value = fields.get(name)
+        value = fields.get(name, _ABSENT.get(name))
         if not isinstance(value, wanted):
             raise MalformedRecord(f"the header's field {name!r} is missing or of the wrong type")
         values.append(value)
@@ -197,7 +201,10 @@ _HEADER_TYPES: Final[Mapping[str, type]] = {
     "software": str,
     "environment": dict,
     "noise": str,
+    "protocol": int,
 }
+_ABSENT: Final[Mapping[str, Any]] = {"protocol": 1}
+"""What a key says that an older minor version of the format has not."""
 
 
 def chain(previous: bytes, public: bytes | memoryview) -> bytes:

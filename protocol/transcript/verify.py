@@ -7,6 +7,7 @@ At the end a party signs the head of its chain, and the two sides of every link 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -15,11 +16,11 @@ from protocol.errors import ConfigError, DataError, HushbidError, RemoteProtocol
 from protocol.machine import HeadSigned, Received, Send
 from protocol.messages import Close, Farewell
 from protocol.names import CONSUMER, CURATOR
-from protocol.recorded_session import recorded_session
-from protocol.sealing import head_statement, verify_signature
+from protocol.recorded_session import recorded_digest, recorded_session
 from protocol.session import Session, open_session
 from protocol.transcript.reader import iterate
 from protocol.transcript.record import Header, MalformedRecord, Record, RecordedItem
+from protocol.verification import signs_head
 from protocol.wire import decode_message, said_to
 
 __all__ = ["Fault", "RecordedFrame", "Signature", "SignedHead", "Verification", "frame_of", "verify"]
@@ -223,12 +224,12 @@ class _Heads:
         self._has_seeds = not event.redacted
         header = self._header
         try:
-            session = open_session(recorded_session(event))
+            session = replace(open_session(recorded_session(event)), recorded_digest=header.config_digest)
+            digest = recorded_digest(event, header.protocol) if self._has_seeds else header.config_digest
         except (ConfigError, DataError, *_MALFORMED) as error:
             why = error.what if isinstance(error, HushbidError) else type(error).__name__
             self._fault(0, f"its session file cannot be used: {why}")
             return
-        digest = session.file.digest() if self._has_seeds else header.config_digest
         if (digest, digest[:_SESSION_BYTES].hex()) != (header.config_digest, header.session):
             self._fault(0, "its session file is not that of the session that its header names")
             return
@@ -294,17 +295,11 @@ class _Heads:
         session = self._session
         if session is None or party not in (CURATOR, CONSUMER, *session.file.owners):
             return Signature.FAILS
-        if session.noise_protects and session.file.network.insecure and not signature:
+        if session.keyless and not signature:
             return Signature.NO_KEYS
         if not session.noise_protects and not self._has_seeds:
             return Signature.UNCHECKED
-        try:
-            key = session.public_identity(party).verify
-        except ConfigError:
-            return Signature.FAILS  # a signature where there is no key
-        identifier = self._header.config_digest[:_SESSION_BYTES]
-        statement = head_statement(identifier, party, head)
-        return Signature.HOLDS if verify_signature(statement, signature, key) else Signature.FAILS
+        return Signature.HOLDS if signs_head(session, party, head, signature) else Signature.FAILS
 
     def _fault(self, record: int, what: str) -> None:
         self.faults.append(Fault(record, what))

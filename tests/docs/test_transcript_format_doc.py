@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -14,6 +15,16 @@ from curator.events import CandidatesChecked, NoiseDrawn, WeightsComputed
 from curator.machine import CuratorMachine
 from owner.events import MapOpened, MapRefused, Scored
 from owner.machine import OwnerMachine
+from protocol.accounting import (
+    ApproximateCost,
+    BoundedRangeCost,
+    Cost,
+    DiscreteGaussianCost,
+    GaussianCost,
+    LaplaceCost,
+    ZcdpCost,
+    cost_to_record,
+)
 from protocol.errors import ExitCode, Offence
 from protocol.machine import (
     Charge,
@@ -112,6 +123,28 @@ def test_the_keys_of_a_frame_are_listed() -> None:
     frame = Received("owner-0", 1, 1, b"as it came", bid).item().private["frame"]
     assert isinstance(frame, dict)
     assert keys == list(frame)
+
+
+def test_the_kinds_of_cost_and_their_numbers_are_listed() -> None:
+    (table,) = re.findall(r"^\| kind of cost \| numbers \| \|\n\|[-|]+\n((?:\|.*\n)+)", PAGE, re.M)
+    stated = {names_in(cells[1])[0]: names_in(cells[2]) for cells in map(_cells, table.splitlines())}
+    examples = (
+        GaussianCost(noise_multiplier=1.0, count=1),
+        DiscreteGaussianCost(sensitivity=1.0, sigma=1.0, width=1, count=1),
+        LaplaceCost(epsilon=1.0, count=1),
+        BoundedRangeCost(eta=1.0, count=1),
+        ZcdpCost(rho_each=1.0, count=1),
+        ApproximateCost(epsilon=1.0, delta=0.1, count=1),
+    )
+    assert {type(example) for example in examples} == set(get_args(Cost))
+    found = [cost_to_record(example) for example in examples]
+    assert stated == {
+        cost["kind"]: [name for name in cost if name not in ("kind", "count")] for cost in found
+    }
+
+
+def _cells(line: str) -> list[str]:
+    return line.split("|")
 
 
 def test_the_seeds_are_those_that_are_named() -> None:

@@ -10,28 +10,46 @@ from pathlib import Path
 import pytest
 
 from hushbid.transcripts.replay import replayed
-from protocol.recorded_session import recorded_session
+from hushbid.transcripts.verification.session import verify_all
+from protocol.errors import DataError
+from protocol.recorded_session import recorded_digest
+from protocol.transcript.item import Item
+from protocol.transcript.journal import MemoryJournal
 from protocol.transcript.reader import TranscriptReader, read_transcript
+from protocol.transcript.verify import verify
 from tests.golden.make_transcripts import golden_images
 from tests.unit.transcripts import HEADER, STEPS, redact, same, transcript
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
-SESSION = TRANSCRIPTS / "session-1"
-"""A sealed session of two owners and three rounds, from all parties (`make_transcripts`)."""
-HEADS = {
+EARLIER = TRANSCRIPTS / "session-1"
+"""A sealed session of two owners and three rounds, from all parties, of version 1 of the protocol."""
+SESSION = TRANSCRIPTS / "session-2"
+"""The same in version 2 (`make_transcripts`)."""
+EARLIER_HEADS = {
     "consumer": ("consumer", 5, "b672db783659f36c3babd00f4ed47eba45327c0d88124335fc018f88ebebd96b"),
     "curator": ("curator", 17, "66278940423d6f312e82feefd424f839b9f7c1dd52a2184e7b8bf642961ef6be"),
     "owner-0": ("owner", 8, "491e46a31daf16a2cedc4212deae66cc8aa3c1d445bd6402072f82e6be929f94"),
     "owner-1": ("owner", 8, "f5dfb0ad3d0c4f5747cb7351ee4c6bb559f57779cbac1a4638311555ab2e7a2c"),
 }
 """Party → role, records, head."""
-HEAD_1_0 = "e4290a8d32591c2d38990db5c5feaa06f40efc85bcb9ff962882e9bafbc7e78d"
+HEADS = {
+    "consumer": ("consumer", 5, "14a7e784a62649aeaeffaece5284754d2aafb7757b3409d549d0bb60620116b9"),
+    "curator": ("curator", 17, "dd5802a74d83474e1477d4fff59d877dad3302f9a1d4ac58b1799e20d583acf3"),
+    "owner-0": ("owner", 8, "dab0943c858d6efdb080a2d886151fdf474ad6a4ef8abe34b06dac6a6b437a42"),
+    "owner-1": ("owner", 8, "56c2e42324432ac107eff4ef35aafc9cb8640c791fe207dff0e4aa30bca586bb"),
+}
+"""The same of `SESSION`."""
+FORMATS = {
+    "format-1.0": ("e4290a8d32591c2d38990db5c5feaa06f40efc85bcb9ff962882e9bafbc7e78d", 1),
+    "format-1.1": ("1285630dc4842fce7227536e124c30c15f24d9e612b76c1eaa281d693f1be7b3", 2),
+}
+"""Version of the format → head, and version of the protocol."""
 
 
-@pytest.mark.parametrize("name", ["format-1.0", "format-1.0-redacted"])
+@pytest.mark.parametrize("name", [f"{name}{end}" for name in FORMATS for end in ("", "-redacted")])
 def test_a_golden_transcript_reads_as_ever(name: str) -> None:
     found = read_transcript(TRANSCRIPTS / f"{name}.transcript")
-    assert found.head.hex() == HEAD_1_0
+    assert (found.head.hex(), found.header.protocol) == FORMATS[name.removesuffix("-redacted")]
     assert found.torn_bytes == 0
     assert found.header.role == HEADER.role
     assert found.header.config_digest == HEADER.config_digest
@@ -47,12 +65,12 @@ def test_a_golden_transcript_reads_as_ever(name: str) -> None:
 
 
 def test_the_writer_of_today_writes_the_newest_golden_transcript() -> None:
-    assert transcript() == (TRANSCRIPTS / "format-1.0.transcript").read_bytes()
+    assert transcript() == (TRANSCRIPTS / "format-1.1.transcript").read_bytes()
 
 
 def test_redaction_as_documented_gives_the_golden_redacted_one() -> None:
     redacted = redact(transcript(), lambda number, name: False)
-    assert redacted == (TRANSCRIPTS / "format-1.0-redacted.transcript").read_bytes()
+    assert redacted == (TRANSCRIPTS / "format-1.1-redacted.transcript").read_bytes()
 
 
 @pytest.mark.parametrize("party", sorted(HEADS))
@@ -62,13 +80,44 @@ def test_a_golden_transcript_of_every_role_reads_and_replays_as_ever(party: str)
     found = read_transcript(path)
     assert (found.header.role, found.header.party) == (role, party)
     assert (len(found.records), found.head.hex(), found.torn_bytes) == (records, head, 0)
-    session = recorded_session(found.records[0].event)
-    assert session.digest() == found.header.config_digest
+    assert found.header.protocol == 2
+    assert recorded_digest(found.records[0].event, 2) == found.header.config_digest
     # The machine of today does to the last byte what the machine did that recorded it. Should it ever have to
     # do otherwise, the protocol has a new version, and this file is one that is only read.
     again = replayed(path)
     assert again.records == records
     assert again.finished
+
+
+@pytest.mark.parametrize("session", [EARLIER, SESSION], ids=["version-1", "version-2"])
+def test_golden_sessions_verify_by_themselves_and_together(session: Path) -> None:
+    found = verify_all(sorted(session.iterdir()))
+    assert found["ok"], found
+    assert {each["signature"] for each in found["transcripts"]} == {"holds"}
+    assert [pair["compared"] for pair in found["pairs"]] == [True] * 3
+
+
+@pytest.mark.parametrize("party", sorted(EARLIER_HEADS))
+def test_what_version_1_recorded_reads_as_ever_and_is_not_replayed(party: str) -> None:
+    """Its φ was another function: a replay could do no more than diverge somewhere."""
+    path = EARLIER / f"{party}.transcript"
+    role, records, head = EARLIER_HEADS[party]
+    found = read_transcript(path)
+    assert (found.header.role, found.header.party, found.header.protocol) == (role, party, 1)
+    assert (len(found.records), found.head.hex(), found.torn_bytes) == (records, head, 0)
+    with pytest.raises(DataError, match=r"version 1 of the protocol.*its feature map was another one"):
+        replayed(path)
+
+
+def test_a_transcript_that_names_another_version_than_its_session_does_not_verify(tmp_path: Path) -> None:
+    there = read_transcript(SESSION / "owner-0.transcript")
+    forged = MemoryJournal(there.header._replace(protocol=1))
+    first = there.records[0]
+    forged.append(first.now, Item(first.event.kind, first.event.public, first.event.private), ())
+    forged.commit()
+    (tmp_path / "forged").write_bytes(forged.image)
+    (fault,) = verify(tmp_path / "forged").faults
+    assert "is not that of the session that its header names" in fault.what
 
 
 def test_the_golden_session_is_that_of_its_maker() -> None:

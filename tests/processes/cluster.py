@@ -42,7 +42,7 @@ from protocol.recorded_session import started
 from protocol.runtime.dealer import DealerEndpoint, Happening
 from protocol.runtime.driver import Driver, Numerics, Outgoing
 from protocol.runtime.keys import KeyPair, PublicKey, new_keypair, write_secret
-from protocol.runtime.party import party_noise, sealing_identity
+from protocol.runtime.party import head_signer, party_noise, sealing_identity
 from protocol.session import Session, open_session
 from protocol.transcript.journal import NullJournal
 from protocol.transcript.reader import read_transcript
@@ -375,6 +375,7 @@ class Puppet:
             NullJournal(),
             session=session.identifier,
             direction=lambda _peer: self._direction,
+            sign=head_signer(session, name, identity),
         )
         self.endpoint = DealerEndpoint(
             session.file.network.address,

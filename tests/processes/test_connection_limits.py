@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 
 import pytest
 import zmq
@@ -203,3 +204,28 @@ def test_an_error_in_following_one_connection_keeps_no_other_out(
     door.until(lambda: door.router.cuts == {Cut.SUPERSEDED: 1}, "later connections are limited")
     (line,) = [line for line in caplog.records if "connections.unfollowed" in str(vars(line))]
     assert line.levelname == "WARNING", "once, for three"
+
+
+def test_a_frame_over_the_limit_leaves_its_cause(door: Door) -> None:
+    alice, bob = door.peer(ALICE), door.peer(BOB)
+    route = door.hear(alice).route
+    door.hear(bob)
+    alice.send(bytes(2 * SMALL_FRAME_BYTES))
+    door.until(lambda: door.router.cuts[Cut.OVERSIZED] == 1, "the cause")
+    assert door.router.oversized() == [(route, "alice")]
+    assert door.router.oversized() == []
+    assert door.hear(bob, b"still here").peer == "bob"
+
+
+def gone(door: Door, route: bytes) -> bool:
+    return not door.router.send(route, b"")
+
+
+def test_who_just_leaves_has_broken_nothing(door: Door) -> None:
+    for pair in (ALICE, BOB):
+        peer = door.peer(pair)
+        route = door.hear(peer).route
+        peer.close(0)
+        door.until(partial(gone, door, route), "the end")
+    assert not door.router.cuts
+    assert door.router.oversized() == []

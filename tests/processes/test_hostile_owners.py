@@ -213,11 +213,17 @@ def test_the_curators_result_names_them(session: Session) -> None:
     assert sorted(result["faults"], key=lambda fault: str(fault["owner"])) == [
         {"owner": name, "round": TURN, "what": MISMATCHES[name][1]} for name in sorted(MISMATCHES)
     ]
-    assert len(result["refusals"]) == len(BREACHES), "what came after each is nowhere"
-    assert session.cluster.log("curator").count(" was refused: ") == len(BREACHES)
-    assert {refusal["peer"]: refusal["code"] for refusal in result["refusals"]} == {
-        name: code for name, (_, code) in BREACHES.items()
-    }
+    codes = {name: code for name, (_, code) in BREACHES.items()} | {FLOODER: "oversized"}
+    assert len(result["refusals"]) == len(codes), "what came after each is nowhere"
+    assert session.cluster.log("curator").count(" was refused: ") == len(codes)
+    assert {refusal["peer"]: refusal["code"] for refusal in result["refusals"]} == codes
+
+
+def test_who_was_refused_is_not_said_to_be_gone(session: Session) -> None:
+    said = session.cluster.log("curator")
+    for name in (*BREACHES, FLOODER):
+        refused = said.index(f"{name} was refused")
+        assert f"{name} is gone; waiting" not in said[:refused], name
 
 
 def test_the_curators_log_ends_with_what_was_not_taken(session: Session) -> None:

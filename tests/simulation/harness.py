@@ -82,7 +82,7 @@ from protocol.messages import (
     fixed,
 )
 from protocol.names import CONSUMER
-from protocol.sealing import SEAL_BYTES, SIGNATURE_BYTES
+from protocol.sealing import SEAL_BYTES, SIGNATURE_BYTES, head_statement, sign
 from protocol.session import Session, open_session
 from protocol.wire import Direction, decode_message
 
@@ -118,6 +118,14 @@ FORGED = bytes(SIGNATURE_BYTES)
 HEAD_SIGNED = HeadSigned(bytes(32), SIGNED)
 """The head of a transcript that nobody keeps, signed."""
 FAREWELL = Farewell(head=HEAD_SIGNED.head, signature=HEAD_SIGNED.signature)
+"""What a bench that keeps no keys says at the end; `farewell_of` is what a curator takes."""
+
+
+def farewell_of(session: Session, peer: str) -> Farewell:
+    """A peer's farewell, with its own signature of the head of a transcript that nobody keeps."""
+    statement = head_statement(session.identifier, peer, HEAD_SIGNED.head)
+    signature = sign(statement, session.simulated_identity(peer).signing)
+    return Farewell(head=HEAD_SIGNED.head, signature=signature)
 
 
 def names(count: int) -> tuple[str, ...]:
@@ -298,6 +306,10 @@ class CuratorBench:
         self.sent[peer] = max(self.sent.get(peer, 0), event.sequence)
         return effects
 
+    def say_farewell(self, peer: str) -> tuple[Effect, ...]:
+        """A peer leaves, with its signature."""
+        return self.say(peer, farewell_of(self.opened, peer))
+
     def offend(self, peer: str, message: Message) -> RemoteProtocolError:
         """A peer says something that has to be refused: the refusal, after the driver's follow-up."""
         event = self.received(peer, message)
@@ -378,7 +390,7 @@ class CuratorBench:
         """Let all who were told that the session is over say farewell."""
         for peer in sorted(self.machine._closed - self.machine._farewells):
             assert self.finish is None, "nobody is left behind unread"
-            self.say(peer, FAREWELL)
+            self.say_farewell(peer)
 
     def job(self, kind: type[Effect]) -> Effect:
         """Take the oldest computation, which is of that kind."""

@@ -57,6 +57,7 @@ from tests.simulation.harness import (
     Player,
     candidate_of,
     corners,
+    farewell_of,
     names,
     sealed_candidate_of,
     session_file,
@@ -294,7 +295,7 @@ class CuratorWalk:
         if isinstance(last, Delivery) and machine.phase == "delivering":
             self._say(CONSUMER, self.bench.receipt(last.part))
         elif isinstance(last, Close):
-            self._say(CONSUMER, FAREWELL)
+            self._say(CONSUMER, farewell_of(self.bench.opened, CONSUMER))
 
     def _owner(self, owner: str) -> None:
         seat, last = self.bench.machine.seats[owner], self.bench.last(owner)
@@ -317,7 +318,7 @@ class CuratorWalk:
         elif isinstance(last, Ask) and seat.asked:
             self._say(owner, self.players[owner].offer(last))
         elif isinstance(last, Close):
-            self._say(owner, FAREWELL)
+            self._say(owner, farewell_of(self.bench.opened, owner))
 
     def _trouble(self) -> None:
         known = tuple(peer for peer in self.peers if peer in self.bench.machine.links)

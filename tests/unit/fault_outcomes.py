@@ -24,7 +24,7 @@ from protocol.machine import (
 )
 from protocol.messages import PROTOCOL_VERSION, Broadcast, Close, Delivery, Refused, Welcome
 from protocol.names import CONSUMER, CURATOR
-from tests.simulation.harness import FAREWELL, HEAD_SIGNED, MAP, CuratorBench, names, session_file
+from tests.simulation.harness import HEAD_SIGNED, MAP, CuratorBench, names, session_file
 from tests.unit.curator_rounds import A, B, W
 
 POINTS = 3
@@ -108,7 +108,7 @@ class Recorded(CuratorBench):
         elif isinstance(last, Delivery) and machine.phase == "delivering" and last.part == machine._part:
             self.say(peer, self.receipt(last.part))
         elif isinstance(last, Close) and peer not in machine._farewells:
-            self.say(peer, FAREWELL)
+            self.say_farewell(peer)
         else:
             return False
         return True

@@ -71,7 +71,7 @@ def values(*numbers: float, dtype: str) -> Array:
     return array
 
 
-def candidate(dtype: str, attributes: bytes = b"\x82\xa5label\x03\xa2id\x2a") -> Candidate:
+def candidate(dtype: str, attributes: bytes = b"\x92\x03\xa6row-42\0\0") -> Candidate:
     """A point of three columns and a map of four coordinates."""
     return Candidate(
         point=values(0, 1, 100, dtype=dtype),

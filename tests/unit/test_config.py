@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -341,7 +342,7 @@ OTHERS: dict[str, Any] = {
     "features.bandwidth": 0.5,
     "features.columns": 4,
     "features.lower": -1.0,
-    "features.upper": [1.0, 1.0, 1.0],
+    "features.upper": [1.0, 2.0, 1.0],
     "target.mechanism": "gaussian",
     "summary.mechanism": "gaussian",
     "acquisition.rule": "published",
@@ -444,10 +445,54 @@ def test_a_default_that_is_written_out_changes_nothing() -> None:
     assert load({"features.seed": None}).digest() != load({}).digest()
 
 
+SEALED = {"features.seed": None, "acquisition.rule": "sealed"}
+CELLS = {"features.map": "lsh"}
+NOISY = {"summary.mechanism": "filtered-gaussian", "summary.neighbours": "add-remove-one"}
+
+
+@pytest.mark.parametrize(
+    ("base", "written"),
+    [
+        ({"features.gamma": 1}, {"features.gamma": 1.0}),
+        ({}, {"features.lower": -0.0, "features.upper": 1}),
+        ({}, {"features.lower": [0, 0.0, -0.0]}),
+        (NOISY | {"summary.epsilon": 1}, {"summary.epsilon": 1.0}),
+        ({"acquisition.rule": "published"}, {"acquisition.epsilon": 0.5}),
+        ({"acquisition.rule": "published"}, {"acquisition.tau": 3}),
+        ({"acquisition.rule": "logistic", "acquisition.epsilon": 2}, {"acquisition.epsilon": 2.0}),
+        (SEALED, {"acquisition.box_bytes": 320}),
+        (CELLS, {"features.family": "l2"}),
+        (CELLS, {"features.cells": 4}),
+        (CELLS, {"features.bandwidth": 1.0 / math.sqrt(0.5)}),
+        ({}, {"session.min_owners": 1, "session.nonce": "", "features.dimension": 8}),
+    ],
+    ids=lambda changes: ",".join(changes) or "base",
+)
+def test_two_ways_to_write_one_session_have_one_digest(base: dict[str, Any], written: dict[str, Any]) -> None:
+    assert load(base | written).digest() == load(base).digest()
+
+
+@pytest.mark.parametrize(
+    ("base", "other"),
+    [
+        (NOISY | {"summary.epsilon": 1}, {"summary.epsilon": 1.5}),
+        ({"acquisition.rule": "published"}, {"acquisition.tau": 4}),
+        (SEALED, {"acquisition.box_bytes": 321}),
+        (CELLS, {"features.bandwidth": 1.0}),
+        (CELLS, {"features.cells": 2}),
+    ],
+    ids=",".join,
+)
+def test_a_value_that_is_not_the_default_is_another_session(
+    base: dict[str, Any], other: dict[str, Any]
+) -> None:
+    assert load(base | other).digest() != load(base).digest()
+
+
 def test_the_digest_of_one_file_is_the_same_everywhere() -> None:
     """Parties compare digests at Hello: where it changes, releases no longer speak with each other."""
-    assert load({}).digest().hex() == "b8eb0738706083156350bdf065d97b1027d7c4708b99a4d1e9adeaa40152ae50"
+    assert load({}).digest().hex() == "fe8f902fbdbcd1afa7a1f2b8fec3ada5939a0e904dd340c4c02992b3b60ce1ea"
     assert (
         load(SECURE_NOISE).digest().hex()
-        == "3dd4b9be59bfe498a495fd66438f5d59e73dab5aa5164177f7ec0096b1f8214d"
+        == "a967a8f6f7cebede49c0ea278c928ac0e37c0ae056d8b8736e17e706deb81489"
     )

@@ -7,7 +7,7 @@ import pytest
 from protocol.errors import ExitCode
 from protocol.messages import Broadcast
 from protocol.names import CONSUMER
-from tests.simulation.harness import FAREWELL, CuratorBench
+from tests.simulation.harness import CuratorBench
 from tests.unit.curator_rounds import (
     BEST,
     SECOND,
@@ -160,13 +160,13 @@ def test_a_pause_is_over_with_the_session() -> None:
 
 def test_whoever_was_told_that_it_is_over_can_still_say_farewell() -> None:
     bench = in_phase("closing")
-    bench.say(A, FAREWELL)
+    bench.say_farewell(A)
     bench.restart()
     back(bench, CONSUMER, B)
     assert told(bench, B).count("close") == 1, "a Close that was had is not said again"
-    bench.say(CONSUMER, FAREWELL)
+    bench.say_farewell(CONSUMER)
     assert bench.finish is None
-    bench.say(B, FAREWELL)
+    bench.say_farewell(B)
     assert bench.finish is not None
     assert bench.finish.code is ExitCode.DONE
 
@@ -176,11 +176,11 @@ def test_a_peer_lost_shortly_before_the_close_is_waited_for_and_told() -> None:
     bench.lost(B)
     bench.say(CONSUMER, bench.receipt(1))
     for peer in (A, CONSUMER):
-        bench.say(peer, FAREWELL)
+        bench.say_farewell(peer)
     assert bench.finish is None
     back(bench, B)
     assert told(bench, B)[-1] == "close"
-    bench.say(B, FAREWELL)
+    bench.say_farewell(B)
     assert bench.finish is not None
 
 
@@ -189,7 +189,7 @@ def test_a_peer_that_does_not_come_to_be_told_is_not_waited_for_longer() -> None
     bench.lost(B)
     bench.say(CONSUMER, bench.receipt(1))
     for peer in (A, CONSUMER):
-        bench.say(peer, FAREWELL)
+        bench.say_farewell(peer)
     bench.fire("comeback")
     assert bench.finish is not None
     assert bench.finish.code is ExitCode.DONE
@@ -197,10 +197,10 @@ def test_a_peer_that_does_not_come_to_be_told_is_not_waited_for_longer() -> None
 
 def test_a_peer_that_has_said_farewell_is_not_expected_back() -> None:
     bench = in_phase("closing")
-    bench.say(A, FAREWELL)
+    bench.say_farewell(A)
     bench.lost(A)
-    bench.say(CONSUMER, FAREWELL)
-    bench.say(B, FAREWELL)
+    bench.say_farewell(CONSUMER)
+    bench.say_farewell(B)
     assert bench.finish is not None
 
 

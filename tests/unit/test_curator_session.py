@@ -20,7 +20,7 @@ from protocol.messages import (
     Welcome,
     fixed,
 )
-from tests.simulation.harness import FAREWELL, CuratorBench, candidate_of, names
+from tests.simulation.harness import FAREWELL, CuratorBench, candidate_of, farewell_of, names
 from tests.unit.curator_rounds import (
     BEST,
     CORNERS,
@@ -292,11 +292,23 @@ def test_the_session_ends_when_all_have_said_farewell() -> None:
     bench = delivered()
     bench.say(CONSUMER, bench.receipt(1))
     for peer in (A, CONSUMER):
-        bench.say(peer, FAREWELL)
+        bench.say_farewell(peer)
         assert bench.finish is None
-    bench.say(B, FAREWELL)
+    bench.say_farewell(B)
     assert bench.finish is not None
     assert bench.finish.code is ExitCode.DONE
+
+
+def test_a_farewell_that_its_sender_did_not_sign_is_refused_and_the_others_are_waited_for() -> None:
+    """Else it would stand in the curator's transcript, which would not verify by another's fault."""
+    bench = delivered()
+    bench.say(CONSUMER, bench.receipt(1))
+    for forged in (FAREWELL, farewell_of(bench.opened, B), FAREWELL.model_copy(update={"signature": b""})):
+        assert bench.offend(A, forged).offence is Offence.MISMATCH
+    for peer in (CONSUMER, B):
+        assert bench.finish is None
+        bench.say_farewell(peer)
+    assert A not in bench.machine._farewells
 
 
 def test_the_session_ends_without_a_farewell_that_does_not_come() -> None:

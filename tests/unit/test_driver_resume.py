@@ -23,7 +23,7 @@ from protocol.transcript.reader import TranscriptReader
 from protocol.transcript.record import Header
 from protocol.transcript.replay import EventReader
 from protocol.wire import Direction, decode_frame, decode_message, said_to
-from tests.simulation.harness import FAREWELL, MAP, candidate_of, names, session_file
+from tests.simulation.harness import MAP, candidate_of, farewell_of, names, session_file
 from tests.simulation.snapshots import snapshot
 from tests.unit.test_driver import Bench
 from tests.unit.transcripts import redact
@@ -145,7 +145,7 @@ class Course:
         assert isinstance(self.curator.told(OWNER), Close)
         self.driver.feed(Lost(OWNER), 2.0)
         self.look()
-        self.hear(CONSUMER, FAREWELL)
+        self.hear(CONSUMER, farewell_of(self.curator.session, CONSUMER))
         self.driver.fire_due(1e6)
         self.look()
 

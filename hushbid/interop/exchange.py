@@ -1,0 +1,253 @@
+"""A golden session: what a curator says to one owner, and what the owner answers, byte by byte.
+
+Our owner's machine makes it by a script, and `hushbid.interop.mock_curator` plays it to an owner under
+test. Each session is a directory: the session file, the parties' keys, the owner's data, and
+``exchange.json``. Its keys are published and protect nobody.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import tomli_w
+
+from owner.party import owner_party
+from protocol.config import SessionFile
+from protocol.config.loading import load_toml_text
+from protocol.data import Dataset
+from protocol.errors import DataError
+from protocol.grid import WEIGHT_BITS
+from protocol.identity import Identity
+from protocol.machine import Computation, Connected, Event, HeadSigned, Received, Send, SignHead
+from protocol.messages import PROTOCOL_VERSION, Ask, Bid, Broadcast, Close, Hello, Message, SecretMap, Welcome
+from protocol.names import CONSUMER, CURATOR
+from protocol.noise import SimulatedNoise
+from protocol.sealing import NONCE_BYTES, head_statement, sign
+from protocol.secret_map import seal_map
+from protocol.session import Session, open_session
+from protocol.wire import Direction, Frame, decode_message, encode_frame, encode_message
+
+__all__ = ["OWNER", "RULES", "Exchange", "Step", "exchange_files", "key_of", "read_exchange"]
+
+OWNER: Final = "heron"
+RULES: Final = ("ask-all", "sealed", "winner-only")
+"""Rules of which there is a golden session: with the point, with a box, and asked."""
+POINTS: Final = 6
+SOFTWARE: Final = "any"
+"""What a golden hello says of its software: no release changes the vectors by its number alone."""
+_ROWS: Final = (
+    (0.0, 0.25, 0.5, "a", "row-1"),
+    (0.5, 1.0, 0.125, "b", "row-2, which is longer"),
+    (1.0, 0.0, 0.75, "ä", "row-3"),
+    (0.5, 1.0, 0.125, "c", "row-4: the point of row-2 again"),
+    (0.0625, 0.5, 1.0, "d", "row-5"),
+)
+"""Features, label and identifier. A point that is there twice is a tie that the order of rows decides."""
+_SEED: Final = hashlib.sha256(b"hushbid vector: a secret map's seed").digest()
+_HEAD: Final = hashlib.sha256(b"hushbid vector: the head of a transcript").digest()
+
+
+@dataclass(frozen=True)
+class Step:
+    """A frame, and who sends it: ``curator`` or ``owner``."""
+
+    sender: str
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A golden session."""
+
+    session: Session
+    steps: tuple[Step, ...]
+
+
+def key_of(party: str) -> Identity:
+    """A party's published key."""
+    return Identity(hashlib.sha256(f"hushbid vector: the key of {party}".encode()).digest())
+
+
+def exchange_files(rule: str) -> dict[str, str]:
+    """The files of a rule's golden session, by name."""
+    text = _session_text(rule)
+    session = open_session(load_toml_text(SessionFile, text, where="session.toml"))
+    steps = [
+        {"from": step.sender, "kind": _kind(step), "frame": step.data.hex()} for step in _played(session)
+    ]
+    data = ["first,second,third,label,identifier", *(f"{a},{b},{c},{d},{e!r}" for a, b, c, d, e in _ROWS)]
+    files = {
+        "session.toml": "# A golden session: its keys are published, and protect nobody.\n" + text,
+        "exchange.json": json.dumps({"owner": OWNER, "steps": steps}, indent=1) + "\n",
+        "data.csv": "\n".join(data).replace("'", '"') + "\n",
+    }
+    for party in (CURATOR, CONSUMER, OWNER):
+        key = key_of(party)
+        files[f"{party}.key.txt"] = f"hushbid-secret 1 {key.secret} {key.public}\n"
+    return files
+
+
+def read_exchange(place: Path) -> Exchange:
+    """The golden session of a directory.
+
+    Raises:
+        DataError: A file is missing, or is none of a golden session.
+        ConfigError: Its session file cannot be used.
+    """
+    try:
+        text = (place / "session.toml").read_text(encoding="utf-8")
+        told = json.loads((place / "exchange.json").read_text(encoding="utf-8"))
+        steps = tuple(Step(step["from"], bytes.fromhex(step["frame"])) for step in told["steps"])
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise DataError(
+            f"{place}: this is no golden session ({type(error).__name__}).",
+            advice="Name one below docs/vectors/sessions, or write them with `hushbid interop vectors`.",
+        ) from None
+    session = open_session(load_toml_text(SessionFile, text, where=str(place / "session.toml")))
+    return Exchange(session, steps)
+
+
+def _session_text(rule: str) -> str:
+    sealed = rule == "sealed"
+    values: dict[str, Any] = {
+        "session": {"name": f"golden-{rule}", "points": POINTS, "allow_nonprivate": True},
+        "features": {"columns": 3, "dimension": 8, "gamma": 0.5, "upper": 1},
+        "target": {"mechanism": "exact"},
+        "summary": {"mechanism": "exact"},
+        "acquisition": {"rule": rule} | ({"box_bytes": 128} if sealed else {}),
+        "timeouts": {"enrolment": 60, "abandon": 60},
+        "network": {"address": "tcp://127.0.0.1:5790"},
+        "roster": {
+            "curator": key_of(CURATOR).public.text,
+            "consumer": key_of(CONSUMER).public.text,
+            "owners": {OWNER: key_of(OWNER).public.text},
+        },
+    }
+    if not sealed:
+        values["features"]["seed"] = 7
+    return tomli_w.dumps(values)
+
+
+def _dataset() -> Dataset:
+    return Dataset.from_arrays(
+        "data.csv",
+        np.array([row[:3] for row in _ROWS]),
+        np.array([row[3] for row in _ROWS]),
+        np.array([row[4] for row in _ROWS]),
+    )
+
+
+def _weights(dimension: int) -> Iterator[np.ndarray[Any, np.dtype[np.int32]]]:
+    """Weights of the rounds: ordinary ones, one at the limit, and zeros, under which all points are tied."""
+    ramp = np.arange(1, dimension + 1) * 2 ** (WEIGHT_BITS - 4) // 3
+    signs = np.where(np.arange(dimension) % 3 == 0, -1, 1)
+    for weights in (ramp * signs, np.zeros(dimension), -ramp, ramp[::-1], np.zeros(dimension), ramp):
+        row = weights.astype(np.int32)
+        row.flags.writeable = False
+        yield row
+
+
+def _played(session: Session) -> Iterator[Step]:
+    """What the two say, in order."""
+    owner = _Owner(session)
+    yield owner.take(Connected())[0]
+    public = session.public_map
+    yield owner.says(
+        Welcome(
+            version=PROTOCOL_VERSION,
+            feature_map=None if public is None else public.digest,
+            sent=0,
+            received=0,
+        ),
+        numbered=False,
+    )
+    if public is None:
+        yield from owner.asked(SecretMap(box=sealed_map(session)))
+    for number, weights in enumerate(_weights(session.space.dimension), start=1):
+        told = [*owner.asked(Broadcast(round=number, weights=weights, noise="none"))]
+        yield from told
+        bid = owner.last
+        # Every other bid wins: the point of one that does not is bid again under its number.
+        if not session.rule.candidate_with_bid and isinstance(bid, Bid) and number % 2 and not bid.exhausted:
+            yield from owner.asked(Ask(round=number, handle=bid.handle))
+    statement = head_statement(session.identifier, CURATOR, _HEAD)
+    signature = sign(statement, key_of(CURATOR).signing)
+    yield from owner.asked(Close(outcome="complete", head=_HEAD, signature=signature))
+
+
+def sealed_map(session: Session) -> bytes:
+    """The secret map of the golden session, sealed to its owner."""
+    digest, nonce = session.space.map(_SEED).digest, bytes(range(NONCE_BYTES))
+    return seal_map(_SEED, digest, session, key_of(OWNER).public, key_of(CONSUMER), nonce)
+
+
+class _Owner:
+    """Our owner, and the frames on both ways."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._machine, self._numerics = owner_party(
+            session,
+            OWNER,
+            _dataset(),
+            identity=key_of(OWNER),
+            noise=SimulatedNoise(0, OWNER),
+            scratch=None,
+            memory_limit=2**30,
+        )
+        self._said = self._had = 0
+        self.last: Message | None = None
+        """The owner's last message."""
+
+    def says(self, message: Message, *, numbered: bool = True) -> Step:
+        """The curator says something; nothing is answered."""
+        self._said += numbered
+        sequence, acknowledged = (self._said, self._had) if numbered else (0, 0)
+        body = encode_message(message)
+        self.take(Received(CURATOR, sequence, acknowledged, body, message))
+        return Step(CURATOR, encode_frame(Frame(self._session.identifier, sequence, acknowledged, body)))
+
+    def asked(self, message: Message) -> Iterator[Step]:
+        """The curator says something, and the owner answers."""
+        self._answers: list[Step] = []
+        yield self.says(message)
+        yield from self._answers
+
+    def take(self, event: Event) -> list[Step]:
+        """What the owner sends on an event, its computations done."""
+        sent = []
+        pending = deque(self._machine.step(event, 0.0))
+        while pending:
+            effect = pending.popleft()
+            if isinstance(effect, Send):
+                self._had += effect.sequence > 0
+                self.last = decode_message(Direction.OWNER_TO_CURATOR, effect.body)
+                if isinstance(self.last, Hello):
+                    self.last = self.last.model_copy(update={"software": SOFTWARE})
+                body = encode_message(self.last)
+                frame = Frame(self._session.identifier, effect.sequence, effect.acknowledged, body)
+                sent.append(Step("owner", encode_frame(frame)))
+            elif isinstance(effect, SignHead):
+                signature = sign(
+                    head_statement(self._session.identifier, OWNER, _HEAD), key_of(OWNER).signing
+                )
+                pending.extend(self._machine.step(HeadSigned(_HEAD, signature), 0.0))
+            elif isinstance(effect, Computation):
+                outcome = self._numerics.perform(effect)
+                pending.extend(self._machine.step(outcome, 0.0) if outcome is not None else ())
+        self._answers = sent
+        return sent
+
+
+def _kind(step: Step) -> str:
+    message: Mapping[str, Any] = decode_message(
+        Direction.OWNER_TO_CURATOR if step.sender == "owner" else Direction.CURATOR_TO_OWNER, step.data[37:]
+    ).__dict__
+    return str(message["kind"])

@@ -1,0 +1,246 @@
+"""A curator that plays a golden session to an owner under test, and names the first byte that is another.
+
+It listens with CURVE as a curator does, sends the recorded frames, and compares each answer with the recorded
+one. What an implementation may choose is checked instead of compared: the name of its software, what its box
+is sealed with, the head of its transcript with the signature over it, and whether a frame acknowledges the
+one that it answers. Beats are let pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, Final
+
+import msgpack
+
+from hushbid.interop.exchange import OWNER, Exchange, Step, key_of
+from protocol.errors import HushbidError, RemoteProtocolError, TimedOut, VectorMismatch
+from protocol.messages import Beat, Bid, Farewell, Hello, Message, SealedCandidate
+from protocol.names import CONSUMER, CURATOR
+from protocol.runtime.router import Arrival, RouterEndpoint
+from protocol.sealing import candidate_statement, head_statement, open_sealed, verify_signature
+from protocol.session import Session
+from protocol.wire import (
+    HEADER_BYTES,
+    Direction,
+    Frame,
+    decode_frame,
+    decode_message,
+    encode_frame,
+    encode_message,
+)
+
+__all__ = ["Difference", "difference", "play"]
+
+_BEAT: Final = encode_message(Beat())
+_BEAT_MS: Final = 500
+_HEADER: Final = (("magic", 4), ("frame version", 5), ("session", 21), ("sequence", 29), ("acknowledged", 37))
+"""Fields of a frame's header, and where they end."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where an owner's frame is not the recorded one.
+
+    Attributes:
+        frame: Its number among the owner's, from 1; beats are not counted.
+        kind: The message that was due.
+        byte: Its first byte that is another, from 0; None where a check failed instead.
+        field: What that byte belongs to.
+        expected: The bytes that were due there, in hexadecimal, the first 16 of them.
+        actual: Those that came.
+        why: What is wrong, for people.
+    """
+
+    frame: int
+    kind: str
+    byte: int | None
+    field: str
+    expected: str
+    actual: str
+    why: str
+
+    def __str__(self) -> str:
+        where = f"frame {self.frame}, a {self.kind}, field {self.field}"
+        if self.byte is None:
+            return f"{where}: {self.why}"
+        due, came = self.expected or "the end", self.actual or "the end"
+        return f"{where}, byte {self.byte}: due was {due}, came {came}"
+
+
+def play(exchange: Exchange, *, listen: str | None = None, seconds: float, say: Callable[[str], None]) -> int:
+    """Play a golden session to whoever connects with its owner's key.
+
+    Args:
+        exchange: The session.
+        listen: Where; None: at the address of its session file.
+        seconds: How long the owner may take for each answer.
+        say: Is told of every frame that was as it is to be.
+
+    Returns:
+        How many frames of the owner's were compared.
+
+    Raises:
+        VectorMismatch: A frame is another; it names the first byte.
+        TimedOut: No answer came.
+        ConnectionFailed: It cannot listen there.
+    """
+    session, key = exchange.session, key_of(CURATOR)
+    address = listen or session.file.network.address
+    compared = told = 0
+    with RouterEndpoint(address, pair=key, roster={session.file.roster.owners[OWNER]: OWNER}) as endpoint:
+        route = b""
+        for step in exchange.steps:
+            if step.sender == CURATOR:
+                endpoint.send(route, step.data)
+                told = max(told, decode_frame(step.data).sequence)
+                continue
+            arrival = _next(endpoint, route, encode_frame(Frame(session.identifier, 0, 0, _BEAT)), seconds)
+            route = arrival.route
+            compared += 1
+            found = difference(session, step, arrival.frame, compared, told)
+            if found is not None:
+                raise VectorMismatch(
+                    f"The owner's answer is not the recorded one: {found}.",
+                    advice="docs/wire.md says what the field holds; docs/vectors has what it is made of.",
+                )
+            say(f"frame {compared}: {_kind(step)}, {len(arrival.frame)} bytes, as recorded")
+    return compared
+
+
+def difference(session: Session, step: Step, actual: bytes, number: int, told: int) -> Difference | None:
+    """The first difference of an owner's frame from the recorded one; None: there is none.
+
+    Args:
+        session: The golden session's.
+        step: The recorded frame.
+        actual: What came.
+        number: The frame's number among the owner's.
+        told: The last frame that the owner was sent: it may acknowledge this one already.
+    """
+    expected, kind = step.data, _kind(step)
+    try:
+        frame = decode_frame(actual)
+        recorded = decode_frame(expected)
+        if recorded.acknowledged <= frame.acknowledged <= told:
+            expected = encode_frame(recorded._replace(acknowledged=frame.acknowledged))
+        said = decode_message(Direction.OWNER_TO_CURATOR, frame.body)
+    except RemoteProtocolError as error:
+        found = _first_byte(expected, actual, number, kind)
+        return found or Difference(number, kind, None, "body", "", "", error.what)
+    due = decode_message(Direction.OWNER_TO_CURATOR, expected[HEADER_BYTES:])
+    if type(said) is type(due):
+        wrong = _check_free(session, due, said)
+        if wrong is not None:
+            return Difference(number, kind, None, wrong[0], "", "", wrong[1])
+        expected = expected[:HEADER_BYTES] + encode_message(_with_free(due, said))
+    return _first_byte(expected, actual, number, kind)
+
+
+def _next(endpoint: RouterEndpoint, route: bytes, beat: bytes, seconds: float) -> Arrival:
+    """The owner's next frame but for beats; `beat` tells it meanwhile that the curator lives."""
+    over = monotonic() + seconds
+    while monotonic() < over:
+        for arrival in endpoint.receive(1, wait_ms=_BEAT_MS):
+            if not _is_beat(arrival.frame):
+                return arrival
+        if route:
+            endpoint.send(route, beat)
+    raise TimedOut(
+        f"No answer came within {seconds:g} s.",
+        advice="See that the owner connects with its golden key, and says hello on every connection.",
+    )
+
+
+def _is_beat(data: bytes) -> bool:
+    try:
+        return isinstance(decode_message(Direction.OWNER_TO_CURATOR, decode_frame(data).body), Beat)
+    except RemoteProtocolError:
+        return False
+
+
+def _kind(step: Step) -> str:
+    return str(decode_message(Direction.OWNER_TO_CURATOR, step.data[HEADER_BYTES:]).kind)
+
+
+def _with_free(due: Any, said: Any) -> Message:
+    """The message that was due, with what the owner may choose as it chose it."""
+    message: Message = due
+    if isinstance(due, Hello):
+        message = due.model_copy(update={"software": said.software})
+    elif isinstance(due, Farewell):
+        message = due.model_copy(update={"head": said.head, "signature": said.signature})
+    elif isinstance(due, Bid) and isinstance(due.candidate, SealedCandidate) and not due.exhausted:
+        chosen = said.candidate
+        if isinstance(chosen, SealedCandidate):
+            candidate = due.candidate.model_copy(update={"box": chosen.box, "signature": chosen.signature})
+            message = due.model_copy(update={"candidate": candidate})
+    return message
+
+
+def _check_free(session: Session, due: Any, said: Any) -> tuple[str, str] | None:
+    """The field that the owner may choose, and has not chosen well, and why."""
+    verify = key_of(OWNER).public.verify
+    if isinstance(due, Farewell):
+        statement = head_statement(session.identifier, OWNER, said.head)
+        holds = verify_signature(statement, said.signature, verify)
+        return None if holds else ("signature", "it is not the owner's over the head in the farewell")
+    if not (isinstance(due, Bid) and isinstance(due.candidate, SealedCandidate)) or due.exhausted:
+        return None
+    if not isinstance(said.candidate, SealedCandidate):
+        return "candidate", "a sealed candidate was due"
+    if (said.round, said.handle.tobytes()) != (due.round, due.handle.tobytes()):
+        return None  # the bytes tell where
+    box, features = said.candidate.box, said.candidate.features
+    if features.tobytes() == due.candidate.features.tobytes():
+        wrong = _check_box(due.candidate.box, box)
+        if wrong is not None:
+            return "box", wrong
+        statement = candidate_statement(
+            session.identifier, OWNER, due.round, int(due.handle[0]), box, features
+        )
+        if not verify_signature(statement, said.candidate.signature, verify):
+            return "signature", "it is not the owner's over what it hands over"
+    return None
+
+
+def _check_box(due: bytes, box: bytes) -> str | None:
+    key = key_of(CONSUMER).sealing
+    if len(box) != len(due):
+        return f"it has {len(box)} bytes, and {len(due)} were due"
+    try:
+        expected, actual = open_sealed(due, key), open_sealed(box, key)
+    except HushbidError as error:
+        return error.what
+    if expected != actual:
+        place = next(i for i, (one, other) in enumerate(zip(expected, actual, strict=True)) if one != other)
+        return f"byte {place} of its content is {actual[place]:02x}, and {expected[place]:02x} was due"
+    return None
+
+
+def _first_byte(expected: bytes, actual: bytes, number: int, kind: str) -> Difference | None:
+    if expected == actual:
+        return None
+    pairs = zip(expected, actual, strict=False)
+    place = next((i for i, (one, other) in enumerate(pairs) if one != other), min(len(expected), len(actual)))
+    due, came = expected[place : place + 16].hex(), actual[place : place + 16].hex()
+    return Difference(number, kind, place, _field_at(expected, place), due, came, "")
+
+
+def _field_at(frame: bytes, place: int) -> str:
+    """The field of a frame that a byte belongs to."""
+    for name, end in _HEADER:
+        if place < end:
+            return name
+    message: Mapping[str, Any] = decode_message(Direction.OWNER_TO_CURATOR, frame[HEADER_BYTES:]).__dict__
+    unpacker = msgpack.Unpacker()
+    unpacker.feed(frame[HEADER_BYTES:])
+    unpacker.read_map_header()
+    for name in message:
+        unpacker.skip()
+        unpacker.skip()
+        if place < HEADER_BYTES + unpacker.tell():
+            return name
+    return "end"

@@ -1,0 +1,295 @@
+"""Vectors: an example of everything that another implementation computes, with what is in between.
+
+All of it follows from the code (`vector_files`); `check_vectors` holds files to it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import nacl.bindings
+import numpy as np
+
+from hushbid.interop.exchange import OWNER, RULES, exchange_files, key_of, sealed_map
+from protocol.arrays import pack_array
+from protocol.config import SessionFile
+from protocol.config.loading import load_toml_text
+from protocol.config.meaning import encoded_meaning
+from protocol.data.attributes import Attributes, pack_attributes
+from protocol.errors import ConfigError, DataError, VectorMismatch
+from protocol.features import FeatureMap, feature_map
+from protocol.features.fourier import FourierMap, FourierSpace
+from protocol.identity import Identity, simulated_identity
+from protocol.names import CONSUMER, CURATOR
+from protocol.sealing import (
+    EPHEMERAL_BYTES,
+    candidate_statement,
+    head_statement,
+    pack_content,
+    seal,
+    sign,
+)
+from protocol.session import Session, open_session
+from protocol.space.expansion import Expansion, cosines, normals
+
+__all__ = ["check_vectors", "vector_files", "write_vectors"]
+
+FILE: Final = "vectors.json"
+SESSIONS: Final = "sessions"
+_EPHEMERAL: Final = bytes(range(100, 100 + EPHEMERAL_BYTES))
+_DIGEST: Final = hashlib.sha256
+_MAPS: Final[tuple[dict[str, Any], ...]] = (
+    {"map": "paired", "dimension": 8, "gamma": 0.5, "columns": 3, "lower": 0.0, "upper": 1.0, "seed": 7},
+    {"map": "cosine", "dimension": 4, "gamma": 2.0, "columns": 2, "lower": [-1.0, 0.0], "upper": 10.0,
+     "seed": 0},
+    {"map": "paired", "dimension": 4, "gamma": 3e-4, "columns": 1, "lower": 0.0, "upper": 255.0,
+     "seed": "00" * 31 + "01"},
+)  # fmt: skip
+"""Tables [features]; a seed of bytes is that of a sealed map, in hexadecimal."""
+_WORDS: Final = (0, 1, 2**32 - 1, 2**32, 2**63, 2**64 - 1, 0x0123456789ABCDEF)
+_FILES: Final = {
+    "numbers": {"features.gamma": "1.0", "summary.epsilon": "2.0"},
+    "whole-numbers": {"features.gamma": "1", "summary.epsilon": "2"},
+    "defaults-written": {"features.map": '"paired"', "features.lower": "[0, 0.0]", "session.nonce": '""'},
+    "another": {"session.nonce": '"again"'},
+}
+"""Ways to write a session file: the first two mean the same, and so does the third; the last does not."""
+
+
+def vector_files() -> dict[str, str]:
+    """Every file of the vectors, by its path below their directory."""
+    files = {
+        FILE: json.dumps(
+            {
+                "sessions": [_session_file(name) for name in _FILES],
+                "words": _words(),
+                "maps": [_map(dict(table)) for table in _MAPS],
+                "seeds that are refused": ["00" * 31, "00" * 33, ""],
+                "keys": [_key(key_of(party), party) for party in (CURATOR, CONSUMER, OWNER)],
+                "simulated keys": _simulated_keys(),
+                **_sealed(),
+            },
+            indent=1,
+            ensure_ascii=False,
+        )
+        + "\n"
+    }
+    for rule in RULES:
+        files |= {f"{SESSIONS}/{rule}/{name}": text for name, text in exchange_files(rule).items()}
+    return files
+
+
+def write_vectors(place: Path) -> list[str]:
+    """Write all files below a directory; returns their paths below it.
+
+    Raises:
+        ConfigError: They cannot be written.
+    """
+    files = vector_files()
+    try:
+        for name, text in files.items():
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            (place / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{place}: cannot be written: {error.strerror}.", advice="Name another.") from None
+    return sorted(files)
+
+
+def check_vectors(place: Path) -> list[str]:
+    """Compare the vectors of a directory with what the code computes; returns the paths of the files.
+
+    Raises:
+        DataError: A file is missing, or is no JSON.
+        VectorMismatch: A value is another; it names the first by its file and its place there.
+    """
+    files = vector_files()
+    for name, text in files.items():
+        try:
+            there = (place / name).read_text(encoding="utf-8")
+            found = list(_paths(json.loads(text), json.loads(there))) if name.endswith(".json") else []
+        except (OSError, ValueError) as error:
+            raise DataError(
+                f"{place / name}: it cannot be read as a vector ({type(error).__name__}).",
+                advice="Get it again, or write all of them with `hushbid interop vectors`.",
+            ) from None
+        if found or there != text:
+            where = found[0] if found else "how it is written"
+            more = f" ({len(found) - 1} more in this file)" if found[1:] else ""
+            raise VectorMismatch(
+                f"{place / name}: {where} is not what this version computes{more}.",
+                advice="Compare the versions; `hushbid interop vectors` writes those of this one.",
+            )
+    return sorted(files)
+
+
+def _paths(ours: Any, theirs: Any, at: str = "") -> Iterator[str]:
+    """The dotted names of values that differ."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        for name in {**ours, **theirs}:
+            yield from _paths(ours.get(name), theirs.get(name), f"{at}.{name}" if at else name)
+    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        for place, pair in enumerate(zip(ours, theirs, strict=True)):
+            yield from _paths(*pair, f"{at}[{place}]")
+    elif (type(ours), ours) != (type(theirs), theirs):
+        yield at
+
+
+def _session_file(name: str) -> dict[str, Any]:
+    tables: dict[str, dict[str, str]] = {
+        "session": {"name": '"vector"', "points": "10"},
+        "features": {"columns": "2", "gamma": "1.0"},
+        "target": {"mechanism": '"filtered-gaussian"', "epsilon": "1.5", "neighbours": '"substitute-one"'},
+        "summary": {"mechanism": '"filtered-gaussian"', "epsilon": "2.0", "neighbours": '"add-remove-one"'},
+        "acquisition": {"rule": '"sealed"'},
+        "roster": {party: f'"{key_of(party).public}"' for party in (CURATOR, CONSUMER)},
+        "roster.owners": {OWNER: f'"{key_of(OWNER).public}"'},
+    }
+    for path, value in _FILES[name].items():
+        table, _, key = path.partition(".")
+        tables[table][key] = value
+    text = "".join(
+        f"[{table}]\n" + "".join(f"{key} = {value}\n" for key, value in keys.items())
+        for table, keys in tables.items()
+    )
+    file = load_toml_text(SessionFile, text, where=name)
+    open_session(file)
+    return {
+        "name": name,
+        "toml": text,
+        "encoded": encoded_meaning(file.model_dump(mode="json", exclude_none=True), file.owners).hex(),
+        "digest": file.digest().hex(),
+    }
+
+
+def _words() -> list[dict[str, Any]]:
+    words = np.array(_WORDS, dtype=np.uint64)
+    turns = cosines((words & np.uint64(2**32 - 1)).astype(np.int64))
+    rows = zip(_WORDS, turns.tolist(), normals(words).tolist(), strict=True)
+    return [
+        {"word": f"{word:016x}", "cosine of its lower half": cosine, "normal number": normal}
+        for word, cosine, normal in rows
+    ]
+
+
+def _map(table: dict[str, Any]) -> dict[str, Any]:
+    said = table.pop("seed")
+    seed = bytes.fromhex(said) if isinstance(said, str) else said
+    name = table["map"]
+    made: FeatureMap = feature_map(
+        name,
+        seed=seed,
+        dimension=table["dimension"],
+        gamma=table["gamma"],
+        columns=table["columns"],
+        lower=np.asarray(table["lower"]) if isinstance(table["lower"], list) else table["lower"],
+        upper=table["upper"],
+    )
+    space = made.space
+    if not isinstance(made, FourierMap) or not isinstance(space, FourierSpace):
+        raise TypeError(f"{name} is no map of frequencies")
+    rows = Expansion(f"hushbid feature map 2 {name}".encode(), seed).rows(
+        space.frequencies, space.columns + 1
+    )
+    lower = np.broadcast_to(np.asarray(table["lower"], dtype=np.float64), space.columns)
+    width = np.asarray(table["upper"]) - lower
+    # The ends, the middle, halves of a grid unit (ties go to the even one), and some point.
+    shares = [0.0, 1.0, 0.5, 0.5 * 2.0**-space.point_bits, 1.5 * 2.0**-space.point_bits, 0.3]
+    points = np.array([lower + share * width for share in shares])
+    return {
+        "features": table,
+        "seed": said,
+        "G": space.point_bits,
+        "P": space.turn_bits,
+        "words": [[f"{word:016x}" for word in row] for row in rows.tolist()],
+        "W": made.whole_numbers[0].tolist(),
+        "b": made.whole_numbers[1].tolist(),
+        "digest": made.digest.hex(),
+        "points": points.tolist(),
+        "phi": made.hash(points).tolist(),
+    }
+
+
+def _key(key: Identity, party: str) -> dict[str, str]:
+    return {
+        "party": party,
+        "Ed25519 seed": key.seed.hex(),
+        "Ed25519 seed, Z85": key.secret,
+        "Ed25519 public key": key.public.raw.hex(),
+        "Ed25519 public key, Z85": key.public.text,
+        "X25519 secret key": bytes(key.sealing).hex(),
+        "X25519 public key": bytes(key.public.sealing).hex(),
+        "fingerprint": key.public.fingerprint,
+    }
+
+
+def _simulated_keys() -> list[dict[str, Any]]:
+    digest, seed = _DIGEST(b"hushbid vector: a session").digest(), 2**40 + 3
+    found = []
+    for party in (CURATOR, CONSUMER, OWNER):
+        name = party.encode()
+        hashed = digest + seed.to_bytes(8, "big") + len(name).to_bytes(4, "big") + name
+        made = simulated_identity(digest, seed, party)
+        found.append(
+            {"hashed": (b"hushbid simulated identity 1\0" + hashed).hex(), "noise.seed": seed}
+            | _key(made, party)
+        )
+    return found
+
+
+def _golden(rule: str) -> Session:
+    return open_session(load_toml_text(SessionFile, exchange_files(rule)["session.toml"], where=rule))
+
+
+def _sealed() -> dict[str, Mapping[str, Any]]:
+    """What is sealed and signed in the golden session of `sealed`, by whom, and of what."""
+    session = _golden("sealed")
+    consumer, owner = key_of(CONSUMER), key_of(OWNER)
+    bound = b"hushbid box between 1\0" + bytes(consumer.public.sealing) + bytes(owner.public.sealing)
+    bound += b"hushbid secret map 1\0" + session.identifier
+    point = np.array([0.5, 1.0, 0.125])
+    attributes = pack_attributes(Attributes("b", "row-2, which is longer"), 40)
+    content = pack_content(point, attributes, session.box_bytes)
+    box = seal(content, consumer.public.sealing, _EPHEMERAL)
+    ephemeral_key = nacl.bindings.crypto_scalarmult_base(_EPHEMERAL)
+    nonce = hashlib.blake2b(ephemeral_key + bytes(consumer.public.sealing), digest_size=24)
+    features = np.array([-23170, 23170, 0, 1, 2, 3, -1, 256], dtype=np.int16)
+    statement = candidate_statement(session.identifier, OWNER, 3, 2, box, features)
+    head = _DIGEST(b"hushbid vector: a head").digest()
+    signed_head = head_statement(session.identifier, OWNER, head)
+    return {
+        "sealed map": {
+            "session digest": session.digest.hex(),
+            "bound": bound.hex(),
+            "binding": _DIGEST(bound).hexdigest(),
+            "box": sealed_map(session).hex(),
+        },
+        "box": {
+            "point": point.tolist(),
+            "attributes": attributes.hex(),
+            "content": content.hex(),
+            "ephemeral secret": _EPHEMERAL.hex(),
+            "nonce": nonce.hexdigest(),
+            "box": box.hex(),
+        },
+        "signature": {
+            "owner": OWNER,
+            "round": 3,
+            "handle": 2,
+            "features": features.tolist(),
+            "features as an array": pack_array(features).hex(),
+            "SHA-256 of the box": _DIGEST(box).hexdigest(),
+            "SHA-256 of the features": _DIGEST(pack_array(features)).hexdigest(),
+            "statement": statement.hex(),
+            "signature": sign(statement, owner.signing).hex(),
+        },
+        "head": {
+            "party": OWNER,
+            "head": head.hex(),
+            "statement": signed_head.hex(),
+            "signature": sign(signed_head, owner.signing).hex(),
+        },
+    }

@@ -1,0 +1,121 @@
+"""What a session file means, however it is written: the map whose digest names the session.
+
+Two files that differ in nothing but ``1`` for ``1.0``, or in a default that one of them writes out, are one
+session. So every table is taken as it is in force: read by the model of the mechanism, rule or feature map
+that it names, with defaults in their places. docs/wire.md, "The session digest", is the specification.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from protocol.acquisition import RULES
+from protocol.errors import ConfigError
+from protocol.features import FEATURE_SPACES
+from protocol.releases import RELEASES
+from protocol.transcript.item import pack_value
+
+__all__ = ["digest_of", "encoded_meaning", "in_force", "version_1_digest"]
+
+_TAG: Final = b"hushbid session 2\0"
+_OUTSIDE: Final = ("network", "timeouts", "roster")
+"""Tables that change nothing of what is computed. The roster's names, and keys that protect, are put back."""
+
+
+def digest_of(values: Mapping[str, Any], owners: tuple[str, ...]) -> bytes:
+    """SHA-256 over what defines a session, 32 bytes; for the arguments see `encoded_meaning`."""
+    return hashlib.sha256(_TAG + encoded_meaning(values, owners)).digest()
+
+
+def encoded_meaning(values: Mapping[str, Any], owners: tuple[str, ...]) -> bytes:
+    """What defines a session, as bytes.
+
+    Args:
+        values: All tables of a session file that was read, by their names, without the keys that it has no
+            value for.
+        owners: The owners' names, sorted.
+    """
+    meaning = {name: table for name, table in values.items() if name not in _OUTSIDE}
+    meaning["features"] = _features(values["features"])
+    for name in ("target", "summary"):
+        meaning[name] = in_force(name, values[name], values["features"]["columns"], len(owners))
+    meaning["acquisition"] = in_force(
+        "acquisition", values["acquisition"], values["features"]["columns"], len(owners)
+    )
+    meaning["owners"] = owners
+    if values["noise"]["source"] == "secure":
+        meaning["keys"] = values["roster"]
+    return pack_value(meaning)
+
+
+def in_force(name: str, table: Mapping[str, Any], columns: int, owners: int) -> Mapping[str, Any]:
+    """A table that names a mechanism or a rule, with every key that is in force.
+
+    Args:
+        name: Of the table: ``target``, ``summary`` or ``acquisition``.
+        table: What the file says in it.
+        columns: Of a point.
+        owners: How many there are.
+
+    Returns:
+        The table as it is written where nothing of that name takes these keys: no session has it.
+    """
+    chosen = "rule" if name == "acquisition" else "mechanism"
+    given = {key: value for key, value in table.items() if key != chosen}
+    try:
+        if name == "acquisition":
+            rule = RULES[table[chosen]].Parameters.model_validate(given)
+            known = rule.in_force(columns=columns, owners=owners).model_dump(mode="json", exclude_none=True)
+        else:
+            mechanism = RELEASES[table[chosen]].Parameters.model_validate(given)
+            known = mechanism.model_dump(mode="json", exclude_none=True)
+    except (KeyError, ValidationError):
+        return table
+    return {chosen: table[chosen], **known}
+
+
+def _features(table: Mapping[str, Any]) -> dict[str, Any]:
+    known = dict(table)
+    for bound in ("lower", "upper"):
+        known[bound] = _one_if_all_are(table[bound])
+    space = FEATURE_SPACES.get(table["map"])
+    if space is None or not space.options:
+        return known
+    ranges = {key: table[key] for key in ("dimension", "gamma", "columns")}
+    given = {key: table[key] for key in space.options if key in table}
+    try:
+        # The bounds have no part in what the options default to.
+        opened = space(**ranges, lower=0.0, upper=1.0, **given)
+    except ConfigError:
+        return known
+    return known | {key: getattr(opened, key) for key in space.options}
+
+
+def _one_if_all_are(bound: float | list[float]) -> float | list[float]:
+    """A bound of all columns where they have the same, and 0.0 for -0.0."""
+    if not isinstance(bound, list):
+        return bound + 0.0
+    positive = [value + 0.0 for value in bound]
+    return positive[0] if len(set(positive)) == 1 else positive
+
+
+def version_1_digest(values: Mapping[str, Any]) -> bytes:
+    """The digest that version 1 of the protocol gave to a session, of the file as a transcript has it.
+
+    Args:
+        values: The configuration of a transcript's first event, with its seeds in their places.
+
+    Raises:
+        KeyError, TypeError: It is no session file's.
+    """
+    meaning = {name: table for name, table in values.items() if name not in _OUTSIDE}
+    meaning["owners"] = sorted(values["roster"]["owners"])
+    if values["noise"]["source"] == "secure":
+        meaning["keys"] = values["roster"]
+    text = json.dumps(meaning, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).digest()

@@ -1,0 +1,1 @@
+"""An owner written from hushbid's documents, without any of its code: the proof that they are complete."""

@@ -1,0 +1,260 @@
+"""Take part in a session: ``python -m tests.interop.minimal --session F --name N --key F --data F.npz``.
+
+It keeps no transcript, so it cannot be started again; a connection that is lost is made anew.
+Exit codes: 0 the session is complete, 1 it was abandoned, 2 refused or broken, 3 the curator is gone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+import time
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import nacl.public
+import nacl.signing
+import numpy as np
+import numpy.typing as npt
+import zmq
+from zmq.utils import z85
+from zmq.utils.monitor import recv_monitor_message
+
+from tests.interop.minimal import formats
+from tests.interop.minimal.feature_map import FeatureMap
+from tests.interop.minimal.formats import Frame, Session, number, packed
+
+Message: TypeAlias = Mapping[str, Any]
+
+
+class Owner:
+    """What one owner says to each message of the curator's.
+
+    Args:
+        session: The session.
+        name: As on the roster.
+        key: What it signs with, and opens the map by.
+        data: An .npz file of its points, with labels and identifiers if it has any.
+    """
+
+    def __init__(self, session: Session, name: str, key: nacl.signing.SigningKey, data: Path) -> None:
+        self.session, self.name, self._key = session, name, key
+        with np.load(data) as file:
+            self._points: npt.NDArray[Any] = file["features"]
+            columns = [
+                file[each].tolist() if each in file else [None] * len(self._points)
+                for each in ("labels", "identifiers")
+            ]
+        length = 1 + sum(max(len(packed(value)) for value in column) for column in columns)
+        self._attributes = [packed(pair).ljust(length, b"\0") for pair in zip(*columns, strict=True)]
+        self.map: FeatureMap | None = None
+        """None under `sealed`, until it has come."""
+        self.outcome: str | None = None
+        self._handles: dict[int, int] = {}
+        self._gone: set[int] = set()
+        self._last: tuple[int, int, int] | None = None
+        if session.rule != "sealed":
+            self._use(FeatureMap(session.tables["features"], session.tables["features"]["seed"]))
+
+    def _use(self, feature_map: FeatureMap) -> None:
+        self.map = feature_map
+        self._features = feature_map.hash(self._points)
+
+    def answer(self, message: Message) -> Message:
+        """What is said to a numbered message of the curator's."""
+        kind = message["kind"]
+        if kind == "secret-map":
+            return self._open(message["box"])
+        if kind == "broadcast":
+            return self._bid(message["round"], message["weights"])
+        if kind == "ask":
+            return self._offer(message["round"], int(message["handle"][0]))
+        if kind != "close":
+            raise ValueError(f"a {kind} has no place here")
+        self.outcome = message["outcome"]
+        # Nobody keeps a transcript here: the head is of what was said last.
+        head = hashlib.sha256(message["head"]).digest()
+        signed = self._key.sign(formats.head_statement(self.session.identifier, self.name, head)).signature
+        return {"kind": "farewell", "head": head, "signature": signed}
+
+    def _open(self, box: bytes) -> Message:
+        consumer = self.session.sealing_key("consumer")
+        seed, digest = formats.open_map(box, self.session.identifier, consumer, self._key)
+        feature_map = FeatureMap(self.session.tables["features"], seed)
+        if feature_map.digest != digest:
+            raise ValueError("the consumer's map is another one than its seed makes here")
+        self._use(feature_map)
+        return {"kind": "ready"}
+
+    def _bid(self, round_: int, weights: npt.NDArray[np.int32]) -> Message:
+        left = [row for row in range(len(self._features)) if row not in self._gone]
+        with_point = self.session.rule in ("ask-all", "sealed")
+        said = {"kind": "bid", "round": round_, "exhausted": not left}
+        if not left:
+            blank = self._blank() if with_point else None
+            return {**said, "score": number(0), "handle": number(0), "candidate": blank}
+        scores = self._features[left].astype(np.int64) @ weights.astype(np.int64)
+        best = int(scores.max())
+        tied = [row for row, score in zip(left, scores, strict=True) if score == best]
+        row = min(tied, key=lambda row: (self._features[row].astype("<i2").tobytes(), row))
+        handle = self._handles.setdefault(row, len(self._handles) + 1)
+        self._last = (round_, handle, row)
+        candidate = None
+        if with_point:
+            self._gone.add(row)
+            sealed = self.session.rule == "sealed"
+            candidate = self._sealed(round_, handle, row) if sealed else self._candidate(row)
+        return {**said, "score": number(best), "handle": number(handle), "candidate": candidate}
+
+    def _offer(self, round_: int, handle: int) -> Message:
+        if self._last is None or self._last[:2] != (round_, handle) or self._last[2] in self._gone:
+            raise ValueError("the curator asks for another point than was bid")
+        row = self._last[2]
+        self._gone.add(row)
+        candidate = self._candidate(row)
+        return {"kind": "offer", "round": round_, "handle": number(handle), "candidate": candidate}
+
+    def _candidate(self, row: int) -> Message:
+        attributes = self._attributes[row]
+        return {"point": self._points[row], "features": self._features[row], "attributes": attributes}
+
+    def _sealed(self, round_: int, handle: int, row: int) -> Message:
+        size = self.session.tables["acquisition"]["box_bytes"]
+        content = formats.content_of(self._points[row], self._attributes[row], size)
+        box = nacl.public.SealedBox(self.session.sealing_key("consumer")).encrypt(content)
+        features = self._features[row]
+        said = formats.candidate_statement(self.session.identifier, self.name, round_, handle, box, features)
+        return {"features": features, "box": box, "signature": self._key.sign(said).signature}
+
+    def _blank(self) -> Message:
+        features = np.zeros_like(self._features[0])
+        if self.session.rule == "sealed":
+            size = self.session.tables["acquisition"]["box_bytes"] + 48
+            return {"features": features, "box": bytes(size), "signature": bytes(64)}
+        attributes = bytes(len(self._attributes[0]))
+        return {"point": np.zeros_like(self._points[0]), "features": features, "attributes": attributes}
+
+
+class Line:
+    """The connection to the curator, by CURVE with `key` unless insecure, and the numbered frames on it."""
+
+    def __init__(self, owner: Owner, key: nacl.signing.SigningKey) -> None:
+        tables = owner.session.tables
+        self._owner, self._session = owner, owner.session
+        self._sent = self._received = 0
+        self._held: deque[Frame] = deque()
+        self._welcomed = False
+        self._context: zmq.Context[Any] = zmq.Context()
+        self._socket = self._context.socket(zmq.DEALER)
+        self._socket.linger = 2000
+        self._established = zmq.EVENT_CONNECTED
+        if not tables["network"]["insecure"]:
+            self._established = zmq.EVENT_HANDSHAKE_SUCCEEDED
+            private = key.to_curve25519_private_key()
+            self._socket.curve_secretkey = z85.encode(bytes(private))
+            self._socket.curve_publickey = z85.encode(bytes(private.public_key))
+            self._socket.curve_serverkey = z85.encode(bytes(formats.curve_key(tables["roster"]["curator"])))
+        self._monitor = self._socket.get_monitor_socket(self._established | zmq.EVENT_DISCONNECTED)
+        self._socket.connect(tables["network"]["address"])
+
+    def run(self) -> int:
+        """Take part to the end; the exit code."""
+        timeouts = self._session.tables["timeouts"]
+        poller = zmq.Poller()
+        poller.register(self._socket, zmq.POLLIN)
+        poller.register(self._monitor, zmq.POLLIN)
+        heard = beaten = time.monotonic()
+        while self._owner.outcome is None:
+            ready = dict(poller.poll(timeouts["beat"] * 1000))
+            now = time.monotonic()
+            if self._monitor in ready:
+                self._follow(recv_monitor_message(self._monitor)["event"])
+            if self._socket in ready:
+                heard = now
+                self._take(Frame.read(self._socket.recv()))
+            if self._welcomed and now - beaten >= timeouts["beat"]:
+                beaten = now
+                self._say(0, {"kind": "beat"})
+            if now - heard > timeouts["abandon" if self._received else "enrolment"]:
+                return 3
+        return 0 if self._owner.outcome == "complete" else 1
+
+    def close(self) -> None:
+        """Send what is left, and go."""
+        self._socket.disable_monitor()
+        self._monitor.close()
+        self._socket.close()
+        self._context.term()
+
+    def _follow(self, event: int) -> None:
+        self._welcomed = False
+        if event == self._established:
+            how_far = {"software": "minimal 1", "sent": self._sent, "received": self._received}
+            whose = {"role": "owner", "name": self._owner.name, "session": self._session.digest}
+            self._say(0, {"kind": "hello", "versions": [2], **whose, **how_far})
+
+    def _take(self, frame: Frame) -> None:
+        message = formats.message_of(frame.body)
+        if frame.sequence == 0:
+            self._take_unnumbered(message)
+            return
+        self._release(frame.acknowledged)
+        if frame.sequence <= self._received:
+            return
+        if frame.session != self._session.identifier or frame.sequence != self._received + 1:
+            raise ValueError(f"frame {frame.sequence} came after {self._received}, or of another session")
+        answer = self._owner.answer(message)
+        self._received = frame.sequence
+        self._sent += 1
+        self._say(self._sent, answer)
+
+    def _take_unnumbered(self, message: Message) -> None:
+        if message["kind"] == "refused":
+            raise ValueError(f"refused ({message['code']}): {message['detail']} {message['advice']}")
+        if message["kind"] != "welcome":
+            return
+        public = self._owner.map.digest if self._session.rule != "sealed" and self._owner.map else None
+        if (message["version"], message["feature_map"]) != (2, public):
+            raise ValueError("the curator speaks another version, or has another feature map")
+        self._welcomed = True
+        self._release(message["received"])
+        for frame in self._held:
+            self._socket.send(frame.data)
+
+    def _release(self, acknowledged: int) -> None:
+        while self._held and self._held[0].sequence <= acknowledged:
+            self._held.popleft()
+
+    def _say(self, sequence: int, message: Message) -> None:
+        acknowledged = self._received if sequence else 0
+        frame = Frame(self._session.identifier, sequence, acknowledged, packed(message))
+        if sequence:
+            self._held.append(frame)
+        self._socket.send(frame.data)
+
+
+def main() -> int:
+    """Run from the command line."""
+    parser = argparse.ArgumentParser(prog="minimal")
+    for option in ("session", "name", "key", "data"):
+        parser.add_argument(f"--{option}", required=True)
+    given = parser.parse_args()
+    session, key = Session.read(Path(given.session)), formats.key_of_file(Path(given.key))
+    noise = session.tables["noise"]
+    secure = noise["source"] == "secure"
+    signs = key if secure else formats.simulated_key(session.digest, noise["seed"], given.name)
+    line = Line(Owner(session, given.name, signs, Path(given.data)), key)
+    try:
+        return line.run()
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    finally:
+        line.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

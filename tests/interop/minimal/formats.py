@@ -1,0 +1,209 @@
+"""The session digest, keys, frames, and what is sealed and signed: docs/wire.md and docs/configuration.md."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import struct
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgpack
+import nacl.exceptions
+import nacl.public
+import nacl.signing
+import numpy as np
+import numpy.typing as npt
+from zmq.utils import z85
+
+DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "session": {"min_owners": 1, "delta": 1e-5, "allow_nonprivate": False, "nonce": ""},
+    "features": {"map": "paired", "dimension": 140, "lower": 0.0, "upper": 1.0},
+    "noise": {"source": "secure"},
+    "timeouts": {"beat": 0.5, "enrolment": 60.0, "abandon": 60.0},
+    "network": {"address": "tcp://127.0.0.1:5790", "insecure": False},
+    "roster": {"curator": "", "consumer": ""},
+}
+WHOLE = (
+    *("points", "min_owners", "dimension", "seed", "columns"),
+    *("box_bytes", "tau", "steps", "first_steps", "directions"),
+)
+"""Keys whose values are whole numbers; all other numbers are float64."""
+HEADER = struct.Struct(">4sB16sQQ")
+DTYPES = {1: "<u1", 2: "<i2", 3: "<i4", 4: "<i8", 5: "<f4", 6: "<f8"}
+CODES = {np.dtype(name): code for code, name in DTYPES.items()}
+
+
+@dataclass(frozen=True)
+class Session:
+    """A session file with all defaults in their places, and what is in force of them."""
+
+    tables: Mapping[str, Any]
+    digest: bytes
+
+    @classmethod
+    def read(cls, path: Path) -> Session:
+        tables: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+        for name, defaults in DEFAULTS.items():
+            tables[name] = {**defaults, **tables.get(name, {})}
+        _settle(tables["features"], tables["acquisition"], len(tables["roster"]["owners"]))
+        meaning = {name: table for name, table in tables.items() if name not in ("network", "timeouts")}
+        roster = meaning.pop("roster")
+        meaning["owners"] = sorted(roster["owners"])
+        if tables["noise"]["source"] == "secure":
+            meaning["keys"] = roster
+        encoded = msgpack.packb(_canonical("", meaning), use_bin_type=True)
+        return cls(tables, hashlib.sha256(b"hushbid session 2\0" + encoded).digest())
+
+    @property
+    def identifier(self) -> bytes:
+        return self.digest[:16]
+
+    @property
+    def rule(self) -> str:
+        return str(self.tables["acquisition"]["rule"])
+
+    def sealing_key(self, party: str) -> nacl.public.PublicKey:
+        """What is sealed to a party is sealed to this key."""
+        noise, roster = self.tables["noise"], self.tables["roster"]
+        if noise["source"] == "simulated":
+            return simulated_key(self.digest, noise["seed"], party).verify_key.to_curve25519_public_key()
+        return curve_key(roster[party])
+
+
+def _settle(features: dict[str, Any], acquisition: dict[str, Any], owners: int) -> None:
+    for bound in ("lower", "upper"):
+        values = features[bound]
+        if isinstance(values, list) and len(set(values)) == 1:
+            features[bound] = values[0]
+    if acquisition["rule"] == "sealed":
+        acquisition.setdefault("box_bytes", -(-(8 * features["columns"] + 256) // 64) * 64)
+    if acquisition["rule"] == "published":
+        acquisition.setdefault("epsilon", 0.5)
+        acquisition.setdefault("tau", math.ceil(owners ** (2 / 3) - 1e-9))
+
+
+def _canonical(key: str, value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _canonical(name, value[name]) for name in sorted(value)}
+    if isinstance(value, list):
+        return [_canonical(key, each) for each in value]
+    if isinstance(value, int | float) and not isinstance(value, bool) and key not in WHOLE:
+        return float(value) + 0.0
+    return value
+
+
+def key_of_file(path: Path) -> nacl.signing.SigningKey:
+    """A party's key, from its secret key file."""
+    lines = path.read_text(encoding="ascii").splitlines()
+    (line,) = [line for line in lines if line.strip() and not line.startswith("#")]
+    tag, version, seed, public = line.split()
+    key = nacl.signing.SigningKey(z85.decode(seed))
+    if (tag, version) != ("hushbid-secret", "1") or bytes(key.verify_key) != z85.decode(public):
+        raise ValueError(f"{path} is no secret key file of version 1")
+    return key
+
+
+def curve_key(text: str) -> nacl.public.PublicKey:
+    """The X25519 key of a key of the roster."""
+    return nacl.signing.VerifyKey(z85.decode(text)).to_curve25519_public_key()
+
+
+def simulated_key(digest: bytes, seed: int, party: str) -> nacl.signing.SigningKey:
+    """What a party signs with where noise is simulated."""
+    fields = struct.pack(">32sQI", digest, seed, len(party.encode())) + party.encode()
+    return nacl.signing.SigningKey(hashlib.sha256(b"hushbid simulated identity 1\0" + fields).digest())
+
+
+class Frame(NamedTuple):
+    """A frame, without magic and version."""
+
+    session: bytes
+    sequence: int
+    acknowledged: int
+    body: bytes
+
+    @property
+    def data(self) -> bytes:
+        return HEADER.pack(b"HBID", 1, *self[:3]) + self.body
+
+    @classmethod
+    def read(cls, data: bytes) -> Frame:
+        if data[:5] != b"HBID\x01":
+            raise ValueError("this is no frame of version 1")
+        _, _, session, sequence, acknowledged = HEADER.unpack_from(data)
+        return cls(session, sequence, acknowledged, data[HEADER.size :])
+
+
+def packed_array(array: npt.NDArray[Any]) -> bytes:
+    """An array of numbers of one axis as extension type 1 holds it."""
+    little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    return struct.pack("<BBI", CODES[little.dtype], 1, len(array)) + little.tobytes()
+
+
+def number(value: int) -> npt.NDArray[np.int64]:
+    """An integer whose size tells something: an array of one int64."""
+    return np.array([value], np.int64)
+
+
+def packed(value: Any) -> bytes:
+    """A message, or the inside of a box: fields are given in the order of the page."""
+    return bytes(msgpack.packb(value, use_bin_type=True, default=_extension))
+
+
+def _extension(array: npt.NDArray[Any]) -> msgpack.ExtType:
+    return msgpack.ExtType(1, packed_array(array))
+
+
+def _array(code: int, data: bytes) -> npt.NDArray[Any]:
+    kind, axes, length = struct.unpack_from("<BBI", data)
+    if (code, axes) != (1, 1):
+        raise ValueError("no array of one axis")
+    return np.frombuffer(data, DTYPES[kind], length, 6)
+
+
+def message_of(body: bytes) -> dict[str, Any]:
+    message: dict[str, Any] = msgpack.unpackb(body, ext_hook=_array)
+    return message
+
+
+def content_of(point: npt.NDArray[Any], attributes: bytes, size: int) -> bytes:
+    """What a box holds."""
+    pair = packed([point, attributes])
+    if len(pair) + 4 > size:
+        raise ValueError(f"a point takes {len(pair) + 4} bytes, and boxes hold {size}")
+    return (struct.pack(">I", len(pair)) + pair).ljust(size, b"\0")
+
+
+def candidate_statement(
+    session: bytes, owner: str, round_: int, handle: int, box: bytes, features: npt.NDArray[np.int16]
+) -> bytes:
+    """What an owner signs of a sealed point."""
+    place = struct.pack(">QqB", round_, handle, len(owner.encode())) + owner.encode()
+    digests = b"".join(hashlib.sha256(each).digest() for each in (box, packed_array(features)))
+    return b"hushbid candidate 1\0" + session + place + digests
+
+
+def head_statement(session: bytes, party: str, head: bytes) -> bytes:
+    """What a party signs at the end."""
+    name = party.encode()
+    return b"hushbid transcript head 1\0" + session + head + struct.pack("<I", len(name)) + name
+
+
+def open_map(
+    box: bytes, session: bytes, consumer: nacl.public.PublicKey, key: nacl.signing.SigningKey
+) -> tuple[bytes, bytes]:
+    """Seed and digest of the secret map."""
+    own = key.to_curve25519_private_key()
+    try:
+        content = nacl.public.Box(own, consumer).decrypt(box)
+    except nacl.exceptions.CryptoError:
+        raise ValueError("the sealed map does not open") from None
+    context = b"hushbid secret map 1\0" + session
+    bound = b"hushbid box between 1\0" + bytes(consumer) + bytes(own.public_key) + context
+    if len(content) != 96 or content[:32] != hashlib.sha256(bound).digest():
+        raise ValueError("the sealed map is of another session, or another party's")
+    return content[32:64], content[64:]

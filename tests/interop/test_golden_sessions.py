@@ -1,0 +1,194 @@
+"""A curator plays golden sessions to owners under test: right ones pass, of wrong ones the byte is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tomli_w
+
+from hushbid.interop.exchange import OWNER, RULES, read_exchange
+from hushbid.interop.mock_curator import play
+from hushbid.party_process import party_environment
+from protocol.errors import ExitCode, VectorMismatch
+from tests.conftest import ROOT
+from tests.processes.cluster import free_port
+
+pytestmark = pytest.mark.processes
+
+GOLDEN = ROOT / "docs" / "vectors" / "sessions"
+MINIMAL = "import sys, tests.interop.minimal.__main__ as m, tests.interop.minimal.formats as f\n"
+RUN = "\nsys.exit(m.main())"
+BROKEN = {
+    "counts-from-0": (
+        "ask-all",
+        "old = m.Owner._bid\n"
+        "def bid(self, *given):\n"
+        "    said = old(self, *given)\n"
+        "    return {**said, 'handle': said['handle'] - 1}\n"
+        "m.Owner._bid = bid",
+        "frame 2, a bid, field handle, byte 104: due was 01",
+    ),
+    "ties-by-row": (
+        "winner-only",
+        "m.min = lambda rows, key: rows[0]",
+        "frame 5, a bid, field handle, byte 104: due was 02",
+    ),
+    "rounds-up": (
+        "ask-all",
+        "old = m.FeatureMap.hash\nm.FeatureMap.hash = lambda self, points: old(self, points) + 1",
+        "frame 2, a bid, field score",
+    ),
+    "map-for-attributes": (
+        "ask-all",
+        "old = m.Owner._candidate\n"
+        "m.Owner._candidate = lambda self, row: {**old(self, row), 'attributes': b'\\x82'}",
+        "frame 2, a bid, field candidate, byte ",
+    ),
+    "pads-with-ones": (
+        "sealed",
+        "old = f.content_of\nf.content_of = lambda *given: old(*given)[:-1] + b'\\1'",
+        "field box: byte 127 of its content is 01, and 00 was due",
+    ),
+    "signs-another-round": (
+        "sealed",
+        "old = f.candidate_statement\n"
+        "f.candidate_statement = lambda session, owner, turn, *rest: old(session, owner, turn + 1, *rest)",
+        "field signature: it is not the owner's over what it hands over",
+    ),
+    "other-defaults": (
+        "ask-all",
+        "f.DEFAULTS['session']['delta'] = 1e-6",
+        "frame 1, a hello, field session, byte 5: due was ",
+    ),
+    "does-not-acknowledge": (
+        "winner-only",
+        "old = m.Line._say\n"
+        "def say(self, sequence, message):\n"
+        "    self._received, had = 0, self._received\n"
+        "    old(self, sequence, message)\n"
+        "    self._received = had\n"
+        "m.Line._say = say",
+        "frame 2, a bid, field acknowledged, byte 36: due was 01",
+    ),
+}
+"""What is wrong with an owner → rule, the fault as Python, and what the curator says of it."""
+
+
+def furnished(rule: str, place: Path) -> str:
+    """A golden session's files for an owner, at a free port; the address."""
+    address = f"tcp://127.0.0.1:{free_port()}"
+    values = tomllib.loads((GOLDEN / rule / "session.toml").read_text(encoding="utf-8"))
+    values["network"]["address"] = address
+    (place / "session.toml").write_text(tomli_w.dumps(values), encoding="utf-8")
+    key = place / "owner.key"
+    key.write_text((GOLDEN / rule / f"{OWNER}.key.txt").read_text())
+    key.chmod(0o600)
+    text = (GOLDEN / rule / "data.csv").read_text(encoding="utf-8")
+    (place / "data.csv").write_text(text, encoding="utf-8")
+    rows = [line.split(",", 4) for line in text.splitlines()[1:]]
+    np.savez(
+        place / "data.npz",
+        features=np.array([[float(value) for value in row[:3]] for row in rows]),
+        labels=np.array([row[3] for row in rows]),
+        identifiers=np.array([row[4].strip('"') for row in rows]),
+    )
+    return address
+
+
+def minimal(place: Path, fault: str = "") -> list[str]:
+    """The command of the owner of the documents, with a fault."""
+    given = {"session": "session.toml", "key": "owner.key", "data": "data.npz"}
+    files = [word for name, value in given.items() for word in (f"--{name}", str(place / value))]
+    return ["-c", MINIMAL + fault + RUN, "--name", OWNER, *files]
+
+
+def ours(place: Path) -> list[str]:
+    """The command of our owner."""
+    config = {
+        "name": OWNER, "key": "owner.key", "state": "state", "data": "data.csv",
+        "columns": {"features": ["first", "second", "third"], "label": "label", "identifier": "identifier"},
+    }  # fmt: skip
+    (place / "owner.toml").write_text(tomli_w.dumps(config), encoding="utf-8")
+    return ["-m", "owner", "--session", str(place / "session.toml"), "--config", str(place / "owner.toml")]
+
+
+def played(rule: str, address: str, command: list[str]) -> tuple[int, int, str]:
+    """Exit codes of the curator and of the owner, and what the curator said."""
+    environment = party_environment(os.environ) | {"PYTHONPATH": str(ROOT)}
+    arguments = ["-m", "hushbid", "interop", "curator", str(GOLDEN / rule), "--listen", address]
+    with (
+        subprocess.Popen(
+            [sys.executable, "-P", *arguments], stderr=subprocess.PIPE, env=environment
+        ) as curator,
+        subprocess.Popen([sys.executable, "-P", *command], stderr=subprocess.PIPE, env=environment) as owner,
+    ):
+        try:
+            said = curator.communicate(timeout=80)[1].decode()
+            if curator.returncode:
+                owner.kill()  # nobody ends the session
+            owner.communicate(timeout=30)
+        finally:
+            for process in (curator, owner):
+                process.kill()
+    return curator.returncode, owner.returncode, said
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("command", [minimal, ours], ids=["minimal", "ours"])
+def test_an_owner_answers_as_recorded(
+    rule: str, command: Callable[[Path], list[str]], tmp_path: Path
+) -> None:
+    address = furnished(rule, tmp_path)
+    curator, owner, said = played(rule, address, command(tmp_path))
+    assert (curator, owner) == (0, 0), said
+    steps = json.loads((GOLDEN / rule / "exchange.json").read_text())["steps"]
+    count = sum(step["from"] == "owner" for step in steps)
+    assert said.splitlines()[-1] == f"All {count} frames are as recorded."
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_of_a_broken_owner_the_first_byte_is_named(fault: str, tmp_path: Path) -> None:
+    rule, code, expected = BROKEN[fault]
+    address = furnished(rule, tmp_path)
+    environment = party_environment(os.environ) | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, "-P", *minimal(tmp_path, code)], env=environment) as owner:
+        try:
+            with pytest.raises(VectorMismatch) as caught:
+                play(read_exchange(GOLDEN / rule), listen=address, seconds=60.0, say=lambda _line: None)
+        finally:
+            owner.kill()
+    assert expected in caught.value.what
+    assert caught.value.exit_code is ExitCode.FAILED
+
+
+def test_who_does_not_come_is_waited_for_no_longer_than_was_said(tmp_path: Path) -> None:
+    address = furnished("ask-all", tmp_path)
+    arguments = ["-m", "hushbid", "interop", "curator", str(GOLDEN / "ask-all"), "--listen", address]
+    ran = subprocess.run(
+        [sys.executable, "-P", *arguments, "--seconds", "0.2", "--json"],
+        capture_output=True,
+        check=False,
+        env=party_environment(os.environ),
+    )
+    assert ran.returncode == 3
+    assert json.loads(ran.stdout)["error"]["kind"] == "TimedOut"
+
+
+def test_a_directory_without_a_golden_session_is_refused(tmp_path: Path) -> None:
+    arguments = ["-m", "hushbid", "interop", "curator", str(tmp_path)]
+    ran = subprocess.run(
+        [sys.executable, "-P", *arguments],
+        capture_output=True,
+        check=False,
+        env=party_environment(os.environ),
+    )
+    assert ran.returncode == 4
+    assert b"no golden session" in ran.stderr

@@ -1,0 +1,143 @@
+"""Sessions of real processes in which an owner takes part that was written from the documents alone.
+
+It speaks CURVE over real sockets with our curator, beside owners of ours, under every rule that has a
+part for an owner. It keeps no transcript; everybody else's must hold, alone and together, with its signed
+farewell in the curator's.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hushbid.transcripts.verification.session import verify_all
+from protocol.names import CONSUMER, CURATOR
+from protocol.wire import Direction, decode_message
+from tests.conftest import ROOT
+from tests.processes.cluster import SEALED, SECURE, Cluster, bodies
+
+pytestmark = pytest.mark.processes
+
+MINIMAL = Path(__file__).parent / "minimal"
+ALLOWED = {"msgpack", "nacl", "numpy", "zmq"}
+"""What it may import besides the standard library and itself."""
+MAX_LINES = 500
+OURS, OTHER = ("heron", "magpie"), "ostrich"
+PRIVATE: dict[str, Any] = {
+    "session.allow_nonprivate": False,
+    "target": {"mechanism": "filtered-gaussian", "epsilon": 5, "neighbours": "substitute-one"},
+    "summary": {"mechanism": "filtered-gaussian", "epsilon": 5, "neighbours": "add-remove-one"},
+}
+PATIENT = {"timeouts.enrolment": 90.0}
+"""Five processes start at a time, on a machine that others use too."""
+CHANGES: dict[str, dict[str, Any]] = {
+    "sealed": SEALED | SECURE | PRIVATE,
+    "ask-all": SECURE | PRIVATE | {"acquisition.rule": "ask-all", "features.map": "cosine"},
+    "winner-only": {"acquisition.rule": "winner-only"},
+    "published": {"acquisition.rule": "published"},
+    "logistic": {"acquisition.rule": "logistic", "acquisition.epsilon": 30, "session.points": 3},
+}
+
+
+def start_minimal(cluster: Cluster, name: str) -> None:
+    """Start the owner of the documents as a process of the cluster's."""
+    options = {"session": "session.toml", "name": name, "key": "secret.key", "data": "data.npz"}
+    arguments = [word for option, value in options.items() for word in (f"--{option}", value)]
+    cluster.run(name, ["-m", "tests.interop.minimal", *arguments], {"PYTHONPATH": str(ROOT)})
+
+
+def bids_of(cluster: Cluster, owner: str) -> list[Any]:
+    """What an owner bid, by the curator's transcript."""
+    found = bodies(cluster.records(CURATOR), CURATOR)[owner, CURATOR, "bid"]
+    return [decode_message(Direction.OWNER_TO_CURATOR, body) for body in found]
+
+
+SLOW = ("winner-only", "published")
+"""Rules whose bids are as in `logistic`: they differ in whom the curator asks."""
+
+
+@pytest.fixture(
+    params=[pytest.param(rule, marks=[pytest.mark.slow] if rule in SLOW else []) for rule in CHANGES]
+)
+def session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Cluster]]:
+    rule = request.param
+    owners = (*OURS, OTHER, "puffin") if rule == "logistic" else (*OURS, OTHER)
+    with Cluster(
+        tmp_path, owners, rows=8, changes={"session.points": 10, **PATIENT, **CHANGES[rule]}
+    ) as cluster:
+        minimal = [name for name in owners if name not in OURS]
+        cluster.start_all(but=minimal)
+        for name in minimal:
+            start_minimal(cluster, name)
+        yield rule, cluster
+
+
+@pytest.mark.timeout(180)
+def test_an_owner_of_the_documents_takes_part_under_every_rule(session: tuple[str, Cluster]) -> None:
+    rule, cluster = session
+    ended = cluster.end(seconds=90)
+    assert {name: end.code for name, end in ended.items()} == dict.fromkeys(cluster.names, 0), cluster.log(
+        OTHER
+    )
+    result = ended[CURATOR].json
+    assert (result["refusals"], result["absences"], result["faults"]) == ([], {}, [])
+    points = cluster.session.file.session.points
+    assert [bid.round for bid in bids_of(cluster, OTHER)] == list(range(1, points + 1))
+    delivered = ended[CONSUMER].json
+    assert delivered["disputes"] == []
+    found = verify_all([cluster.transcript_path(name) for name in (CURATOR, CONSUMER, *OURS)])
+    assert found["ok"], found
+    assert OTHER in found["missing"]
+    curators = next(each for each in found["transcripts"] if each["party"] == CURATOR)
+    assert {each["party"]: each["signature"] for each in curators["signed_heads"]} == dict.fromkeys(
+        cluster.names, "holds"
+    )
+    if rule in ("sealed", "ask-all"):
+        # Its eight points are handed over one a round; from then on it bids without one, in as many bytes.
+        assert [bid.exhausted for bid in bids_of(cluster, OTHER)] == [False] * 8 + [True] * 2
+        bids = bodies(cluster.records(CURATOR), CURATOR)[OTHER, CURATOR, "bid"]
+        assert len(set(map(len, bids))) == 1
+
+
+def imported(path: Path) -> set[str]:
+    """The modules that a file imports."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+            found.add(str(node.module))
+    return found
+
+
+def test_the_owner_of_the_documents_has_nothing_of_the_project() -> None:
+    files = sorted(MINIMAL.glob("*.py"))
+    modules = {name for path in files for name in imported(path)}
+    own = {name for name in modules if name.startswith("tests.interop.minimal")}
+    top = {name.partition(".")[0] for name in modules - own}
+    assert top - sys.stdlib_module_names <= ALLOWED
+    assert not {"importlib", "runpy", "subprocess"} & top, "nothing is imported behind the imports' back"
+    lines = [line for path in files for line in path.read_text().splitlines() if line.strip()]
+    assert len(lines) < MAX_LINES
+
+
+def test_nothing_of_the_project_is_loaded_when_it_runs() -> None:
+    code = (
+        "import sys, tests.interop.minimal.__main__; print(*sorted(n.partition('.')[0] for n in sys.modules))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert not {"protocol", "owner", "curator", "consumer", "hushbid", "pydantic"} & set(ran.stdout.split())

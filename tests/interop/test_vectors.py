@@ -1,0 +1,184 @@
+"""The vectors are what the code computes, and what an owner that was written from the documents computes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import nacl.public
+import nacl.signing
+import numpy as np
+import pytest
+from zmq.utils import z85
+
+from hushbid.interop.vectors import check_vectors, vector_files, write_vectors
+from protocol.errors import ConfigError, DataError, ExitCode, HushbidError, VectorMismatch
+from protocol.features import feature_map
+from tests.conftest import ROOT
+from tests.interop.minimal import formats
+from tests.interop.minimal.feature_map import FeatureMap, cosine, normal
+
+PLACE = ROOT / "docs" / "vectors"
+VECTORS: dict[str, Any] = json.loads((PLACE / "vectors.json").read_text(encoding="utf-8"))
+SEALED = formats.Session.read(PLACE / "sessions" / "sealed" / "session.toml")
+
+
+def test_the_vectors_are_those_of_the_code() -> None:
+    files = check_vectors(PLACE)
+    there = {str(path.relative_to(PLACE)) for path in PLACE.rglob("*") if path.is_file()}
+    assert there == {*files, "README.md"}
+
+
+def test_writing_them_twice_gives_the_same(tmp_path: Path) -> None:
+    assert write_vectors(tmp_path) == sorted(vector_files())
+    check_vectors(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "expected"),
+    [
+        ("vectors.json", ('"handle": 2', '"handle": 3'), "signature.handle is not"),
+        ("vectors.json", ('"G": 30', '"G": 29'), "maps[0].G is not"),
+        ("sessions/sealed/session.toml", ("points = 6", "points = 7"), "how it is written is not"),
+        ("sessions/ask-all/exchange.json", ('"kind": "bid"', '"kind": "bit"'), "steps[3].kind is not"),
+    ],
+    ids=["signature", "map", "session", "frames"],
+)
+def test_a_vector_that_does_not_match_is_named(
+    file: str, change: tuple[str, str], expected: str, tmp_path: Path
+) -> None:
+    shutil.copytree(PLACE, tmp_path / "vectors")
+    path = tmp_path / "vectors" / file
+    text = path.read_text(encoding="utf-8")
+    assert change[0] in text
+    path.write_text(text.replace(*change, 1), encoding="utf-8")
+    with pytest.raises(VectorMismatch) as caught:
+        check_vectors(tmp_path / "vectors")
+    assert file in caught.value.what
+    assert expected in caught.value.what
+    assert caught.value.exit_code is ExitCode.FAILED
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"\xff"], ids=["empty", "no-json", "no-text"])
+def test_a_file_that_is_no_vector_is_refused(damage: bytes, tmp_path: Path) -> None:
+    write_vectors(tmp_path)
+    (tmp_path / "vectors.json").write_bytes(damage)
+    with pytest.raises(DataError, match=r"vectors\.json: it cannot be read as a vector"):
+        check_vectors(tmp_path)
+
+
+# -- the owner of the documents computes the same ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("vector", VECTORS["sessions"], ids=lambda vector: vector["name"])
+def test_session_digests(vector: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "session.toml"
+    path.write_text(vector["toml"], encoding="utf-8")
+    digest = formats.Session.read(path).digest.hex()
+    assert digest == vector["digest"]
+    assert hashlib.sha256(b"hushbid session 2\0" + bytes.fromhex(vector["encoded"])).hexdigest() == digest
+
+
+def test_sessions_that_mean_the_same_have_one_digest() -> None:
+    digests = [vector["digest"] for vector in VECTORS["sessions"]]
+    assert digests[0] == digests[1] == digests[2] != digests[3]
+
+
+@pytest.mark.parametrize("vector", VECTORS["words"], ids=lambda vector: vector["word"])
+def test_words(vector: dict[str, Any]) -> None:
+    word = int(vector["word"], 16)
+    assert cosine(word % 2**32) == vector["cosine of its lower half"]
+    assert normal(word) == vector["normal number"]
+
+
+@pytest.mark.parametrize("vector", VECTORS["maps"], ids=["paired", "cosine", "secret-seed"])
+def test_maps(vector: dict[str, Any]) -> None:
+    seed = vector["seed"]
+    made = FeatureMap(vector["features"], bytes.fromhex(seed) if isinstance(seed, str) else seed)
+    assert (made.point_bits, made.turn_bits) == (vector["G"], vector["P"])
+    assert (made.w.tolist(), made.b.tolist()) == (vector["W"], vector["b"])
+    assert made.digest.hex() == vector["digest"]
+    points = np.array(vector["points"])
+    assert made.hash(points).tolist() == vector["phi"]
+    assert made.hash(points[2:3]).tolist() == vector["phi"][2:3]
+
+
+@pytest.mark.parametrize("seed", VECTORS["seeds that are refused"])
+def test_a_seed_of_another_length_is_refused(seed: str) -> None:
+    table = VECTORS["maps"][0]["features"]
+    with pytest.raises(ValueError, match="32 bytes"):
+        FeatureMap(table, bytes.fromhex(seed))
+    bounds = {"lower": table["lower"], "upper": table["upper"]}
+    numbers = {name: table[name] for name in ("dimension", "gamma", "columns")}
+    with pytest.raises(HushbidError, match="32"):
+        feature_map(table["map"], seed=bytes.fromhex(seed), **numbers, **bounds)
+
+
+@pytest.mark.parametrize("kind", ["keys", "simulated keys"])
+def test_keys(kind: str) -> None:
+    for vector in VECTORS[kind]:
+        key = nacl.signing.SigningKey(bytes.fromhex(vector["Ed25519 seed"]))
+        assert bytes(key.verify_key).hex() == vector["Ed25519 public key"]
+        assert z85.decode(vector["Ed25519 public key, Z85"]) == bytes(key.verify_key)
+        assert z85.decode(vector["Ed25519 seed, Z85"]) == bytes(key)
+        private = key.to_curve25519_private_key()
+        assert bytes(private).hex() == vector["X25519 secret key"]
+        assert bytes(private.public_key).hex() == vector["X25519 public key"]
+        if kind == "simulated keys":
+            hashed = bytes.fromhex(vector["hashed"])
+            assert hashlib.sha256(hashed).digest() == bytes(key)
+            made = formats.simulated_key(hashed[29:61], vector["noise.seed"], vector["party"])
+            assert bytes(made) == bytes(key)
+
+
+def test_the_sealed_map() -> None:
+    vector, key = VECTORS["sealed map"], owner_key()
+    assert SEALED.digest.hex() == vector["session digest"]
+    assert hashlib.sha256(bytes.fromhex(vector["bound"])).hexdigest() == vector["binding"]
+    box = bytes.fromhex(vector["box"])
+    seed, digest = formats.open_map(box, SEALED.identifier, SEALED.sealing_key("consumer"), key)
+    assert FeatureMap(SEALED.tables["features"], seed).digest == digest
+    for place in (0, 30, 135):
+        damaged = box[:place] + bytes([box[place] ^ 1]) + box[place + 1 :]
+        with pytest.raises(ValueError, match="does not open"):
+            formats.open_map(damaged, SEALED.identifier, SEALED.sealing_key("consumer"), key)
+    with pytest.raises(ValueError, match="another session"):
+        formats.open_map(box, bytes(16), SEALED.sealing_key("consumer"), key)
+
+
+def test_the_box() -> None:
+    vector = VECTORS["box"]
+    attributes = bytes.fromhex(vector["attributes"])
+    content = formats.content_of(np.array(vector["point"]), attributes, 128)
+    assert content.hex() == vector["content"]
+    secret = PLACE / "sessions" / "sealed" / "consumer.key.txt"
+    consumer = formats.key_of_file(secret).to_curve25519_private_key()
+    assert nacl.public.SealedBox(consumer).decrypt(bytes.fromhex(vector["box"])) == content
+
+
+def test_signatures() -> None:
+    key, vector = owner_key(), VECTORS["signature"]
+    features = np.array(vector["features"], np.int16)
+    assert formats.packed_array(features).hex() == vector["features as an array"]
+    box = bytes.fromhex(VECTORS["box"]["box"])
+    place = (vector["owner"], vector["round"], vector["handle"])
+    statement = formats.candidate_statement(SEALED.identifier, *place, box, features)
+    assert statement.hex() == vector["statement"]
+    assert key.sign(statement).signature.hex() == vector["signature"]
+    head = VECTORS["head"]
+    said = formats.head_statement(SEALED.identifier, head["party"], bytes.fromhex(head["head"]))
+    assert (said.hex(), key.sign(said).signature.hex()) == (head["statement"], head["signature"])
+
+
+def owner_key() -> nacl.signing.SigningKey:
+    """The golden owner's."""
+    return formats.key_of_file(PLACE / "sessions" / "sealed" / "heron.key.txt")
+
+
+def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="cannot be written"):
+        write_vectors(tmp_path / "file")
