@@ -10,7 +10,7 @@ from consumer.events import StorePurchases
 from consumer.machine import ConsumerMachine
 from consumer.numerics import ConsumerNumerics
 from consumer.target import KeptTarget
-from protocol.data import Dataset, check_dataset, rounded_rows
+from protocol.data import Dataset, check_dataset, shared_rows
 from protocol.data.names import feature_column
 from protocol.errors import ConfigError, DataError
 from protocol.identity import Identity
@@ -74,7 +74,7 @@ def consumer_party(
 def check_disjoint(validation: Dataset, seed_set: Dataset, *, column_values: int | None) -> int:
     """Refuse a seed set that has points of D_v: it enters every broadcast without noise (DESIGN §2).
 
-    Rows are compared as `rounded_rows` has them, so that one in another format is the same.
+    Rows are compared by `shared_rows`: one that was saved in another format is the same.
 
     Args:
         validation: D_v.
@@ -92,9 +92,8 @@ def check_disjoint(validation: Dataset, seed_set: Dataset, *, column_values: int
     if column_values is not None:
         for dataset in (validation, seed_set):
             _check_few_values(dataset, column_values)
-    private = set(rounded_rows(validation.features))
-    shared = len(private & set(rounded_rows(seed_set.features)))
-    if shared > (0.0 if column_values is None else MOST_SHARED * len(private)):
+    shared, different = shared_rows(validation.features, seed_set.features)
+    if shared > (0.0 if column_values is None else MOST_SHARED * different):
         # Not how many: that is told by no release.
         some = "Rows" if column_values is None else f"More than {MOST_SHARED:.0%} of the different rows"
         raise DataError(

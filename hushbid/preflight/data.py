@@ -51,8 +51,12 @@ def boxes(subject: Subject) -> str | NotChecked:
     return f"a point with its label fits into the {subject.session.box_bytes} bytes of a box"
 
 
-def budget(subject: Subject) -> str:
+def budget(subject: Subject) -> str | NotChecked:
     """Whether the session fits into what is left of the budget, by the ledger."""
+    try:
+        _ = subject.datasets  # a ledger is that of its rows
+    except HushbidError:
+        return NotChecked("only once the data can be read")
     file = cast(OwnerFile | ConsumerFile, subject.file)
     path = file.ledger or subject.data_files[0].with_name(f"{subject.data_files[0].name}.ledger")
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):

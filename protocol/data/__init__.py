@@ -15,7 +15,7 @@ from protocol.data.arrays import load_npy, load_npz
 from protocol.data.attributes import Attributes, read_attributes, unpack_attributes
 from protocol.data.dataset import DataColumns, Dataset, check_dataset, dataset_digest
 from protocol.data.feature_file import feature_table
-from protocol.data.rows import rounded_rows, rows_digest
+from protocol.data.rows import rows_as, rows_digest, shared_rows
 from protocol.errors import DataError
 
 __all__ = [
@@ -29,8 +29,9 @@ __all__ = [
     "feature_table",
     "load_dataset",
     "read_attributes",
-    "rounded_rows",
+    "rows_as",
     "rows_digest",
+    "shared_rows",
     "unpack_attributes",
 ]
 

@@ -11,25 +11,41 @@ import numpy.typing as npt
 
 from protocol.data.dataset import row_chunks
 
-__all__ = ["rounded_rows", "rows_digest"]
+__all__ = ["rows_as", "rows_digest", "shared_rows"]
 
 
-def rounded_rows(features: npt.NDArray[Any]) -> Iterator[bytes]:
-    """Each row's values rounded to float32, as bytes: equal for the same row in whatever type it was saved.
+def rows_as(features: npt.NDArray[Any], dtype: npt.DTypeLike) -> Iterator[bytes]:
+    """Each row's values in a float type, little-endian, as bytes. Both zeros are one.
 
-    Files hold a value as text, float32 or float64, and it is not the same to more than float32 tells apart.
-    Both zeros are one.
+    Files hold a value as text, float32 or float64, and it is not the same to more than float32 tells apart: a
+    row that one of them has is recognised in the other by float32.
+
+    Args:
+        features: Shape (n, c), read chunk by chunk.
+        dtype: float32 or float64.
     """
+    kind = np.dtype(dtype).newbyteorder("<")
     for start, stop in row_chunks(features):
         with np.errstate(over="ignore"):
-            chunk = np.asarray(features[start:stop]).astype("<f4") + np.float32(0.0)
+            chunk = np.asarray(features[start:stop]).astype(kind) + 0.0
         yield from (row.tobytes() for row in chunk)
+
+
+def shared_rows(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> tuple[int, int]:
+    """How many different rows two tables share, and how many different ones the first has.
+
+    Rows are compared as float64, but as float32 where one of the tables is.
+    """
+    coarse = np.float32 in (one.dtype.type, other.dtype.type)
+    kind = np.float32 if coarse else np.float64
+    rows = set(rows_as(one, kind))
+    return len(rows & set(rows_as(other, kind))), len(rows)
 
 
 def rows_digest(features: npt.NDArray[Any], key: bytes) -> bytes:
     """A keyed digest of rows that does not depend on their order, nor on the type that they were saved in.
 
-    The rows' own digests (`rounded_rows`, keyed BLAKE2b) are added up modulo 2^256, so that a row that is
+    The rows' own digests (by float32, keyed BLAKE2b) are added up modulo 2^256, so that a row that is
     there twice counts twice. It is to recognise one's own data: who is free to choose rows could find others
     with the same sum.
 
@@ -42,7 +58,7 @@ def rows_digest(features: npt.NDArray[Any], key: bytes) -> bytes:
     """
     total = sum(
         int.from_bytes(hashlib.blake2b(row, key=key, digest_size=32).digest(), "big")
-        for row in rounded_rows(features)
+        for row in rows_as(features, np.float32)
     )
     shape = f"{features.shape[0]} {features.shape[1]} ".encode()
     return hashlib.blake2b(shape + (total % 2**256).to_bytes(32, "big"), key=key, digest_size=32).digest()

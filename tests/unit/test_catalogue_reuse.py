@@ -257,7 +257,7 @@ def test_preflight_counts_a_release_that_was_paid_for_as_paid(tmp_path: Path) ->
             data_files=[file.validation],
             datasets={file.validation: VALIDATION, file.seed_set: SEEDS},
         )
-        return budget(subject)
+        return str(budget(subject))
 
     assert "fits" in looked()
     with pytest.raises(BudgetExceeded):

@@ -333,6 +333,7 @@ OTHERS: dict[str, Any] = {
     "session.allow_nonprivate": False,
     "session.nonce": "again",
     "session.fixed_cadence": 2.5,
+    "session.column_values": 6,
     "features.map": "cosine",
     "features.dimension": 10,
     "features.gamma": 0.25,

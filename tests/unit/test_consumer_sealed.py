@@ -199,9 +199,9 @@ def test_without_a_key_there_is_no_consumer() -> None:
     assert "hushbid keys new" in caught.value.advice
 
 
-@pytest.mark.parametrize(("shared", "refused"), [(20, True), (3, True), (2, False), (0, False)])
+@pytest.mark.parametrize(("shared", "refused"), [(20, True), (1, True), (0, False)])
 def test_a_seed_set_of_the_validation_sets_own_points_is_refused(shared: int, refused: bool) -> None:
-    """It enters every broadcast without noise. Where columns have few values, some rows may be equal."""
+    """It enters every broadcast without noise."""
     session = sealed_session()
     rows = np.random.default_rng(1).random((40, COLUMNS))
     validation = rows[:20]
@@ -216,9 +216,7 @@ def test_a_seed_set_of_the_validation_sets_own_points_is_refused(shared: int, re
     if not refused:
         consumer_party(session, **arguments)
         return
-    with pytest.raises(
-        DataError, match=f"{shared} of the 20 different rows of validation.npz are in seed.npz"
-    ):
+    with pytest.raises(DataError, match=r"Rows of validation\.npz are in seed\.npz too"):
         consumer_party(session, **arguments)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from protocol.accounting import LaplaceCost
 from protocol.config.party import BudgetSection
-from protocol.data import DataColumns, Dataset, load_dataset, rounded_rows, rows_digest
+from protocol.data import DataColumns, Dataset, load_dataset, rows_as, rows_digest, shared_rows
 from protocol.errors import BudgetExceeded, ConfigError, DataError
 from protocol.runtime.known_ledgers import KnownRows, known_ledgers_path
 from protocol.runtime.lifetime_ledger import LifetimeLedger
@@ -95,10 +95,18 @@ def test_other_rows_are_others_and_without_the_key_nothing_is_known() -> None:
 
 def test_rows_are_rounded_chunk_by_chunk_without_a_warning() -> None:
     large = np.array([[1e300, 1.0], [0.1, -0.0]])
-    assert list(rounded_rows(large)) == [
+    assert list(rows_as(large, np.float32)) == [
         np.array([np.inf, 1.0], dtype="<f4").tobytes(),
         np.array([0.1, 0.0], dtype="<f4").tobytes(),
     ]
+
+
+def test_rows_of_two_tables_are_compared_as_finely_as_both_of_them_are() -> None:
+    fine = np.array([[0.5, 0.1], [0.5 + 1e-12, 0.1], [0.5, 0.1]])
+    assert shared_rows(fine, fine[:1]) == (1, 2)
+    assert shared_rows(fine, np.array([[0.5 + 2e-12, 0.1]])) == (0, 2)
+    assert shared_rows(fine, fine[:1].astype(np.float32)) == (1, 1)
+    assert shared_rows(np.array([[1, 0]]), np.array([[1.0, -0.0]])) == (1, 1)
 
 
 # -- A second ledger -----------------------------------------------------------------------------------

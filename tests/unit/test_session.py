@@ -138,6 +138,7 @@ def test_a_statement_says_who_is_protected_from_whom_and_for_which_neighbours() 
         "claimed_epsilon": None,
         "noise": "simulated",
         "why": owners.why,
+        "not_covered": "",
     }
     assert (consumer.protects, consumer.neighbours) == ("the consumer's validation set", "substitute-one")
     assert consumer.against == "the owners and the curator"
