@@ -11,10 +11,10 @@ h ↦ B·(h(z_1), …, h(z_r)) takes k(x, ·) to Bκ(x). Its squared norm is the
 
 A record does not add κ(x) but its values rounded to multiples of 2^-KERNEL_BITS, each off by
 e = 2^-KERNEL_BITS/2 + (columns + 5)·2^-53 at most, the kernel's own error included; `kernels.kernel` makes a
-value of its two points alone, so that the other records' values stay what they were. That moves Bκ(x) by
-‖B‖·√r·e. Sums of these whole numbers, and their products with B's whole numbers, are exact in any order. At
-the end each coordinate is rounded to a multiple of 2^-COORDINATE_BITS, by half a unit at most: two rounded
-vectors are apart by up to √r units more than before. In those units
+value of its two points alone, to the last bit, so that the other records' values stay what they were. That
+moves Bκ(x) by ‖B‖·√r·e. Sums of these whole numbers, and their products with B's whole numbers, are exact in
+any order. At the end each coordinate is rounded to a multiple of 2^-COORDINATE_BITS, by half a unit at most:
+two rounded vectors are apart by up to √r units more than before. In those units
 
     distance = 2^COORDINATE_BITS·(√2·√(1 + τ) + 2‖B‖√r·e) + √r,
 
@@ -128,17 +128,23 @@ class Subspace:
             raise DataError(
                 f"A release was to be of {len(data)} records.", advice=f"The most are {MAX_RECORDS}."
             )
+        return _exact_product(self.basis, self.kernel_sums(data))
+
+    def kernel_sums(self, data: Points) -> Totals:
+        """Σ over the records of their kernel values with the pivots, in units of 2^-KERNEL_BITS, shape (r,).
+
+        Each record adds whole numbers of its own: the sums of all records are those of any parts, added up.
+        """
         pivots = self.points[self.pivots]
         rows = max(1, CHUNK_VALUES // self.rank)
 
         def part(start: int) -> Totals:
             values = kernel(data[start : start + rows], pivots, self.gamma)
             values *= 2.0**KERNEL_BITS
-            # Fewer than 2^17 whole numbers of at most 2^36 add up to less than 2^53: exactly.
+            # At most 2^17 whole numbers of at most 2^36 add up to at most 2^53: exactly.
             return np.asarray(np.rint(values, out=values).sum(axis=0), dtype=np.int64)
 
-        sums = np.asarray(np.sum(in_threads(part, range(0, len(data), rows)), axis=0))
-        return _exact_product(self.basis, sums)
+        return np.asarray(np.sum(in_threads(part, range(0, len(data), rows)), axis=0))
 
 
 def span(points: Points, gamma: float, generator: np.random.Generator) -> Subspace:
