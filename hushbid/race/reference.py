@@ -19,7 +19,7 @@ from scipy.special import ndtr
 from scipy.stats import norm, qmc
 
 from hushbid.race.marginals import Marginals
-from protocol.lsh import AsymmetricFamily, Points
+from protocol.lsh import AsymmetricFamily, Points, squared_lengths
 
 __all__ = ["Reference", "fit_reference", "in_ball", "parameter_count"]
 
@@ -44,7 +44,7 @@ def parameter_count(features: int) -> int:
 
 def in_ball(points: Points) -> Points:
     """Points of the unit ball; those outside of it are moved to its surface, towards the middle."""
-    lengths = np.linalg.norm(points, axis=1, keepdims=True)
+    lengths = np.sqrt(squared_lengths(points))[:, None]
     # A length that is rounded down would leave a coordinate just above 1.
     return np.asarray(np.clip(points / np.maximum(lengths, 1.0), -1.0, 1.0))
 

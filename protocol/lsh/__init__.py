@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from protocol.lsh.base import Cells, HashFamily, Points, Sampling
-from protocol.lsh.signed import AsymmetricFamily, SignedFamily
+from protocol.lsh.signed import AsymmetricFamily, SignedFamily, squared_lengths
 from protocol.lsh.stable import L1Family, L2Family, StableFamily
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Sampling",
     "SignedFamily",
     "StableFamily",
+    "squared_lengths",
 ]
 
 FAMILIES: Final[dict[str, type[HashFamily]]] = {

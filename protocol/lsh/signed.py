@@ -12,7 +12,7 @@ from protocol.errors import DataError
 from protocol.lsh.base import Cells, HashFamily, Points, Sampling
 from protocol.lsh.projection import ExactProjection
 
-__all__ = ["AsymmetricFamily", "SignedFamily"]
+__all__ = ["AsymmetricFamily", "SignedFamily", "squared_lengths"]
 
 
 class SignedFamily(HashFamily):
@@ -125,8 +125,21 @@ class AsymmetricFamily(SignedFamily):
         return _angular(_extended(points), extended) ** self.power
 
 
+def squared_lengths(points: Points) -> npt.NDArray[np.float64]:
+    """‖x‖² of each point, which depends on nothing but its coordinates: shape (n,).
+
+    They are added up one after the other (`np.cumsum`). The order in which `np.linalg.norm` and `np.einsum`
+    add changes with the number of rows and with the layout, so that one more record would change the last bit
+    of others' lengths, and then their cells.
+
+    Args:
+        points: Shape (n, columns), with at least one column.
+    """
+    return np.asarray(np.cumsum(np.square(points), axis=1)[:, -1])
+
+
 def _extended(points: Points) -> Points:
-    squares = np.einsum("ij,ij->i", points, points)
+    squares = squared_lengths(points)
     if np.any(squares > 1.0 + 1e-9):
         raise DataError(
             f"{np.count_nonzero(squares > 1.0 + 1e-9)} of {len(points)} points lie outside of the unit ball.",
@@ -136,7 +149,7 @@ def _extended(points: Points) -> Points:
 
 
 def _normed(queries: Points, columns: int) -> Points:
-    lengths = np.sqrt(np.einsum("ij,ij->i", queries, queries))
+    lengths = np.sqrt(squared_lengths(queries))
     if queries.ndim != 2 or queries.shape[1] != columns or not (np.isfinite(lengths) & (lengths > 0.0)).all():
         raise DataError(
             f"Queries {queries.shape} are not {columns} finite numbers each that are not all 0.",

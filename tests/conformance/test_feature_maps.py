@@ -254,29 +254,6 @@ def test_points_are_scaled_by_the_public_bounds(name: str) -> None:
 
 
 @every_map
-def test_rows_are_hashed_alike_alone_in_bulk_and_in_chunks(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Within a grid unit, which is what verification allows."""
-    phi = build(name)
-    sample = points(50)
-    bulk = phi.hash(sample).astype(int)
-    alone = np.vstack([phi.hash(row[None]) for row in sample]).astype(int)
-    monkeypatch.setattr(features_base, "CHUNK_VALUES", 7 * COLUMNS)
-    chunked = phi.hash(sample).astype(int)
-    assert max(np.abs(bulk - alone).max(), np.abs(bulk - chunked).max()) <= 1
-
-
-@every_map
-@pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.int64, np.float16, np.float32, np.float64])
-def test_any_real_dtype_is_hashed_in_float64(name: str, dtype: type) -> None:
-    phi = build(name, lower=0.0, upper=1.0)
-    bits = np.random.default_rng(2).integers(0, 2, (10, COLUMNS))
-    difference = phi.hash(bits.astype(dtype)).astype(int) - phi.hash(bits.astype(float)).astype(int)
-    assert np.abs(difference).max() <= 1
-
-
-@every_map
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1.7e308])
 def test_a_value_that_is_not_finite_is_refused_by_row(
     name: str, bad: float, monkeypatch: pytest.MonkeyPatch
