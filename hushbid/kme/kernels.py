@@ -77,11 +77,14 @@ def kernel(x: Points, y: Points, gamma: float) -> Points:
 
 def _squared_distances(found: Points, x: Points, columns: Points, part: Points) -> None:
     """‖x - y‖² into `found`, column after column; `part` is scratch of its shape."""
-    found.fill(0.0)
     for column, values in enumerate(columns):
-        np.subtract(x[:, column, None], values, out=part)
-        np.multiply(part, part, out=part)
-        found += part
+        apart = part if column else found
+        # To copy a column and subtract from the copy is faster than to do both in one operation.
+        np.copyto(apart, x[:, column, None])
+        apart -= values
+        np.multiply(apart, apart, out=apart)
+        if column:
+            found += part
 
 
 def _decay(t: Points, gamma: float, nearest: Points, part: Points, places: npt.NDArray[np.intp]) -> None:
