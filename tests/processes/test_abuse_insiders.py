@@ -188,7 +188,8 @@ def test_nobody_is_told_what_is_anothers(story: Story) -> None:
     assert story.told["another's routing id"] == []
 
 
-@pytest.mark.parametrize("why", list(Cut))
+# A frame over the limit is one of test_hostile_owners'.
+@pytest.mark.parametrize("why", [why for why in Cut if why is not Cut.OVERSIZED])
 def test_connections_over_a_limit_are_cut_and_counted(story: Story, why: Cut) -> None:
     assert re.search(rf"connections\.cut .*\b{why}\b", story.cluster.log("curator"))
 

@@ -9,6 +9,7 @@ import pytest
 from protocol.config.session import SessionFile
 from protocol.errors import ConfigError, ExitCode
 from protocol.messages import Offer, fixed
+from protocol.recorded_session import started
 from protocol.session import open_session
 from tests.simulation.harness import CuratorBench, candidate_of, names, session_file
 from tests.simulation.test_simulator import bought, simulate
@@ -229,9 +230,10 @@ def test_simulated_rounds_last_exactly_so_and_buy_the_same(rule: str) -> None:
 # -- the session file ------------------------------------------------------------------------------------
 
 
-def test_a_session_without_a_cadence_is_written_as_before_there_was_one() -> None:
-    assert "fixed_cadence" not in load({}).model_dump()["session"]
-    assert load({"session.fixed_cadence": 1.5}).model_dump()["session"]["fixed_cadence"] == 1.5
+def test_a_transcript_says_nothing_of_a_cadence_that_is_not_set() -> None:
+    assert "fixed_cadence" not in started(load({})).configuration["session"]
+    cadence = started(load({"session.fixed_cadence": 1.5})).configuration["session"]["fixed_cadence"]
+    assert cadence == 1.5
 
 
 @pytest.mark.parametrize("cadence", [0.0, 0.01, -1.0, 1e6, float("inf"), float("nan"), "1"])
