@@ -19,13 +19,11 @@ import numpy.typing as npt
 import pytest
 
 from hushbid.audit.attack import SessionAttack, public_map, stated_by
-from hushbid.audit.broken import Party, with_chosen_targets
+from hushbid.audit.broken import choosing_targets
+from hushbid.audit.readings import broadcasts
 from hushbid.audit.run import _bound
-from hushbid.audit.sessions import projections
 from protocol.features import FEATURE_SPACES, FeatureSpace, FourierMap, PairedSpace
 from protocol.grid import FEATURE_UNIT, Features
-from protocol.noise import NoiseSource
-from protocol.session import Session
 from tests.conformance.float_maps import BlasMap, BlasSpace, TurningSpace
 from tests.statistics.rounding import OBSERVED, RIVAL, SEED_SET, Attack, crafted, direction, session
 
@@ -79,18 +77,14 @@ def played(kind: Kind, attack: Attack, *, observed: int) -> SessionAttack:
     """The attack on a session, with so many rounds at the end whose releases show S."""
     targets = attack.targets[: len(attack.signs) + observed]
     opened = session(len(targets))
-
-    def curator(started: Session, noise: NoiseSource) -> Party:
-        return with_chosen_targets(started, noise, targets)
-
     assert isinstance(public_map(opened).space, kind)
     return SessionAttack(
         stated=stated_by(opened.privacy()[0]),
         session=opened,
         data=lambda _: attack.data,
         watcher=RIVAL,
-        read=projections(direction(), len(targets), SEED_SET),
-        curator=curator,
+        read=broadcasts(direction(), len(targets), SEED_SET),
+        curator=choosing_targets(targets),
     )
 
 
