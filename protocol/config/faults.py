@@ -27,7 +27,17 @@ class Kind(NamedTuple):
 
 
 _AGREED: Final = frozenset(
-    {"session", "features", "target", "summary", "acquisition", "noise", "timeouts", "network"}
+    {
+        "session",
+        "features",
+        "target",
+        "summary",
+        "acquisition",
+        "settlement",
+        "noise",
+        "timeouts",
+        "network",
+    }
 )
 _OWN: Final = frozenset({"key", "state", "durability", "metrics"})
 _OF_DATA: Final = frozenset({"columns", "ledger", "budget"})

@@ -354,6 +354,8 @@ OTHERS: dict[str, Any] = {
 OUTSIDE = ("network.", "timeouts.", "roster.curator", "roster.consumer")
 SECURE_NOISE = {"noise.source": "secure", "noise.seed": None}
 """The source goes with its seed: neither can be changed alone."""
+SETTLED = {"settlement.private": True, "settlement.epsilon": 1.0}
+"""So do these (`tests.unit.test_settlement` has their digests)."""
 
 
 def leaves(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
@@ -368,7 +370,7 @@ def leaves(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
 
 def test_every_field_is_known_to_be_inside_or_outside_of_the_digest() -> None:
     covered = {path for path in leaves(SessionFile) if not path.startswith(OUTSIDE)}
-    assert covered == set(OTHERS) | set(SECURE_NOISE) | {"roster.owners"}
+    assert covered == set(OTHERS) | set(SECURE_NOISE) | set(SETTLED) | {"roster.owners"}
 
 
 @pytest.mark.parametrize("path", OTHERS)

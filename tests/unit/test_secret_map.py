@@ -73,4 +73,4 @@ def test_a_seed_that_makes_another_map_here_is_told_as_a_difference_of_software(
     found = refusal(sealed(digest=bytes(32)))
     assert found.offence is Offence.CONFIGURATION
     assert "digests of W and b differ" in found.what
-    assert "numpy" in found.advice
+    assert "same version of hushbid" in found.advice

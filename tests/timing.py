@@ -1,0 +1,68 @@
+"""What each test file costs: the dearest are listed when tests end, and those over their budget are named.
+
+Processor time is counted, of the test's process and of those that it started and waited for: it is nearly the
+same on a busy machine. Nothing fails for want of time.
+"""
+
+from __future__ import annotations
+
+import resource
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+BUDGET: Final = 12.0
+"""Processor seconds that the tests of a file may take, the slow ones aside."""
+SHOWN: Final = 400
+"""Files that are listed."""
+
+
+def processor_seconds() -> float:
+    """Of this process, and of its children that have ended."""
+    used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(part.ru_utime + part.ru_stime for part in used)
+
+
+class Timing:
+    """Adds up what reports say, file by file."""
+
+    def __init__(self) -> None:
+        self._last = processor_seconds()
+        self.processor: defaultdict[str, float] = defaultdict(float)
+        self.wall: defaultdict[str, float] = defaultdict(float)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self) -> Iterator[None]:
+        """Note what the phase that has ended took; the process that runs tests may be another than ours."""
+        report = yield
+        now = processor_seconds()
+        report.processor_seconds = now - self._last
+        self._last = now
+        return report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count a phase of a test that is not slow."""
+        if "slow" in report.keywords:
+            return
+        file = report.nodeid.partition("::")[0]
+        self.wall[file] += report.duration
+        self.processor[file] += getattr(report, "processor_seconds", 0.0)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """List the dearest files, and those over the budget."""
+        if len(self.processor) < 2:
+            return
+        write = terminalreporter.write_line
+        dearest = sorted(self.processor.items(), key=lambda item: -item[1])
+        terminalreporter.section("processor seconds by file", sep="-")
+        for file, seconds in dearest[:SHOWN]:
+            over = "  over its budget" if seconds > BUDGET else ""
+            write(f"{seconds:8.1f}  (wall {self.wall[file]:6.1f})  {file}{over}")
+        write(f"{sum(self.processor.values()):8.1f}  in all; a file's budget is {BUDGET:g}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Count from now on."""
+    config.pluginmanager.register(Timing(), "timing")
