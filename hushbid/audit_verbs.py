@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
 from hushbid.progress import job_progress
 from protocol.errors import ExitCode
 from protocol.runtime.command import run_verb
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["command"]
 
@@ -36,6 +33,9 @@ def command(
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one a core.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of all noise: the same seed, the same result.")] = 0,
     repeat: Annotated[int, typer.Option(min=1, help="Audits of each suite, with other noise.")] = 1,
+    faults: Annotated[
+        bool, typer.Option("--faults", help="Planted faults alone: each has to be caught.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Attack the real machines on neighbouring datasets: broken controls must be caught, the others pass."""
@@ -45,7 +45,7 @@ def command(
         nonlocal ended_well
         from hushbid.audit.run import audit, choose
 
-        chosen = choose(suites or ())
+        chosen = choose(suites or (), faults=faults)
         results = []
         with job_progress("auditing", "runs") as progress:
             for result in audit(
@@ -77,10 +77,11 @@ def _show(result: Mapping[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("suite", "stated ε", "at δ", "ε is at least", "runs", "alarms", "result")
+    table = Table("suite", "fault of", "stated ε", "at δ", "ε is at least", "runs", "alarms", "result")
     for suite in result["suites"]:
         table.add_row(
             suite["suite"],
+            suite["fault_of"] or "",
             f"{suite['stated_epsilon']:.3g}",
             f"{suite['delta']:.2g}",
             f"{suite['epsilon_lower']:.3g}",

@@ -94,6 +94,7 @@ class Simulation:
         tap: Sees every frame that is sent: sender, receiver, frame.
         network: Carries the frames; None: a `SteadyNetwork`.
         curator: Makes the curator, of session and noise: `curator_party`, or what an audit must catch.
+        owner: Makes an owner, as `owner_party` does; an audit has one that forges its features.
         noise: Makes a party's source of noise, by its name, at each of its starts; None: seeded as the
             session file says.
         crashes: Processes that die, each once. Journals are then the simulation's own (`image`), even if
@@ -112,6 +113,7 @@ class Simulation:
         tap: Callable[[str, str, Outgoing], None] | None = None,
         network: Network | None = None,
         curator: Callable[..., tuple[CuratorMachine, Numerics]] = curator_party,
+        owner: Callable[..., tuple[OwnerMachine, Numerics]] = owner_party,
         noise: Callable[[str], NoiseSource] | None = None,
         crashes: Iterable[Crash] | None = None,
         salts: Callable[[int], bytes] = os.urandom,
@@ -120,7 +122,7 @@ class Simulation:
         self._data = owners
         self._validation, self._seed_set = validation, seed_set
         self._tap = tap
-        self._make_curator = curator
+        self._make_curator, self._make_owner = curator, owner
         self._make_noise = partial(_seeded_noise, session) if noise is None else noise
         self._salts = salts
         self._crashes = sorted(crashes or ())
@@ -200,7 +202,7 @@ class Simulation:
                 seed_set=self._seed_set,
                 store=self._store,
             )
-        return owner_party(
+        return self._make_owner(
             session,
             name,
             self._data[name],

@@ -1,9 +1,6 @@
 """Suites for acquisition: a victim that comes and goes, and an attacker that chooses which points win.
 
-The attacker chooses the target of every round (`broken.ChosenTargets`), on the first circle of the features,
-and so large that noise does not matter there: every round the available point whose angle on that circle is
-nearest to the target's wins. The other circles carry what the releases show: there x and every c are the
-opposite of b and every v.
+The first circle decides who wins (`circles`). On the others x and every c are the opposite of b and every v.
 
 =====  =======  =====================================================================================
 round  target   what happens
@@ -16,29 +13,27 @@ round  target   what happens
 5      v3       As round 2, and so on: each absence makes a difference of one point more.
 =====  =======  =====================================================================================
 
-So S' is S with x in the place of b, and with the pool kept, with x and all c in the place of b and all v.
+So S' is S with x in the place of b; if the pool is kept, with x and all c in the place of b and all v.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from hushbid.audit.attack import SessionAttack, SessionData, stated_by
-from hushbid.audit.broken import Party, keeping_absent_pools, with_chosen_targets
+from hushbid.audit.broken import choosing_targets
+from hushbid.audit.circles import LIKE_X, LIKE_Y, opposite, placed, target
 from hushbid.audit.points import points_at, seed_set
-from hushbid.audit.sessions import projections
+from hushbid.audit.readings import broadcasts
 from hushbid.audit.settings import SESSION_DELTA, SESSION_EPSILON, release_table, session_of
 from protocol.features import FeatureMap
-from protocol.noise import NoiseSource
 from protocol.releases import Neighbours
-from protocol.session import Session
 
-__all__ = ["ask_all", "keeps_absent_pool", "sealed"]
+__all__ = ["ask_all", "sealed"]
 
 DIMENSION: Final = 16
 ABSENCES: Final = 3
@@ -50,11 +45,8 @@ STEP: Final = 0.36
 NEXT_TO: Final = 0.12
 """Radians between a point and the watcher's point next to it."""
 FILLER: Final = 0.0
-STRENGTH: Final = 200.0
-"""Of the chosen targets: the noise of a weight is some 0.02."""
 
 _NEIGHBOURS: Final = Neighbours.ADD_REMOVE_ONE
-_LIKE_X, _LIKE_V = 0.0, math.pi
 _OWNERS: Final = ("one-point", "victim", "watcher")
 
 
@@ -68,13 +60,6 @@ def sealed() -> SessionAttack:
     return _attack("sealed", "filtered-gaussian")
 
 
-def keeps_absent_pool() -> SessionAttack:
-    """`ask_all` with a curator that keeps an absent owner's pool."""
-    sound = ask_all()
-    targets = _targets()
-    return replace(sound, curator=lambda session, noise: keeping_absent_pools(session, noise, targets))
-
-
 def _attack(rule: str, mechanism: str) -> SessionAttack:
     session = session_of(
         owners=_OWNERS,
@@ -86,24 +71,21 @@ def _attack(rule: str, mechanism: str) -> SessionAttack:
     )
     targets = _targets()
 
-    def curator(opened: Session, noise: NoiseSource) -> Party:
-        return with_chosen_targets(opened, noise, targets)
-
     return SessionAttack(
         stated=stated_by(session.privacy()[0]),
         session=session,
         data=_data,
         watcher="watcher",
-        read=projections(_direction(), ROUNDS, SEED_SET),
+        read=broadcasts(opposite(DIMENSION, first=1), ROUNDS, SEED_SET),
         away=lambda number: ("victim",) if number % 3 == 2 else (),
-        curator=curator,
+        curator=choosing_targets(targets),
     )
 
 
 def _data(feature_map: FeatureMap) -> SessionData:
-    first, *victims = points_at(feature_map, np.array([_at(_angle(0), _LIKE_X), *_victims()]))
+    first, *victims = points_at(feature_map, np.array([_at(_angle(0), LIKE_X), *_victims()]))
     own = points_at(feature_map, np.array(_watchers()))
-    last = points_at(feature_map, np.array([_at(-math.pi / 2.0, _LIKE_V)]))
+    last = points_at(feature_map, np.array([_at(-math.pi / 2.0, LIKE_Y)]))
     return SessionData(
         owners=(
             {"one-point": last, "victim": np.array(victims), "watcher": own},
@@ -121,36 +103,23 @@ def _angle(place: int) -> float:
 
 def _at(angle: float, others: float) -> npt.NDArray[np.float64]:
     """A point's angles."""
-    return np.array([angle, *[others] * (DIMENSION // 2 - 1)])
+    return placed(DIMENSION, others, {0: angle})
 
 
 def _victims() -> list[npt.NDArray[np.float64]]:
-    return [_at(_angle(place), _LIKE_V) for place in range(1, 2 * ABSENCES + 2)]
+    return [_at(_angle(place), LIKE_Y) for place in range(1, 2 * ABSENCES + 2)]
 
 
 def _watchers() -> list[npt.NDArray[np.float64]]:
-    beside = [_at(_angle(2 * absence + 1) + NEXT_TO, _LIKE_X) for absence in range(ABSENCES)]
-    fillers = [_at(FILLER, _LIKE_V)] * ROUNDS
-    return [_at(_angle(0) + NEXT_TO, _LIKE_V), *beside, *fillers]
+    beside = [_at(_angle(2 * absence + 1) + NEXT_TO, LIKE_X) for absence in range(ABSENCES)]
+    fillers = [_at(FILLER, LIKE_Y)] * ROUNDS
+    return [_at(_angle(0) + NEXT_TO, LIKE_Y), *beside, *fillers]
 
 
 def _targets() -> list[npt.NDArray[np.float64]]:
-    """The target of each round: nothing but an angle on the first circle."""
-    targets = []
-    for number in range(1, ROUNDS + 1):
-        angle = FILLER
-        if number == 1:
-            angle = _angle(0)
-        elif number % 3 == 2:
-            angle = _angle(2 * (number // 3) + 1)
-        target = np.zeros(DIMENSION)
-        target[0], target[DIMENSION // 2] = STRENGTH * math.cos(angle), STRENGTH * math.sin(angle)
-        targets.append(target)
-    return targets
-
-
-def _direction() -> npt.NDArray[np.float64]:
-    """From v to x and c, on all circles but the first."""
-    direction = np.zeros(DIMENSION)
-    direction[1 : DIMENSION // 2] = 1.0
-    return direction
+    """The target of each round."""
+    angles = [FILLER] * ROUNDS
+    for absence in range(ABSENCES):
+        angles[3 * absence + 1] = _angle(2 * absence + 1)
+    angles[0] = _angle(0)
+    return [target(DIMENSION, angle) for angle in angles]

@@ -8,18 +8,17 @@ record of D', is better: it shifts the rank by one, and by no more.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, Final, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from hushbid.audit.attack import SessionAttack, SessionData, Stated, View, stated_by
-from hushbid.audit.broken import Party, with_chosen_targets
+from hushbid.audit.broken import choosing_targets
 from hushbid.audit.points import points_at_angle, seed_set
 from hushbid.audit.settings import SESSION_DELTA, SESSION_EPSILON, release_table, session_of
 from protocol.acquisition import Logistic
 from protocol.features import FeatureMap
-from protocol.noise import NoiseSource
 from protocol.releases import Neighbours
 from protocol.session import Session
 
@@ -110,12 +109,14 @@ def _attack(session: Session, *, stated: Stated, better: int = 0) -> SessionAtta
 
     target = STRENGTH * np.repeat([math.sqrt(2.0 / DIMENSION), 0.0], DIMENSION // 2)
 
-    def curator(opened: Session, noise: NoiseSource) -> Party:
-        return with_chosen_targets(opened, noise, [target] * rounds)
-
-    def asks(view: View) -> Sequence[float]:
-        return [float(number in view.asked) for number in range(1, rounds + 1)]
+    def asks(view: View) -> npt.NDArray[np.float64]:
+        return np.array([[float(number in view.asked)] for number in range(1, rounds + 1)])
 
     return SessionAttack(
-        stated=stated, session=session, data=data, watcher="watcher", read=asks, curator=curator
+        stated=stated,
+        session=session,
+        data=data,
+        watcher="watcher",
+        read=asks,
+        curator=choosing_targets([target] * rounds),
     )

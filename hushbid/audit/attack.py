@@ -6,8 +6,9 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +17,9 @@ from curator.machine import CuratorMachine
 from curator.party import curator_party
 from hushbid.audit.statistic import Evidence
 from hushbid.simulated_network import SteadyNetwork
-from hushbid.simulator import Simulation
-from protocol.config.session import NoiseSection
+from hushbid.simulator import Crash, Simulation
+from owner.machine import OwnerMachine
+from owner.party import owner_party
 from protocol.data import Dataset
 from protocol.errors import LocalProtocolError
 from protocol.features import SEED_BYTES, FeatureMap
@@ -32,6 +34,8 @@ from protocol.wire import Direction, decode_frame, decode_message
 
 __all__ = [
     "Attack",
+    "CuratorParty",
+    "OwnerParty",
     "Points",
     "ReleaseAttack",
     "SessionAttack",
@@ -42,7 +46,11 @@ __all__ = [
     "stated_by",
 ]
 
-Points = npt.NDArray[np.float64]
+Points: TypeAlias = npt.NDArray[np.float64]
+CuratorParty: TypeAlias = tuple[CuratorMachine, Numerics]
+OwnerParty: TypeAlias = tuple[OwnerMachine, Numerics]
+Reading: TypeAlias = Callable[["View"], npt.NDArray[np.float64]]
+"""The numbers that an owner reads off its view: shape (rounds, readings)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +97,7 @@ class Attack(ABC):
         """
 
 
-def _curator(session: Session, noise: NoiseSource) -> tuple[CuratorMachine, Numerics]:
+def _curator(session: Session, noise: NoiseSource) -> CuratorParty:
     return curator_party(session, noise=noise)
 
 
@@ -123,7 +131,7 @@ class ReleaseAttack(Attack):
             mechanism = deepcopy(fresh)  # its state goes from release to release, and this is the only one
             drawn = tuple(noise.draw(draw) for draw in draws)
             released.append(mechanism.release(0, total, len(points), drawn))
-        return Evidence(np.array(released), np.zeros(len(seeds), dtype=np.int64))
+        return Evidence(np.array(released)[:, None, :], np.zeros(len(seeds), dtype=np.int64))
 
 
 @dataclass(slots=True)
@@ -170,6 +178,10 @@ class SessionData:
     seed_set: Points
 
 
+_Datasets: TypeAlias = tuple[Mapping[str, Dataset], Dataset, Dataset]
+"""The owners' data, D_v and D_init."""
+
+
 @dataclass(frozen=True)
 class SessionAttack(Attack):
     """A whole session: an owner's view of it, where one record of another owner is there or not.
@@ -182,24 +194,26 @@ class SessionAttack(Attack):
         read: The numbers that it reads off its view.
         away: As `SteadyNetwork` has it.
         curator: Makes the curator, of session and noise.
+        owner: Makes an owner; its arguments are those of `owner_party`.
+        crashes: Processes that die and start again; None: nobody does, and nothing is recorded.
     """
 
     stated: Stated
     session: Session
     data: Callable[[FeatureMap], SessionData]
     watcher: str
-    read: Callable[[View], Sequence[float]]
+    read: Reading
     away: Callable[[int], Collection[str]] | None = None
-    curator: Callable[[Session, NoiseSource], tuple[CuratorMachine, Numerics]] = _curator
+    curator: Callable[[Session, NoiseSource], CuratorParty] = _curator
+    owner: Callable[..., OwnerParty] = owner_party
+    crashes: Sequence[Crash] | None = None
     block: int = 25
 
     def run(self, neighbour: int, seeds: Sequence[int]) -> Evidence:
         """Run the session through the real codec, drivers and machines."""
         views = [self.view(neighbour, seed) for seed in seeds]
         values = np.array([self.read(view) for view in views], dtype=np.float64)
-        return Evidence(
-            values.reshape(len(views), -1), np.array([view.shape for view in views], dtype=np.int64)
-        )
+        return Evidence(values, np.array([view.shape for view in views], dtype=np.int64))
 
     def view(self, neighbour: int, seed: int) -> View:
         """The watcher's view of one run."""
@@ -216,23 +230,43 @@ class SessionAttack(Attack):
         self, neighbour: int, seed: int, tap: Callable[[str, str, Outgoing], None] | None = None
     ) -> Simulation:
         """One run, not started yet."""
-        session = _seeded(self.session, seed)
-        data = self._public_data if session.public_map is not None else self.data(_secret_map(session, seed))
+
+        def noise(party: str) -> SimulatedNoise:
+            # As if the session file had this seed: simulated noise has the distribution of secure noise.
+            return SimulatedNoise(seed, party)
+
+        session = self.session
+        if session.public_map is None:
+            secret = session.space.map(noise(CONSUMER).random_bytes(SEED_BYTES))
+            owners, validation, seed_set = _datasets(self.data(secret), neighbour)
+        else:
+            owners, validation, seed_set = self._public_data[neighbour]
         return Simulation(
             session,
-            owners={
-                name: Dataset.from_arrays(name, points) for name, points in data.owners[neighbour].items()
-            },
-            validation=Dataset.from_arrays("validation", data.validation),
-            seed_set=Dataset.from_arrays("seed-set", data.seed_set),
+            owners=owners,
+            validation=validation,
+            seed_set=seed_set,
             tap=tap,
             network=SteadyNetwork(self.away),
             curator=lambda session, *, noise: self.curator(session, noise),
+            owner=self.owner,
+            noise=noise,
+            crashes=self.crashes,
         )
 
     @cached_property
-    def _public_data(self) -> SessionData:
-        return self.data(public_map(self.session))
+    def _public_data(self) -> tuple[_Datasets, _Datasets]:
+        data = self.data(public_map(self.session))
+        return _datasets(data, 0), _datasets(data, 1)
+
+
+def _datasets(data: SessionData, neighbour: int) -> _Datasets:
+    owners = {name: Dataset.from_arrays(name, points) for name, points in data.owners[neighbour].items()}
+    return (
+        owners,
+        Dataset.from_arrays("validation", data.validation),
+        Dataset.from_arrays("seed-set", data.seed_set),
+    )
 
 
 def public_map(session: Session) -> FeatureMap:
@@ -240,14 +274,3 @@ def public_map(session: Session) -> FeatureMap:
     if session.public_map is None:
         raise LocalProtocolError("The session's feature map is secret.")
     return session.public_map
-
-
-def _seeded(session: Session, seed: int) -> Session:
-    """The session with other noise. Simulated noise has the distribution that secure noise has."""
-    noise = NoiseSection(source="simulated", seed=seed)
-    return replace(session, file=session.file.model_copy(update={"noise": noise}))
-
-
-def _secret_map(session: Session, seed: int) -> FeatureMap:
-    """The map that the consumer will draw with this seed: the owners get it, so the attacker has it."""
-    return session.space.map(SimulatedNoise(seed, CONSUMER).random_bytes(SEED_BYTES))

@@ -17,7 +17,7 @@ from protocol.errors import LocalProtocolError
 from protocol.features import FeatureMap, FourierMap
 from protocol.grid import features_to_float
 
-__all__ = ["MAP_SEED", "feature_table", "points_at", "points_at_angle", "seed_set"]
+__all__ = ["MAP_SEED", "feature_table", "points_at", "points_at_angle", "points_near", "seed_set"]
 
 Angles = npt.NDArray[np.float64]
 
@@ -81,4 +81,20 @@ def seed_set(feature_map: FeatureMap, count: int) -> npt.NDArray[np.float64]:
     """Points of random angles, always the same: their mean embedding is near zero."""
     generator = np.random.Generator(np.random.PCG64(_SEED_SET))
     angles = generator.uniform(0.0, 2.0 * math.pi, (count, feature_map.space.dimension // 2))
+    return points_at(feature_map, angles)
+
+
+def points_near(
+    feature_map: FeatureMap, angle: float, *, spread: float, count: int
+) -> npt.NDArray[np.float64]:
+    """Points of angles about one angle on all circles, always the same: their embeddings are all alike.
+
+    Args:
+        feature_map: A paired map of a `feature_table`.
+        angle: In radians.
+        spread: Most that an angle differs from it, in radians.
+        count: How many.
+    """
+    generator = np.random.Generator(np.random.PCG64(_SEED_SET))
+    angles = generator.uniform(angle - spread, angle + spread, (count, feature_map.space.dimension // 2))
     return points_at(feature_map, angles)

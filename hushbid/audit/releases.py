@@ -12,25 +12,27 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from hushbid.audit.attack import Attack, Points, ReleaseAttack, Stated, public_map, stated_by
-from hushbid.audit.points import points_at, points_at_angle, seed_set
+from hushbid.audit.points import points_at, points_near, seed_set
 from hushbid.audit.settings import DELTA, release_table, session_of
 from hushbid.audit.statistic import Evidence
 from protocol.errors import LocalProtocolError
 from protocol.names import CONSUMER
 from protocol.noise import Draw, SimulatedNoise
-from protocol.releases import Neighbours
+from protocol.releases import Neighbours, Prior
 from protocol.session import Session
 
 __all__ = [
     "SketchAttack",
+    "concentrated",
     "filtered_gaussian",
     "gaussian",
-    "halved_gaussian",
     "mwem_printed",
     "mwem_sound",
     "null",
+    "one_direction",
     "race",
     "race_added",
     "race_printed",
@@ -39,6 +41,10 @@ __all__ = [
 ]
 
 DIMENSION: Final = 4
+WIDE: Final = 8
+"""Coordinates, where one direction of them is to have a small share of what the seed set varies by."""
+SPREAD: Final = 0.05
+"""Of a concentrated seed set, in radians about one angle."""
 SIGMA: Final = 2.0
 """2·‖φ‖/σ = 1, a Gaussian mechanism with μ = 1."""
 STEPS: Final = 2
@@ -62,12 +68,6 @@ def gaussian() -> ReleaseAttack:
     return _attack(_session("gaussian", sigma=SIGMA))
 
 
-def halved_gaussian() -> ReleaseAttack:
-    """`gaussian` with half the noise of its statement: as if one point could move Σφ by 1, and not by 2."""
-    sound = gaussian()
-    return replace(sound, session=_session("gaussian", sigma=SIGMA / 2.0))
-
-
 def filtered_gaussian() -> ReleaseAttack:
     """`filtered-gaussian`, one broadcast."""
     return _attack(_session("filtered-gaussian", epsilon=1.0))
@@ -76,6 +76,25 @@ def filtered_gaussian() -> ReleaseAttack:
 def subspace() -> ReleaseAttack:
     """`subspace`, one broadcast in fewer directions than there are coordinates."""
     return _attack(_session("subspace", epsilon=1.0, directions=DIMENSION - 1))
+
+
+def concentrated() -> ReleaseAttack:
+    """`filtered-gaussian` with a seed set in one place: its clip radius is small, and D_v far from it."""
+    session = _session("filtered-gaussian", epsilon=1.0)
+    beside = points_near(public_map(session), math.pi / 2.0, spread=SPREAD, count=_SEED_SET)
+    return _attack(session, seeds=beside)
+
+
+def one_direction() -> ReleaseAttack:
+    """`subspace` in the seed set's first direction alone, with both records far out along it."""
+    session = _session("subspace", dimension=WIDE, epsilon=1.0, directions=1)
+    feature_map = public_map(session)
+    seeds = seed_set(feature_map, _SEED_SET)
+    basis = session.target(Prior.of_features(feature_map.hash(seeds), 1)).statistic().basis
+    if basis is None:
+        raise LocalProtocolError("The seed set was to have a direction, and has none.")
+    cosines, sines = np.split(basis[0].astype(np.float64), 2)
+    return _attack(session, angles=np.arctan2(sines, cosines))
 
 
 def race() -> ReleaseAttack:
@@ -150,7 +169,7 @@ class SketchAttack(Attack):
         # ln P(published | D') - ln P(published | D): P(x) ∝ exp(-|x|/scale) a count.
         nearer = np.abs(published - first) - np.abs(published - second)
         likelier = nearer @ np.concatenate([np.full(draw.size, 1.0 / draw.scale) for draw in self.draws])
-        return Evidence(likelier[:, None].astype(np.float64), np.zeros(len(seeds), dtype=np.int64))
+        return Evidence(likelier[:, None, None].astype(np.float64), np.zeros(len(seeds), dtype=np.int64))
 
 
 def _race(**keys: Any) -> ReleaseAttack:
@@ -221,25 +240,29 @@ def _mwem(calibration: str) -> ReleaseAttack:
     )
 
 
-def _session(mechanism: str, **keys: Any) -> Session:
+def _session(mechanism: str, *, dimension: int = DIMENSION, **keys: Any) -> Session:
     return session_of(
         owners=["watcher"],
         points=1,
-        dimension=DIMENSION,
+        dimension=dimension,
         delta=DELTA,
         target=release_table(mechanism, _NEIGHBOURS, **keys),
     )
 
 
-def _attack(session: Session) -> ReleaseAttack:
-    """D_v of `OTHERS` records that cancel out nearly, and one at angle 0, or at π on all circles."""
-    others = seed_set(public_map(session), _SEED_SET + OTHERS)[_SEED_SET:]
-    first, second = (points_at_angle(public_map(session), angle) for angle in (0.0, math.pi))
+def _attack(
+    session: Session, *, seeds: Points | None = None, angles: npt.NDArray[np.float64] | None = None
+) -> ReleaseAttack:
+    """D_v of `OTHERS` records that cancel out nearly, and one of these angles (None: all 0) or opposite."""
+    feature_map = public_map(session)
+    others = seed_set(feature_map, _SEED_SET + OTHERS)[_SEED_SET:]
+    angles = np.zeros(feature_map.space.dimension // 2) if angles is None else angles
+    first, second = (points_at(feature_map, np.array([angles + turn])) for turn in (0.0, math.pi))
     return ReleaseAttack(
         stated=stated_by(session.privacy()[1]),
         session=session,
         validation=(np.concatenate([others, first]), np.concatenate([others, second])),
-        seed_set=_seed_set(session),
+        seed_set=_seed_set(session) if seeds is None else seeds,
     )
 
 

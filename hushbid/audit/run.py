@@ -19,6 +19,7 @@ import numpy as np
 
 from hushbid.audit.attack import Attack, Stated
 from hushbid.audit.bounds import allowed_alarms, epsilon_lower
+from hushbid.audit.faults import FAULTS
 from hushbid.audit.statistic import Evidence, fit
 from hushbid.audit.suites import SUITES, Expected, Suite
 from protocol.errors import ConfigError
@@ -86,17 +87,26 @@ class AuditResult:
             "as_expected": self.as_expected,
             "alarms": self.alarms,
             "repeats": self.repeats,
+            "fault_of": SUITES[self.suite].sound or None,
         }
 
 
-def choose(names: Sequence[str]) -> tuple[Suite, ...]:
+def choose(names: Sequence[str], *, faults: bool = False) -> tuple[Suite, ...]:
     """The suites of those names, or all of them.
 
+    Args:
+        names: None: all.
+        faults: Of all of them, those alone that have a planted fault.
+
     Raises:
-        ConfigError: There is no such suite.
+        ConfigError: There is no such suite; or names were given where planted faults are asked for.
     """
+    if names and faults:
+        raise ConfigError(
+            "Suites were named, and all planted faults asked for.", advice="Leave out one or the other."
+        )
     if not names:
-        return tuple(SUITES.values())
+        return tuple(suite for suite in SUITES.values() if suite.name in FAULTS or not faults)
     for name in names:
         if name not in SUITES:
             raise ConfigError(f"There is no suite named {name!r}.", advice=f"Choose of: {', '.join(SUITES)}.")

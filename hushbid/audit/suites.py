@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from hushbid.audit import acquisition, asking, releases, sessions
+from hushbid.audit import acquisition, asking, forging, near_ties, releases, sessions, switching
 from hushbid.audit.attack import Attack
+from hushbid.audit.faults import FAULTS, Fault
 
 __all__ = ["SUITES", "Expected", "Suite"]
 
@@ -27,6 +28,8 @@ class Suite:
         expected: "reject" for a control that is known to be broken.
         attack: Makes the attack.
         trials: Runs on each of D and D', unless others are asked for.
+        sound: The suite that passes, and differs from a control by what is broken or claimed alone; empty:
+            there is none.
     """
 
     name: str
@@ -34,9 +37,10 @@ class Suite:
     expected: Expected
     attack: Callable[[], Attack]
     trials: int
+    sound: str = ""
 
 
-SUITES: Final[dict[str, Suite]] = {
+_OWN: Final[dict[str, Suite]] = {
     suite.name: suite
     for suite in (
         Suite(
@@ -54,13 +58,6 @@ SUITES: Final[dict[str, Suite]] = {
             BROADCASTS,
         ),
         Suite(
-            "gaussian-halved",
-            "one broadcast of the consumer's with half the noise that its statement needs",
-            "reject",
-            releases.halved_gaussian,
-            BROADCASTS,
-        ),
-        Suite(
             "filtered-gaussian",
             "one broadcast of the consumer's, one record replaced by its opposite",
             "pass",
@@ -68,10 +65,24 @@ SUITES: Final[dict[str, Suite]] = {
             BROADCASTS,
         ),
         Suite(
+            "filtered-gaussian-concentrated",
+            "such a broadcast with a seed set in one place, far from the consumer's records",
+            "pass",
+            releases.concentrated,
+            BROADCASTS,
+        ),
+        Suite(
             "subspace",
             "one broadcast of the consumer's, one record replaced by its opposite",
             "pass",
             releases.subspace,
+            BROADCASTS,
+        ),
+        Suite(
+            "subspace-one-direction",
+            "such a broadcast in one direction of the seed set, along which the two records lie",
+            "pass",
+            releases.one_direction,
             BROADCASTS,
         ),
         Suite(
@@ -87,6 +98,7 @@ SUITES: Final[dict[str, Suite]] = {
             "reject",
             releases.race_printed,
             BROADCASTS,
+            "race-sketch",
         ),
         Suite(
             "race-sketch",
@@ -115,6 +127,7 @@ SUITES: Final[dict[str, Suite]] = {
             "reject",
             releases.mwem_printed,
             BROADCASTS,
+            "mwem-sound",
         ),
         Suite(
             "gaussian-session",
@@ -131,6 +144,13 @@ SUITES: Final[dict[str, Suite]] = {
             SESSIONS,
         ),
         Suite(
+            "session-concentrated",
+            "such a session with a seed set in one place, far from all other points",
+            "pass",
+            sessions.concentrated,
+            SESSIONS,
+        ),
+        Suite(
             "session-exhausted",
             "all broadcasts of a session in which the owners run out of points",
             "pass",
@@ -138,10 +158,31 @@ SUITES: Final[dict[str, Suite]] = {
             SESSIONS,
         ),
         Suite(
-            "session-actual-count",
-            "such a session with a curator that divides by the actual number of points",
-            "reject",
-            sessions.actual_count,
+            "session-switching",
+            "all broadcasts of a session in which D and D' differ in another point after every round",
+            "pass",
+            switching.switching,
+            SESSIONS,
+        ),
+        Suite(
+            "session-restarted",
+            "such a session with a curator that dies once, and goes on from its transcript",
+            "pass",
+            switching.restarted,
+            SESSIONS,
+        ),
+        Suite(
+            "session-near-ties",
+            "a session with n records of an owner or n + 1, others of which tie nearly with the attacker's",
+            "pass",
+            near_ties.near_ties,
+            SESSIONS,
+        ),
+        Suite(
+            "session-forged",
+            "a session with an attacker that hands over features which no point has",
+            "pass",
+            forging.forged,
             SESSIONS,
         ),
         Suite(
@@ -156,13 +197,6 @@ SUITES: Final[dict[str, Suite]] = {
             "such a session by default: sealed points, a map that the consumer draws, filtered releases",
             "pass",
             acquisition.sealed,
-            SESSIONS,
-        ),
-        Suite(
-            "session-keeps-absent-pool",
-            "such a session with a curator for which an absent owner's points can still win",
-            "reject",
-            acquisition.keeps_absent_pool,
             SESSIONS,
         ),
         Suite(
@@ -188,4 +222,16 @@ SUITES: Final[dict[str, Suite]] = {
         ),
     )
 }
-"""Every suite, by name."""
+
+
+def _with(fault: Fault) -> Suite:
+    """The suite of a planted fault."""
+
+    def attack() -> Attack:
+        return fault.plant(_OWN[fault.sound].attack())
+
+    return Suite(fault.name, fault.about, "reject", attack, fault.trials, fault.sound)
+
+
+SUITES: Final[dict[str, Suite]] = _OWN | {name: _with(fault) for name, fault in FAULTS.items()}
+"""Every suite, by name: the planted faults come last."""

@@ -7,9 +7,11 @@ from collections.abc import Callable, Collection
 import numpy as np
 import pytest
 
-from hushbid.audit.acquisition import ROUNDS, ask_all, keeps_absent_pool, sealed
+from hushbid.audit.acquisition import ROUNDS, ask_all, sealed
 from hushbid.audit.attack import SessionAttack
+from hushbid.audit.circles import LIKE_X
 from hushbid.audit.points import points_at
+from hushbid.audit.suites import SUITES
 from hushbid.simulated_network import SteadyNetwork
 from hushbid.simulator import Simulation, SimulationOutcome
 from protocol.data import Dataset
@@ -104,7 +106,8 @@ def test_by_the_presence_rule_one_record_puts_one_point_in_the_place_of_another(
 
 
 def test_a_kept_pool_makes_a_difference_of_one_point_more_for_each_absence() -> None:
-    attack = keeps_absent_pool()
+    attack = SUITES["session-keeps-absent-pool"].attack()
+    assert isinstance(attack, SessionAttack)
     differing = [a != b for a, b in zip(winners(attack, 0), winners(attack, 1), strict=True)]
     assert [number for number, differs in enumerate(differing, start=1) if differs] == [1, 2, 5, 8]
 
@@ -114,7 +117,7 @@ def test_points_are_made_for_the_map_that_the_consumer_will_draw() -> None:
     outcome = attack.simulation(1, seed=5).run()
     best = outcome.curator.ledger.wins[0].candidate.features
     angle = np.arctan2(best[8:], best[:8])
-    assert angle == pytest.approx([0.5, *[0.0] * 7], abs=1e-3)
+    assert angle == pytest.approx([0.5, *[LIKE_X] * 7], abs=1e-3)
 
 
 def test_a_map_without_the_points_that_an_attack_needs_is_refused() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
 from hushbid import audit_verbs
 from hushbid.audit.attack import Stated
+from hushbid.audit.faults import FAULTS
 from hushbid.audit.run import FEWEST_TRIALS, AuditResult, audit, choose
 from hushbid.audit.suites import SUITES
 from protocol.errors import ConfigError, ExitCode
@@ -72,7 +74,44 @@ def test_every_suite_is_found_by_its_name_and_states_what_it_attacks() -> None:
 
 
 def test_the_page_on_auditing_names_every_suite_and_what_must_come_of_it() -> None:
-    assert rows("Suites", columns=2) == [(name, suite.expected) for name, suite in SUITES.items()]
+    own = [(name, suite.expected) for name, suite in SUITES.items() if name not in FAULTS]
+    assert rows("Suites", columns=2) == own
+
+
+def test_the_page_on_auditing_names_every_planted_fault_and_a_bound_that_rejects_it() -> None:
+    found = rows("Planted faults", columns=4)
+    assert [(name, sound.strip("`")) for name, sound, *_ in found] == [
+        (name, fault.sound) for name, fault in FAULTS.items()
+    ]
+    for name, _, _, bound in found:
+        stated, lower = (float(figure) for figure in bound.split(" < "))
+        assert stated == pytest.approx(SUITES[name].attack().stated.epsilon, abs=0.005)
+        assert lower > stated
+
+
+def test_planted_faults_are_chosen_together_and_not_by_name() -> None:
+    assert [suite.name for suite in choose((), faults=True)] == list(FAULTS)
+    with pytest.raises(ConfigError, match="planted faults"):
+        choose(["gaussian"], faults=True)
+
+
+def test_there_are_at_least_twelve_planted_faults() -> None:
+    assert len(FAULTS) >= 12
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_replaces_one_part_of_a_suite_that_passes_without_it(name: str) -> None:
+    suite, fault = SUITES[name], FAULTS[name]
+    assert (suite.expected, suite.sound, SUITES[fault.sound].expected) == ("reject", fault.sound, "pass")
+    sound = SUITES[fault.sound].attack()
+    broken = fault.plant(sound)
+    changed = {
+        known.name
+        for known in fields(sound)  # type: ignore[arg-type]
+        if getattr(sound, known.name) is not getattr(broken, known.name)
+    }
+    # An attack on a session that is another keeps the points of the map that it had.
+    assert changed in ({"curator"}, {"session"}, {"session", "data"}, {"session", "data", "curator"})
 
 
 def test_an_unknown_suite_is_refused_with_those_that_there_are() -> None:
@@ -120,7 +159,15 @@ def test_progress_counts_the_runs_of_all_repeats() -> None:
 
 def ended(capsys: pytest.CaptureFixture[str], *suites: str, **options: Any) -> tuple[int, str, str]:
     """Run the verb: its exit code, stdout and stderr."""
-    given = {"trials": 200, "confidence": 0.95, "jobs": 1, "seed": 1, "repeat": 1, "as_json": True}
+    given = {
+        "trials": 200,
+        "confidence": 0.95,
+        "jobs": 1,
+        "seed": 1,
+        "repeat": 1,
+        "faults": False,
+        "as_json": True,
+    }
     with pytest.raises(SystemExit) as end:
         audit_verbs.command(list(suites), **{**given, **options})
     captured = capsys.readouterr()
@@ -140,6 +187,11 @@ def test_the_json_says_what_was_attacked_and_what_came_of_it(capsys: pytest.Capt
     assert (control["expected"], control["rejected"], control["alarms"]) == ("reject", True, 2)
     assert control["epsilon_lower"] > control["stated_epsilon"]
     assert "auditing gaussian: 240 runs" in err
+
+
+def test_a_planted_fault_names_the_suite_that_it_is_a_fault_of(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = ended(capsys, "gaussian-halved", "gaussian")
+    assert [suite["fault_of"] for suite in json.loads(out)["suites"]] == ["gaussian", None]
 
 
 def test_a_control_that_was_not_caught_fails_the_audit(capsys: pytest.CaptureFixture[str]) -> None:

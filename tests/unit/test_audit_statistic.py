@@ -13,7 +13,8 @@ RUNS = 1000
 
 
 def evidence(values: npt.NDArray[np.float64], shapes: npt.NDArray[np.int64] | None = None) -> Evidence:
-    return Evidence(values, np.zeros(len(values), dtype=np.int64) if shapes is None else shapes)
+    """Of one reading for each column, in one round."""
+    return Evidence(values[:, None, :], np.zeros(len(values), dtype=np.int64) if shapes is None else shapes)
 
 
 def normal(seed: int, *means: float) -> npt.NDArray[np.float64]:
@@ -80,3 +81,56 @@ def test_runs_are_cut_and_joined_in_order() -> None:
     assert np.array_equal(again.values, whole.values)
     assert np.array_equal(again.shapes, whole.shapes)
     assert len(whole.part(3, 7)) == 4
+
+
+# -- what a projection alone does not show --------------------------------------------------------------
+
+ROUNDS, READINGS = 4, 6
+
+
+def broadcasts(seed: int, difference: npt.NDArray[np.float64], noise: str) -> Evidence:
+    """Noise of standard deviation 20 on every reading of every round, but for what is wrong with it."""
+    rng = np.random.default_rng(seed)
+    values = rng.normal(0.0, 20.0, (RUNS, ROUNDS, READINGS))
+    if noise == "missing from one reading":
+        values[:, :, 4] = 0.0
+    elif noise == "missing from one round":
+        values[:, 2] = 0.0
+    elif noise == "the same in every round":
+        values[:] = values[:, :1]
+    elif noise == "the same in every reading":
+        values[:] = values[:, :, :1]
+    elif noise == "bounded":
+        values = np.clip(values, -10.0, 10.0)
+    return evidence_of(values + difference)
+
+
+def evidence_of(values: npt.NDArray[np.float64]) -> Evidence:
+    return Evidence(values, np.zeros(len(values), dtype=np.int64))
+
+
+def share_told_apart(noise: str) -> float:
+    """How much more often the event that was fitted occurs on D' than on D, in fresh runs."""
+    nothing = np.zeros((ROUNDS, READINGS))
+    one = np.random.default_rng(9).uniform(0.5, 1.5, (ROUNDS, READINGS))
+    runs = [broadcasts(seed, difference, noise) for seed, difference in enumerate([nothing, one] * 2)]
+    alarms, hits = shares(runs[0], runs[1], (runs[2], runs[3]))
+    return hits - alarms
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        "missing from one reading",
+        "missing from one round",
+        "the same in every round",
+        "the same in every reading",
+        "bounded",
+    ],
+)
+def test_noise_that_is_wrong_in_one_place_is_found_there(noise: str) -> None:
+    assert share_told_apart(noise) > 0.95
+
+
+def test_the_same_difference_is_hidden_by_noise_that_is_right() -> None:
+    assert share_told_apart("right") < 0.25
