@@ -255,8 +255,12 @@ class Session:
 
     @property
     def keyless(self) -> bool:
-        """Whether no party has a key: where noise is secure and connections are not."""
-        return self.noise_protects and self.file.network.insecure
+        """Whether no party has a key: where noise is secure and connections are not.
+
+        The roster tells, which the digest covers, and not `network.insecure`, which it does not.
+        """
+        roster = self.file.roster
+        return self.noise_protects and not any((roster.curator, roster.consumer, *roster.owners.values()))
 
     def target_filter(self) -> PrivacyFilter | None:
         """What the consumer's release is charged to; None where nothing is guaranteed."""

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import resource
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Final
 
 import pytest
 
 BUDGET: Final = 12.0
 """Processor seconds that the tests of a file may take, the slow ones aside."""
-SHOWN: Final = 400
+SHOWN: Final = 15
 """Files that are listed."""
+_ATTRIBUTE: Final = "processor_seconds"
+"""Of a report; it comes with the report from the process that ran the test."""
 
 
 def processor_seconds() -> float:
@@ -34,11 +36,11 @@ class Timing:
         self.wall: defaultdict[str, float] = defaultdict(float)
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self) -> Iterator[None]:
+    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Note what the phase that has ended took; the process that runs tests may be another than ours."""
         report = yield
         now = processor_seconds()
-        report.processor_seconds = now - self._last
+        setattr(report, _ATTRIBUTE, now - self._last)
         self._last = now
         return report
 
@@ -48,7 +50,7 @@ class Timing:
             return
         file = report.nodeid.partition("::")[0]
         self.wall[file] += report.duration
-        self.processor[file] += getattr(report, "processor_seconds", 0.0)
+        self.processor[file] += getattr(report, _ATTRIBUTE, 0.0)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """List the dearest files, and those over the budget."""

@@ -304,13 +304,17 @@ class SessionFile(DraftSession):
     def _secure_sessions_have_keys(self) -> SessionFile:
         if self.session.min_owners > len(self.roster.owners):
             raise ValueError("session.min_owners is more than the roster's owners")
-        if not self.network.insecure:
-            parties = {"curator": self.roster.curator, "consumer": self.roster.consumer}
-            keyless = sorted(name for name, key in (parties | self.roster.owners).items() if not key)
-            if keyless:
-                raise ValueError(
-                    f"roster: no public key for {', '.join(keyless)} (`hushbid keys approve` puts them there)"
-                )
+        parties = {"curator": self.roster.curator, "consumer": self.roster.consumer} | self.roster.owners
+        keyless = sorted(name for name, key in parties.items() if not key)
+        if not self.network.insecure and keyless:
+            raise ValueError(
+                f"roster: no public key for {', '.join(keyless)} (`hushbid keys approve` puts them there)"
+            )
+        # Keys are in the digest and `insecure` is not: else the file without it would be the same session.
+        if self.network.insecure and self.noise.source == "secure" and len(keyless) < len(parties):
+            raise ValueError(
+                "roster: an insecure session has no public keys (leave them empty, or network.insecure out)"
+            )
         return self
 
     @property

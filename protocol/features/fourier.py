@@ -76,6 +76,15 @@ class FourierSpace(FeatureSpace):
                 advice="Correct features.gamma in the session file: it is for columns scaled to [0, 1].",
             )
 
+        with np.errstate(over="ignore"):
+            too_close = ~np.isfinite(2.0**self.point_bits / self.range)
+        if too_close.any():
+            column = int(np.argmax(too_close))
+            raise ConfigError(
+                f"The bounds of feature column {column} are too close for the grid of points.",
+                advice="Correct `lower` or `upper` in the session file, or give the column in a larger unit.",
+            )
+
     @classmethod
     @abstractmethod
     def _frequencies(cls, dimension: int) -> int:

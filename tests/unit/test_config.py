@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from protocol.config import ConsumerFile, CuratorFile, OwnerFile, SessionFile
 from protocol.config.faults import KINDS
 from protocol.config.loading import load_toml, load_toml_text, validated
 from protocol.errors import ConfigError, ExitCode
+from protocol.session import open_session
 from tests.unit.session_files import SESSION, load, text
 
 KEYS = [chr(ord("a") + place) * 40 for place in range(8)]
@@ -435,6 +437,20 @@ def test_where_noise_is_secure_the_digest_has_every_key_and_still_no_address() -
         other = KEYS[5 + place]
         digests.add(load(base | {path: other}).digest())
     assert len(digests) == 4
+
+
+def test_a_session_with_keys_has_no_insecure_copy_of_the_same_digest() -> None:
+    """Whether heads are signed follows from the roster: `insecure`, which no digest covers, has no say."""
+    base = dict(SECURE) | SECURE_NOISE
+    with pytest.raises(ConfigError, match="an insecure session has no public keys"):
+        load(base | {"network.insecure": True})
+    bare = load(SECURE_NOISE | {"network.insecure": True})
+    assert open_session(bare).keyless
+    # Whatever the file says beside its roster's keys.
+    kept = load(base)
+    insecure = kept.network.model_copy(update={"insecure": True})
+    assert not replace(open_session(bare), file=kept.model_copy(update={"network": insecure})).keyless
+    assert bare.digest() != load(base).digest()
 
 
 def test_the_digest_tells_secure_noise_from_simulated() -> None:

@@ -118,6 +118,14 @@ def test_a_kernel_that_the_grid_cannot_carry_is_refused(
 
 
 @pytest.mark.parametrize("name", MAPS)
+def test_bounds_between_which_the_grid_does_not_fit_are_refused_by_column(name: str) -> None:
+    upper = np.array([1.0, 1e-310, 1.0])
+    with pytest.raises(ConfigError, match="column 1 are too close"):
+        feature_space(name, **{**PUBLIC, "lower": 0.0, "upper": upper})
+    assert build(name, lower=0.0, upper=1e-290).hash(np.full((1, 3), 5e-291)).any()
+
+
+@pytest.mark.parametrize("name", MAPS)
 def test_points_off_the_grid_go_to_the_nearest_place_and_ties_to_the_even_one(name: str) -> None:
     made = build(name, lower=0.0, upper=1.0, columns=1, gamma=4.0)
     step = 2.0**-made.space.point_bits

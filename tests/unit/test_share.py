@@ -29,8 +29,10 @@ CONFIGURATION = "[pytest]\nmarkers =\n    slow\n    needs_data\n    processes\n 
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
-    """A suite of its own, with this project's conftest.py."""
+    """A suite of its own, with this project's conftest.py and its plugin."""
     shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
+    (tmp_path / "tests").mkdir()
+    shutil.copy(ROOT / "tests" / "timing.py", tmp_path / "tests")
     (tmp_path / "test_suite.py").write_text(SUITE)
     (tmp_path / "pytest.ini").write_text(CONFIGURATION)
     return tmp_path
