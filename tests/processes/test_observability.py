@@ -239,7 +239,7 @@ def test_every_line_is_an_event_of_the_list_with_its_fields(session: Session) ->
         ("session.complete", None),
     ):
         assert expected in curator
-    (gone,) = [line for line in session.lines("curator") if line["event"] == "peer.gone"]
+    gone = next(line for line in session.lines("curator") if line["event"] == "peer.gone")
     told = None if session.rule in ("winner-only", "published") else MIDDLE
     assert (gone["phase"], gone.get("round")) == ("rounds", told)
     assert "session.resumed" in [line["event"] for line in session.lines("heron")]
