@@ -17,7 +17,7 @@ from consumer.events import (
 )
 from protocol.errors import BudgetExceeded, ExitCode, LocalProtocolError, Offence, RemoteProtocolError
 from protocol.machine import Charge, Event, Received, Transition
-from protocol.messages import Candidate, Delivery, Purchase, Receipt, SubspaceTarget, Target
+from protocol.messages import Candidate, Delivery, Purchase, Receipt, SubspaceTarget, Target, unfixed
 from protocol.names import CONSUMER, CURATOR
 from protocol.participant import Participant, participant_transitions
 from protocol.releases import Neighbours
@@ -60,6 +60,8 @@ class ConsumerMachine(Participant):
         """Of the first 1, 2, … delivered points (`PurchasesChecked.mmd2`), once all are delivered."""
         self._received = 0
         """Points delivered, those that are being checked included."""
+        self._numbers: set[tuple[str, int]] = set()
+        """Owner and number of each."""
         self._part = 0
         self._parts = 0
 
@@ -106,6 +108,12 @@ class ConsumerMachine(Participant):
             )
         for purchase in delivery.purchases:
             self._check_purchase(purchase)
+        numbers = [(purchase.owner, unfixed(purchase.handle)) for purchase in delivery.purchases]
+        if len(self._numbers.union(numbers)) < self._received + len(numbers):
+            raise RemoteProtocolError(
+                Offence.OUT_OF_TURN, "A point is delivered a second time under its owner's number of it."
+            )
+        self._numbers.update(numbers)
         self._part, self._parts = delivery.part, delivery.parts
         self._received += len(delivery.purchases)
         self.phase = "checking"

@@ -76,8 +76,6 @@ class ConsumerNumerics:
         self._seed_set = seed_set
         self._store = store
         self._signatures = Signatures(session)
-        self._had: set[tuple[str, int]] = set()
-        """Owner and number of every point that was delivered."""
         self._points: list[npt.NDArray[Any]] = []
         """Those that can be read, in order."""
 
@@ -185,10 +183,14 @@ class ConsumerNumerics:
         return tuple(delivered)
 
     def _open(self, purchase: Purchase) -> tuple[Candidate | None, str]:
-        """A purchase's point, if it can be read, and what is wrong with it."""
+        """A purchase's point, if it can be read, and what is wrong with it.
+
+        That follows from what the owner handed over, and not from other purchases or their order: the
+        sensitivity of a private settlement needs it (`protocol.settlement`).
+        """
         candidate = purchase.candidate
         if isinstance(candidate, Candidate):
-            return candidate, self._repeated(purchase)
+            return candidate, ""
         try:
             content = open_sealed(candidate.box, self._require_identity().sealing)
         except RemoteProtocolError:
@@ -203,15 +205,7 @@ class ConsumerNumerics:
         handle = unfixed(purchase.handle)
         if not self._signatures.hold(purchase.owner, purchase.bid_round, handle, candidate):
             return held, "the owner's signature does not hold"
-        return held, self._repeated(purchase)
-
-    def _repeated(self, purchase: Purchase) -> str:
-        """Whether the owner has handed over its point of this number before: then it is not bought twice."""
-        number = (purchase.owner, unfixed(purchase.handle))
-        if number in self._had:
-            return "the point was delivered before"
-        self._had.add(number)
-        return ""
+        return held, ""
 
     def _require_map(self) -> FeatureMap:
         if self._map is None:

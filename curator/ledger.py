@@ -16,7 +16,7 @@ from protocol.errors import Offence
 from protocol.grid import Features, Totals, Weights, features_to_float
 from protocol.messages import Candidate, SealedCandidate
 from protocol.mmd import embedding_gain
-from protocol.settlement import UNITS, whole_score, worth
+from protocol.settlement import UNITS, worths
 
 __all__ = ["Absence", "Dispute", "Fault", "Ledger", "Refusal", "Win", "settle", "settle_privately"]
 
@@ -134,7 +134,7 @@ def settle_privately(
 
     Args:
         wins: In any order.
-        disputed: As in `settle`. What is disputed depends on the point alone.
+        disputed: As in `settle`. The consumer disputes a point for what it is, never for what came before it.
         owners: All owners, winners or not.
         weights: The first broadcast's, shape (d,); None: there was none, and so no wins.
         noise: A value for each owner, in their order, int64 of shape (len(owners),).
@@ -144,10 +144,9 @@ def settle_privately(
     """
     totals = dict(zip(owners, noise.tolist(), strict=True))
     if weights is not None:
-        whole = whole_score(weights)
-        for win in wins:
-            if (win.round, win.owner) not in disputed:
-                totals[win.owner] += worth(win.candidate.features, weights, whole)
+        paid = [win for win in wins if (win.round, win.owner) not in disputed]
+        for win, worth in zip(paid, worths([win.candidate.features for win in paid], weights), strict=True):
+            totals[win.owner] += worth
     return {owner: total / UNITS for owner, total in totals.items()}
 
 

@@ -250,7 +250,7 @@ class Rounds(Machine):
         handle = unfixed(bid.handle)
         if not bid.exhausted and not 1 <= handle <= limits.MAX_POINTS:
             raise RemoteProtocolError(Offence.MALFORMED, "A bid's candidate number is out of range.")
-        if not bid.exhausted and bid.candidate is not None and handle in seat.times:
+        if not bid.exhausted and handle in seat.handed_over:
             raise RemoteProtocolError(Offence.OUT_OF_TURN, "A point was handed over before under its number.")
         seat.broadcast = 0
         self._awaited.discard(owner)
@@ -263,13 +263,15 @@ class Rounds(Machine):
         return owner, bid
 
     def _hand_over(self, owner: str, bid: Bid, candidate: Candidate | SealedCandidate) -> None:
+        seat, handle = self.seats[owner], unfixed(bid.handle)
+        # An offer's number needs no check: its owner hands over nothing between the bid and the offer.
+        seat.handed_over.add(handle)
         if self._boxes_destroyed:
             return  # it came too late to be wanted, and must not be kept
-        weights = cast(Weights, self.seats[owner].weights)
+        weights = cast(Weights, seat.weights)
         self.ledger.points_accessed += isinstance(candidate, Candidate)
         self.ledger.candidates += 1
-        score, handle = unfixed(bid.score), unfixed(bid.handle)
-        self._unverified.append(Unverified(owner, bid.round, handle, score, weights, candidate))
+        self._unverified.append(Unverified(owner, bid.round, handle, unfixed(bid.score), weights, candidate))
 
     def _close_bidding_if_complete(self) -> None:
         """Go on once nobody is waited for and enough owners are present."""

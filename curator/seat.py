@@ -35,6 +35,8 @@ class Seat:
     """A point of its did not match: it counts as absent from then on, and is not told."""
     times: dict[int, int] = field(default_factory=dict)
     """Per candidate number, in how many rounds it was bid."""
+    handed_over: set[int] = field(default_factory=set)
+    """Numbers of the candidates that it has handed over: none of them is bid again."""
 
     @property
     def busy(self) -> bool:

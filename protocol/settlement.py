@@ -18,6 +18,8 @@ point in addition, or S with one point, e of owner j, replaced by another, y of 
 and w₁ alone, so that all other points count the same. T moves by nothing; by worth(e)·1_j; by
 worth(y)·1_i - worth(e)·1_j with i ≠ j, of length √(worth(y)² + worth(e)²); or, with i = j, by
 |worth(y) - worth(e)|. So ‖ΔT‖₂ ≤ √2·U, of two owners at most, each by U at most. ∎
+A disputed point counts 0. It is disputed for what its owner handed over, never for the order of rounds: the
+same points count 0 with the record and without.
 
 Z, discrete Gaussian on whole numbers, is added to each T_i: a release of sensitivity ⌈√2·U⌉ and width K, for
 neighbours that add or remove one record of one owner (`DiscreteGaussianCost`).
@@ -26,12 +28,15 @@ neighbours that add or remove one record of one owner (`DiscreteGaussianCost`).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+
 from protocol.accounting import Cost, DiscreteGaussianCost, gaussian_sigma
 from protocol.errors import ConfigError
-from protocol.grid import FEATURE_BITS, Features, Weights
+from protocol.grid import FEATURE_BITS, Features, Weights, exact_scores
 from protocol.noise import Draw
 from protocol.releases import Neighbours
 
@@ -42,7 +47,7 @@ __all__ = [
     "PrivateSettlement",
     "SettlementTerms",
     "whole_score",
-    "worth",
+    "worths",
 ]
 
 UNITS: Final = 2**15
@@ -50,6 +55,9 @@ UNITS: Final = 2**15
 SENSITIVITY: Final = math.isqrt(2 * UNITS**2) + 1
 """⌈√2·U⌉: what one record of one owner changes all totals by at most, in L2."""
 NEIGHBOURS: Final = Neighbours.ADD_REMOVE_ONE
+
+_ROWS: Final = 512
+"""Points that are scored at a time: at the largest d 16 MiB of float64."""
 
 _GAINS: Final = "gain in the released target"
 _POINTS: Final = "points"
@@ -198,15 +206,18 @@ def whole_score(weights: Weights) -> int:
     return math.isqrt(squares << (2 * (FEATURE_BITS - 1))) + 1
 
 
-def worth(features: Features, weights: Weights, whole: int) -> int:
-    """What a point counts in a settlement, in 0..`UNITS`, whatever its features are.
+def worths(features: Sequence[Features], weights: Weights) -> list[int]:
+    """What each point counts in a settlement, in 0..`UNITS`.
 
     Args:
-        features: φ, shape (d,), in units of 2^-15.
+        features: φ of each, shape (d,), in units of 2^-15, which the map's space admits: then scores are
+            exact (`exact_scores`), and none depends on the points beside it.
         weights: w₁, shape (d,), in units of 2^-22.
-        whole: `whole_score(weights)`.
     """
-    score: int = sum(
-        value * weight for value, weight in zip(features.tolist(), weights.tolist(), strict=True)
-    )
-    return min(max(score, 0), whole) * UNITS // whole
+    whole = whole_score(weights)
+    found: list[int] = []
+    for start in range(0, len(features), _ROWS):
+        scores = exact_scores(np.stack(features[start : start + _ROWS]), weights)
+        # Python's integers from here: whole times U does not fit 64 bits at the largest weights.
+        found += [min(max(score, 0), whole) * UNITS // whole for score in scores.tolist()]
+    return found

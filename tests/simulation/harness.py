@@ -496,6 +496,12 @@ class Player:
         self.features = features
         self.left = list(range(len(features)))
         self.handles: dict[int, int] = {}
+        self.last_bid = 0
+        """The row that it bid last: the one that it can be asked for."""
+
+    def number(self, row: int) -> int:
+        """Its number of a point."""
+        return self.handles.setdefault(row, len(self.handles) + 1)
 
     def best(self, weights: Weights) -> int | None:
         """Its first point in the total order, of those that it still has."""
@@ -512,14 +518,15 @@ class Player:
         row = self.best(broadcast.weights)
         if row is None:
             return self.bench.no_bid(broadcast.round)
-        handle = self.handles.setdefault(row, len(self.handles) + 1)
+        self.last_bid = row
         if self.bench.rule.candidate_with_bid:
             self.left.remove(row)
-        return self.bench.bid(broadcast.round, self.features[row], handle, broadcast.weights)
+        return self.bench.bid(broadcast.round, self.features[row], self.number(row), broadcast.weights)
 
     def offer(self, ask: Ask) -> Offer:
         """The point that it is asked for."""
-        row = next(row for row, handle in self.handles.items() if handle == int(ask.handle[0]))
+        row = self.last_bid
+        assert self.number(row) == int(ask.handle[0])
         self.left.remove(row)
         return Offer.model_construct(
             round=ask.round, handle=ask.handle, candidate=candidate_of(self.features[row])

@@ -8,12 +8,13 @@ one point put in the place of another.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from protocol.errors import Offence, RemoteProtocolError
 from protocol.grid import Features, Weights, exact_scores
 from protocol.messages import Ask, Broadcast
 from protocol.scoring import Best, Pool
@@ -109,9 +110,23 @@ def make_case(rng: np.random.Generator) -> Case:
 
 
 def play(
-    case: Case, rule: str, *, with_extra: bool, pool: type[Pool] = Pool
+    case: Case,
+    rule: str,
+    *,
+    with_extra: bool,
+    pool: type[Pool] = Pool,
+    attacker: type[Player] = Player,
+    alter: Callable[[CuratorBench], None] = lambda bench: None,
 ) -> tuple[Counter[bytes], CuratorBench]:
     """Play a case out.
+
+    Args:
+        case: What is fixed.
+        rule: The acquisition rule's name.
+        with_extra: Whether x is there.
+        pool: The curator's.
+        attacker: What all owners are but x's, which is honest. Who is refused does not come back.
+        alter: What is changed of the curator before it starts.
 
     Returns:
         How often each φ was chosen, and the curator.
@@ -124,7 +139,9 @@ def play(
     for owner, features in case.data.items():
         if with_extra and owner == case.extra_owner:
             features = np.concatenate([features, case.extra[None]])
-        players[owner] = Player(bench, owner, features)
+        kind = Player if owner == case.extra_owner else attacker
+        players[owner] = kind(bench, owner, features)
+    alter(bench)
     bench.enrol()
     table_of = _Table(bench, players, case)
     for number in range(1, len(case.weights) + 1):
@@ -144,10 +161,13 @@ class _Table:
         self.unanswered: dict[str, tuple[Broadcast, int]] = {}
         """Broadcasts that were not answered yet, and the round in which they will be."""
         self.connected = dict.fromkeys(players, True)
+        self.refused: set[str] = set()
 
     def play_round(self, number: int) -> None:
         case, bench = self.case, self.bench
         for owner in self.players:
+            if owner in self.refused:
+                continue
             gone = (owner, number) in case.gone
             if gone and self.connected[owner]:
                 bench.lost(owner)
@@ -172,13 +192,15 @@ class _Table:
 
     def _come_back(self, owners: tuple[str, ...], number: int) -> None:
         for owner in owners:
-            if self.bench.machine.phase == "bidding":
+            if self.bench.machine.phase == "bidding" and owner not in self.refused:
                 if not self.connected[owner]:
                     self.connected[owner] = True
                     self.bench.returned(owner)
-                if owner in self.unanswered:
-                    self.unanswered[owner] = (self.unanswered[owner][0], number)
                 self._bid(owner, number)
+                while self.bench.machine.phase == "bidding" and owner in self.unanswered:
+                    # An older broadcast's answer, and then this one's.
+                    self.unanswered[owner] = (self.unanswered[owner][0], number)
+                    self._bid(owner, number)
 
     def _bid(self, owner: str, number: int) -> None:
         if not self.connected[owner]:
@@ -189,7 +211,14 @@ class _Table:
         if due > number:
             return
         del self.unanswered[owner]
-        self.bench.say(owner, self.players[owner].answer(broadcast))
+        bid = self.players[owner].answer(broadcast)
+        try:
+            self.bench.say(owner, bid)
+        except RemoteProtocolError:
+            assert self.bench.offend(owner, bid).offence is Offence.OUT_OF_TURN
+            self.refused.add(owner)
+            self.connected[owner] = False
+            return
         if broadcast.round < number and self._take_broadcast(owner, number):
             # It resumes with the current broadcast; the answer may be late again.
             self._bid(owner, number)

@@ -251,10 +251,17 @@ class ConsumerWalk(ParticipantWalk):
 
     def delivery(self, part: int, *, count: int = 2, width: int = DIMENSION) -> Delivery:
         features = np.zeros(width, dtype=np.int16) if width != DIMENSION else CORNERS[0]
-        purchase = Purchase.model_construct(
-            owner="owner-0", round=1, bid_round=1, handle=fixed(1), candidate=self.candidate(features)
+        purchases = tuple(
+            Purchase.model_construct(
+                owner="owner-0",
+                round=1,
+                bid_round=1,
+                handle=fixed(100 * part + place),
+                candidate=self.candidate(features),
+            )
+            for place in range(count)
         )
-        return Delivery.model_construct(part=part, parts=self.parts, purchases=(purchase,) * count)
+        return Delivery.model_construct(part=part, parts=self.parts, purchases=purchases)
 
     def compute(self, job: Effect) -> Event | None:
         if isinstance(job, ReleaseTarget):

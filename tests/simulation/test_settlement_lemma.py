@@ -1,35 +1,66 @@
 """One record more moves a private settlement by √2·U at most over the lemma's cases.
 
-Two owners' totals at most, each by U at most. Settlements that depend on the round in which a point was taken
-have to be caught by the same test.
+Two owners' totals at most, each by U at most, whatever is disputed of what was bought. Settlements that
+depend on the round in which a point was taken, or on the order of rounds, have to be caught by the same test.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curator.ledger import settle, settle_privately
-from protocol.acquisition import RULES
-from protocol.settlement import SENSITIVITY, UNITS, whole_score, worth
-from tests.simulation.harness import CuratorBench
+from curator.ledger import Win, settle, settle_privately
+from protocol.acquisition import RULES, Standing
+from protocol.acquisition.winner_only import WinnerOnly
+from protocol.settlement import SENSITIVITY, UNITS, whole_score, worths
+from tests.simulation.harness import CuratorBench, Player, corners, names, weights_of
 from tests.simulation.lemma import Case, make_case, play
 
+WITH_BIDS = sorted(name for name, rule in RULES.items() if rule.exact and rule.candidate_with_bid)
 EXACT_RULES = sorted(name for name, rule in RULES.items() if rule.exact)
 
 Totals = Callable[[Case, CuratorBench], Mapping[str, float]]
+Disputes = Callable[[Case, Sequence[Win]], set[tuple[int, str]]]
 
 
-def private(case: Case, bench: CuratorBench) -> Mapping[str, float]:
+def none(case: Case, wins: Sequence[Win]) -> set[tuple[int, str]]:
+    return set()
+
+
+def by_the_point(case: Case, wins: Sequence[Win]) -> set[tuple[int, str]]:
+    """About half of what attackers sold, each point for what was handed over; an honest owner's never."""
+    return {
+        (win.round, win.owner)
+        for win in wins
+        if win.owner != case.extra_owner
+        and zlib.crc32(repr((win.owner, win.handle, win.candidate.features.tolist())).encode()) % 2
+    }
+
+
+def by_the_order(case: Case, wins: Sequence[Win]) -> set[tuple[int, str]]:
+    """A broken control: points under a number under which one was delivered in an earlier round."""
+    had: set[tuple[str, int]] = set()
+    disputed = set()
+    for win in wins:
+        if (win.owner, win.handle) in had:
+            disputed.add((win.round, win.owner))
+        had.add((win.owner, win.handle))
+    return disputed
+
+
+def private(case: Case, bench: CuratorBench, disputes: Disputes = none) -> Mapping[str, float]:
     """What is released, without its noise, in units."""
     owners = tuple(sorted(case.data))
     noise = np.zeros(len(owners), dtype=np.int64)
-    paid = settle_privately(bench.machine.ledger.wins, (), owners, case.weights[0], noise)
+    wins = bench.machine.ledger.wins
+    paid = settle_privately(wins, disputes(case, wins), owners, case.weights[0], noise)
     return {owner: points * UNITS for owner, points in paid.items()}
 
 
@@ -37,8 +68,7 @@ def by_round(case: Case, bench: CuratorBench) -> Mapping[str, float]:
     """A broken control: a point counts by its score in the round in which it was taken."""
     totals = dict.fromkeys(case.data, 0)
     for win in bench.machine.ledger.wins:
-        weights = case.weights[win.round - 1]
-        totals[win.owner] += worth(win.candidate.features, weights, whole_score(weights))
+        totals[win.owner] += worths([win.candidate.features], case.weights[win.round - 1])[0]
     return totals
 
 
@@ -51,11 +81,21 @@ def by_gain(case: Case, bench: CuratorBench) -> Mapping[str, float]:
     return {owner: share / most * UNITS for owner, share in shares.items()}
 
 
-def moves(case: Case, rule: str, totals: Totals) -> list[float]:
-    """By how much each owner's total changes with the extra record, where it does."""
-    _, without = play(case, rule, with_extra=False)
-    _, including = play(case, rule, with_extra=True)
-    before, after = totals(case, without), totals(case, including)
+def moves(case: Case, rule: str, totals: Totals, **changes: Any) -> list[float]:
+    """By how much each owner's total changes with the extra record, where it does; `changes` as of `play`."""
+    return moved(case, totals, both(case, rule, **changes))
+
+
+def both(case: Case, rule: str, **changes: Any) -> tuple[CuratorBench, CuratorBench]:
+    """The curator without the extra record, and with it."""
+    return (
+        play(case, rule, with_extra=False, **changes)[1],
+        play(case, rule, with_extra=True, **changes)[1],
+    )
+
+
+def moved(case: Case, totals: Totals, benches: tuple[CuratorBench, CuratorBench]) -> list[float]:
+    before, after = (totals(case, bench) for bench in benches)
     return [abs(after[owner] - before[owner]) for owner in case.data if after[owner] != before[owner]]
 
 
@@ -89,6 +129,99 @@ def test_settlements_by_the_round_are_caught(totals: Totals) -> None:
     assert all(bounded(moves(case, "ask-all", private)) for case in broken)
 
 
+# -- disputes, and numbers that are used twice -----------------------------------------------------------
+
+
+class SellsPairs(Player):
+    """An attacker that has one number for two points each, and hands over whichever it bids."""
+
+    def number(self, row: int) -> int:
+        return row // 2 + 1
+
+
+class AsksEverybody(WinnerOnly):
+    """Who is asked is fixed, as it is for the proof where a rule asks by coins."""
+
+    def ask(self, stage: int, standings: Sequence[Standing], *_: Any) -> tuple[str, ...]:
+        return () if stage else tuple(standing.owner for standing in standings)
+
+
+def unaltered(bench: CuratorBench) -> None:
+    """The curator is as it is."""
+
+
+def asking_everybody(bench: CuratorBench) -> None:
+    bench.machine._rule = AsksEverybody(
+        WinnerOnly.Parameters(),
+        owners=len(bench.session.owners),
+        rounds=bench.session.session.points,
+        delta=bench.session.session.delta,
+    )
+
+
+def without_refusals(bench: CuratorBench) -> None:
+    """A broken control: the curator does not know what was handed over."""
+    asking_everybody(bench)
+    for seat in bench.machine.seats.values():
+        seat.handed_over = Forgetful()
+
+
+class Forgetful(set[int]):
+    def add(self, number: int) -> None:
+        """Forget it."""
+
+
+def with_disputes(disputes: Disputes) -> Totals:
+    return lambda case, bench: private(case, bench, disputes)
+
+
+@pytest.mark.parametrize(
+    ("rule", "alter"), [*((rule, unaltered) for rule in WITH_BIDS), ("winner-only", asking_everybody)]
+)
+@pytest.mark.parametrize("attacker", [Player, SellsPairs])
+def test_disputes_and_repeated_numbers_move_it_no_further(
+    rule: str, alter: Callable[[CuratorBench], None], attacker: type[Player]
+) -> None:
+    for case in [*cases(14, 10), turning_disputes_round()]:
+        played = both(case, rule, attacker=attacker, alter=alter)
+        for disputes in (by_the_point, by_the_order):
+            assert bounded(moved(case, with_disputes(disputes), played)), (disputes, case)
+
+
+def turning_disputes_round() -> Case:
+    """An attacker's a1, b1, a2, b2, of which each pair has one number, and the victim's y or nothing.
+
+    a1, b1, a2, b2 are taken in this order without y; with it y, b1, a1, b2: b comes before a in both pairs.
+    y and both a are worth a whole point, both b nothing.
+    """
+    place = np.array([(1, 0, 0, 1), (-1, -1, 0, 0), (0, 1, 1, 0), (-1, 0, 0, -1), (1, 1, 0, 0)])
+    points = (place * abs(corners()).max()).astype(np.int16)
+    attacker, victim = names(2)
+    first = weights_of(10_000, 10_000, 1000, 2000)
+    return Case(
+        data={attacker: points[:4], victim: points[:0]},
+        extra=points[4],
+        extra_owner=victim,
+        weights=(first, weights_of(-2000, -2000, 0, 0), first, weights_of(-2000, 0, 0, -2000)),
+        order=((attacker, victim),) * 4,
+        late=frozenset(),
+        delay=1,
+        gone=frozenset(),
+    )
+
+
+def test_disputes_by_the_order_of_rounds_are_caught_where_numbers_are_sold_twice() -> None:
+    case = turning_disputes_round()
+    played = both(case, "winner-only", attacker=SellsPairs, alter=without_refusals)
+    assert moved(case, with_disputes(by_the_order), played) == [2 * UNITS, UNITS]
+    # Either remedy alone mends it.
+    assert bounded(moved(case, with_disputes(by_the_point), played))
+    assert moved(case, with_disputes(none), played) == [UNITS, UNITS]
+    refusing = both(case, "winner-only", attacker=SellsPairs, alter=asking_everybody)
+    assert all(len(bench.machine.ledger.refusals) == 1 for bench in refusing)
+    assert bounded(moved(case, with_disputes(by_the_order), refusing))
+
+
 WEIGHTS = st.lists(st.integers(-(2**24), 2**24), min_size=4, max_size=4)
 ANY_FEATURES = st.lists(st.integers(-(2**15), 2**15 - 1), min_size=4, max_size=4)
 
@@ -99,7 +232,7 @@ def test_no_point_counts_less_than_nothing_or_more_than_a_whole(
 ) -> None:
     # Forged features too, and of any length.
     first = np.array(weights, dtype=np.int32)
-    found = worth(np.array(features, dtype=np.int16), first, whole_score(first))
+    (found,) = worths([np.array(features, dtype=np.int16)], first)
     assert type(found) is int
     assert 0 <= found <= UNITS
 
@@ -111,11 +244,33 @@ def test_a_point_counts_whole_from_half_of_the_weight_s_length_on() -> None:
 
     def worth_of(share: float) -> int:
         direction = np.array([0.6, 0.8, 0.0, 0.0]) * share * 2**15
-        return worth(np.rint(direction).astype(np.int16), weights, whole)
+        return worths([np.rint(direction).astype(np.int16)], weights)[0]
 
     assert worth_of(0.9) == worth_of(0.51) == UNITS
     assert worth_of(0.25) == pytest.approx(UNITS / 2, abs=2)
     assert worth_of(0.0) == worth_of(-0.5) == 0
+
+
+def test_points_count_the_same_alone_and_among_any_others() -> None:
+    rng = np.random.default_rng(16)
+    dimension = 4096
+    # The largest that weights can be, so that worths need more than 64 bits.
+    weights = (rng.choice([-1, 1], size=dimension) * 2**30).astype(np.int32)
+    angles = rng.uniform(0, 2 * np.pi, size=(1100, dimension // 2))
+    features = np.rint(
+        np.concatenate([np.cos(angles), np.sin(angles)], axis=1) * 2**15 * math.sqrt(2 / dimension)
+    ).astype(np.int16)
+    features[::2] += (np.sign(weights) * 100).astype(np.int16)
+    whole = whole_score(weights)
+    wanted = [
+        min(max(int(row.astype(np.int64) @ weights.astype(np.int64)), 0), whole) * UNITS // whole
+        for row in features
+    ]
+    assert worths(list(features), weights) == wanted
+    assert worths(list(features[::-1]), weights) == wanted[::-1]
+    assert [worths([row], weights)[0] for row in features[:20]] == wanted[:20]
+    assert len(set(wanted)) > 100
+    assert worths([], weights) == []
 
 
 def test_the_sensitivity_is_the_root_of_two_points_rounded_up() -> None:

@@ -95,7 +95,6 @@ class Consumer:
         return self.released.maps[start : start + limits.MAP_BOX_BYTES]
 
     def check(self, *purchases: Purchase) -> tuple[Delivered, ...]:
-        self.numerics._had.clear()  # each check is a delivery of its own
         checked = self.numerics.perform(CheckPurchases(purchases, last=False))
         assert isinstance(checked, PurchasesChecked)
         return checked.delivered

@@ -61,7 +61,7 @@ def purchase(row: int, *, candidate: Candidate | None = None, number: int = 1) -
         owner="owner-0",
         round=number,
         bid_round=1,
-        handle=fixed(1),
+        handle=fixed(row + 1),
         candidate=candidate or candidate_of(CORNERS[row]),
     )
 
@@ -152,6 +152,22 @@ def test_more_points_than_were_to_be_bought_are_refused_over_all_parts() -> None
     with pytest.raises(RemoteProtocolError, match="More than the 2 points") as caught:
         bench.deliver(2, 2, purchase(2))
     assert caught.value.offence is Offence.MALFORMED
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_a_point_that_is_delivered_twice_under_its_number_is_refused(parts: int) -> None:
+    bench = Bench()
+    bench.release()
+    # The same number with another point, too: the curator takes a number once.
+    again = purchase(0, candidate=candidate_of(CORNERS[1]), number=2)
+    before = (purchase(0),) if parts == 1 else ()
+    if parts == 2:
+        bench.deliver(1, 2, purchase(0))
+        bench.checked(delivered(purchase(0)))
+    with pytest.raises(RemoteProtocolError, match="a second time under its owner's number") as caught:
+        bench.deliver(parts, parts, *before, again)
+    assert caught.value.offence is Offence.OUT_OF_TURN
+    bench.deliver(parts, parts, *before, again.model_copy(update={"owner": "owner-1"}))
 
 
 @pytest.mark.parametrize("rule", ["ask-all", "sealed"])

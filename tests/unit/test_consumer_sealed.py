@@ -220,7 +220,12 @@ def test_a_seed_set_of_the_validation_sets_own_points_is_refused(shared: int, re
         consumer_party(session, **arguments)
 
 
-def test_a_point_that_is_delivered_twice_is_disputed_the_second_time(consumer: Consumer) -> None:
-    once = purchase_of(A, scored_by(consumer, A))
-    again = once.model_copy(update={"round": 6})
-    assert [entry.dispute for entry in consumer.check(once, again)] == ["", "the point was delivered before"]
+def test_disputes_follow_from_a_point_alone(consumer: Consumer) -> None:
+    good = purchase_of(A, scored_by(consumer, A))
+    bad = purchase_of(B, scored_by(consumer, B), box=bytes(len(good.candidate.box)))  # type: ignore[union-attr]
+    alone = {purchase.owner: consumer.check(purchase)[0].dispute for purchase in (good, bad)}
+    assert alone == {A: "", B: "the box does not open"}
+    # Neither those that came before, nor their order, nor the round in which a point was chosen, play a part.
+    for purchases in ((good, bad), (bad, good), (bad, good, good.model_copy(update={"round": 6}))):
+        checked = consumer.check(*purchases)
+        assert [entry.dispute for entry in checked] == [alone[purchase.owner] for purchase in purchases]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from protocol.config.session import TimeoutSection
-from protocol.errors import ExitCode
+from protocol.errors import ExitCode, Offence
 from protocol.messages import (
     Ask,
     Broadcast,
@@ -372,6 +372,34 @@ def test_a_point_that_was_bid_tau_times_is_asked_for() -> None:
                 bench.say(owner, Offer(round=number, handle=handle, candidate=candidate_of(CORNERS[row])))
         bench.verify()
     assert bench.machine.ledger.points_accessed == 3
+
+
+@pytest.mark.parametrize("rule", ["ask-all", "winner-only"])
+def test_a_number_that_was_handed_over_is_not_bid_again(rule: str) -> None:
+    bench = bidding(rule, owners=1)
+    bid(bench, A, BEST, 1)
+    if rule == "winner-only":
+        bench.say(A, Offer(round=1, handle=fixed(1), candidate=candidate_of(CORNERS[BEST])))
+    bench.verify()
+    bench.broadcast(W)
+    error = bench.offend(A, bench.bid(2, CORNERS[SECOND], 1, W))
+    assert error.offence is Offence.OUT_OF_TURN
+    assert "handed over before" in error.what
+    assert len(bench.machine.ledger.wins) == 1
+
+
+def test_a_number_that_was_bid_and_not_handed_over_is_bid_again() -> None:
+    bench = bidding("winner-only", owners=2)
+    for number in (1, 2):
+        if number == 2:
+            bench.broadcast(W)
+        bid(bench, A, BEST if number == 1 else THIRD, number)
+        bid(bench, B, SECOND, 1)
+        asked, row = (A, BEST) if number == 1 else (B, SECOND)
+        handle = number if asked == A else 1
+        bench.say(asked, Offer(round=number, handle=fixed(handle), candidate=candidate_of(CORNERS[row])))
+        bench.verify()
+    assert winners(bench) == [A, B]
 
 
 def test_a_late_offer_is_pooled_and_its_owner_resumes() -> None:

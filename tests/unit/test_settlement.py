@@ -31,7 +31,7 @@ from protocol.noise import Draw, SimulatedNoise
 from protocol.odometer import odometers
 from protocol.releases import Neighbours
 from protocol.session import OWNERS_DATA, Session, open_session
-from protocol.settlement import UNITS, PrivateSettlement, SettlementTerms, whole_score, worth
+from protocol.settlement import UNITS, PrivateSettlement, SettlementTerms, worths
 from tests.simulation.harness import CuratorBench, Player, corners, names, session_file, weights_of
 from tests.unit.report_sessions import record
 
@@ -251,7 +251,7 @@ def test_it_is_released_with_the_last_receipt_and_charged_in_the_same_step() -> 
     first = weights_of(3000, 1000, 500, -200)
     wanted = {owner: 1000 * place for place, owner in enumerate(OWNERS, start=1)}
     for win in bench.machine.ledger.wins:
-        wanted[win.owner] += worth(win.candidate.features, first, whole_score(first))
+        wanted[win.owner] += worths([win.candidate.features], first)[0]
     assert bench.machine.settlement() == {owner: units / UNITS for owner, units in wanted.items()}
     assert sum(wanted.values()) > 6000, "points count for something"
 
@@ -266,7 +266,7 @@ def test_a_disputed_point_counts_nothing() -> None:
     assert before is not None
     assert after is not None
     first = weights_of(3000, 1000, 500, -200)
-    counted = worth(win.candidate.features, first, whole_score(first)) / UNITS
+    counted = worths([win.candidate.features], first)[0] / UNITS
     assert counted > 0
     assert before[win.owner] - after[win.owner] == counted
 
