@@ -3,6 +3,9 @@
 Within a session all costs are fixed by its file before anything leaves, and `epsilon_of` composes them. From
 one session to the next they are not: who has seen what one released decides whether there is another, and at
 which ε. Composition theorems for fixed costs say nothing of that; a privacy filter does (Rogers et al. 2016).
+Nor does a session end before the next begins: sessions of one dataset may run side by side, each of many
+rounds. So a choice is an interactive mechanism, and what holds is a filter for these, run concurrently: one
+that is valid for mechanisms of one answer is, by (ε, δ) and by Rényi DP of a fixed order (Haney et al. 2023).
 """
 
 from __future__ import annotations
@@ -26,32 +29,40 @@ what was chosen would itself be chosen in view of releases."""
 def adaptive_epsilon(choices: Sequence[Sequence[Cost]], delta: float) -> float:
     """The least ε of a cap at δ that admits these choices.
 
-    Claim. Let each choice's costs be decided by what all choices before it released, and let a further one be
-    made only if this function's value for all of them together, that one included, is at most ε. Then all
-    that is ever released is (ε, δ)-differentially private, for the costs' neighbour relation.
+    Claim. Let each choice, such as a session, begin with its costs fixed, in view of all that was released by
+    then, and only if this function's value for all choices so far, that one included, is at most ε. Once
+    begun they may run side by side, with messages to each that follow from what any of them released. Then
+    all that is ever released is (ε, δ)-differentially private, for the costs' neighbour relation.
 
-    Proof. An (e, d)-DP release is, but for an event of probability d, an e-DP one (Kairouz, Oh, Viswanath
-    2017). Below, d of all choices together is at most δ/2; so the rest of the proof has δ/2 left, and takes
-    every such release for e-DP, and so for e²/2-zCDP.
+    Proof. Fix two neighbours. A choice known as (e, d)-DP is, between these two, an interactive
+    post-processing of one randomised response, drawn as it begins, that is e-DP but for an event of
+    probability d (Kairouz, Oh, Viswanath 2017 for one answer; Lyu 2022 and Vadhan and Zhang 2023 for
+    interactive mechanisms). Below, d of all choices together is at most δ/2; so the rest of the proof has δ/2
+    left, and takes every such choice for e-DP, and so for e²/2-zCDP.
 
-    1. Σρ is at most the constant ρ* whose ε at δ/2 is ε. Releases whose ρ are chosen as they go, and that
-       stop before Σρ exceeds ρ*, are ρ*-zCDP together: the Rényi filter of Feldman and Zrnic (2021), at every
-       order α; the zCDP filter of Whitehouse et al. (2023), with approximate releases too. Gaussian noise,
-       pure DP (ε²/2) and bounded range (η²/8) each have a ρ.
-    2. Or Σe is at most ε, where every choice has a pure e. Losses then add up to at most ε whatever is
-       chosen: (ε, 0), the basic filter of Rogers et al. (2016).
-    3. Stop the process by the filter of 1, or by that of 2. An event E of a process that goes on while
-       either admits it falls into the part where 1 admits all that was chosen and the part where 1 does not
-       and 2 does. The first is an event of the process stopped by 1, the second of the one stopped by 2. So
-       P(E) ≤ e^ε·P'(E) + δ/2 + 0.
+    1. Σρ is at most the constant ρ* whose ε at δ/2 is ε. Mechanisms of one answer whose ρ are chosen as they
+       go, and that stop before Σρ exceeds ρ*, are (α, α·ρ*)-Rényi DP together, at every order α > 1: the
+       filter of Feldman and Zrnic (2021). So are interactive ones, run concurrently: Haney et al. (2023), at
+       each α by itself, as α·Σρ ≤ α·ρ* is the same decision at all of them. That is ρ*-zCDP. It needs that a
+       choice is ρ-zCDP as a whole, whatever is sent to it: the ρ of its releases were fixed before, and add
+       up however inputs are chosen. Gaussian noise, pure DP (ε²/2) and bounded range (η²/8) have a ρ each.
+    2. Or Σe is at most ε, where every choice has a pure e. The basic filter of Rogers et al. (2016) is valid
+       for (ε, 0), and so for interactive mechanisms run concurrently (Haney et al. 2023).
+    3. Let the filter of 1 decide what begins, or that of 2; what has begun goes on in either case. An event E
+       of the process in which either may admit a choice falls into the part where 1 admits all that began and
+       the part where 1 does not and 2 does. The first is an event of the process that 1 decides, the second
+       of the one that 2 does. So P(E) ≤ e^ε·P'(E) + δ/2 + 0.
     4. The first choice that costs anything is made before anything was released, so that it is no random
        variable, and all bounds of `epsilon_of` hold for it alone. If it does not fit 1 or 2 itself, neither
-       do more choices with it: then it stays the only one. If it does, 1 to 3 hold for all. ∎
+       do more choices with it: then it stays the only one, and nothing runs beside it. If it does, 1 to 3
+       hold for all. ∎
 
-    What is assumed is that choices follow from releases and from public facts, not from the data itself.
+    What is assumed: choices, and what is sent to those that have begun, follow from releases and from public
+    facts, not from the data itself. And the costs of a choice hold whatever the others that take part in it
+    send, which is each mechanism's own to show.
 
     Args:
-        choices: The costs of each choice, in the order of their making, all of one neighbour relation.
+        choices: The costs of each choice, in the order of their beginning, all of one neighbour relation.
         delta: The cap's δ, in (0, 1).
 
     Returns:

@@ -145,16 +145,31 @@ class FeatureSection(Section):
         }
 
 
+def _is_beyond_64_bits(value: object) -> bool:
+    """Whether a TOML value has a whole number that the session's digest has no encoding of."""
+    match value:
+        case int():
+            return not -(2**63) <= value < 2**64
+        case list():
+            return any(_is_beyond_64_bits(each) for each in value)
+        case dict():
+            return any(_is_beyond_64_bits(each) for each in value.values())
+        case _:
+            return False
+
+
 class _Open(BaseModel):
     """A table whose further keys belong to the thing that it names."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="allow")
 
     @model_validator(mode="after")
-    def _numbers_are_finite(self) -> Self:
+    def _numbers_can_be_encoded(self) -> Self:
         for key, value in (self.model_extra or {}).items():
             if isinstance(value, float) and not math.isfinite(value):
                 raise ValueError(f"{key} is not a finite number")
+            if _is_beyond_64_bits(value):
+                raise ValueError(f"{key} has a whole number of more than 64 bits; write a large one as 1e30")
         return self
 
     @property

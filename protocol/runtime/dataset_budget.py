@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from protocol.config.party import BudgetSection, ConsumerFile, OwnerFile
 from protocol.data import Dataset
 from protocol.errors import ConfigError
 from protocol.machine import Charge
+from protocol.names import CONSUMER
 from protocol.runtime.cap import Cap
 from protocol.runtime.known_ledgers import KnownRows
 from protocol.runtime.lifetime_ledger import LifetimeLedger
@@ -60,7 +61,7 @@ class DatasetBudget:
                     f"{self.path}: the release of the target that was named was not charged to this ledger.",
                     advice="Name the ledger that `hushbid screen` charged, or leave the release out.",
                 )
-            if not ledger.check(self.spending) and not resumed:
+            if not ledger.check(self._as_on_record(ledger)) and not resumed:
                 raise ConfigError(
                     f"{self.path}: this session has been run before with these data. A second run's boxes, "
                     "signatures and releases could not be told from those of the first.",
@@ -77,7 +78,13 @@ class DatasetBudget:
             HushbidError: The ledger cannot be used.
         """
         with self._open() as ledger:
-            ledger.charge(self.spending)
+            ledger.charge(self._as_on_record(ledger))
+
+    def _as_on_record(self, ledger: LifetimeLedger) -> Spending:
+        """The spending; under the name that an older version, which left the party out, has charged it by."""
+        older = self.spending.identifier.rpartition("/")[0]
+        charged = any((each.kind, each.identifier) == ("session", older) for each in ledger.spendings)
+        return replace(self.spending, identifier=older) if charged else self.spending
 
     def _open(self) -> LifetimeLedger:
         return LifetimeLedger.open(
@@ -114,9 +121,11 @@ def dataset_budget(
     # Where nothing is protected, and nothing sealed, a session file may be run again.
     once = session.noise_protects and (session.rule.sealed or session.draws_noise())
     run = "" if once else f"/{os.urandom(8).hex()}"
+    # Two parties of a session that have the same data, or one ledger, are charged for a release each.
+    party = file.name if isinstance(file, OwnerFile) else CONSUMER
     spending = Spending(
         kind="session",
-        identifier=f"{session.file.session.name}/{session.identifier.hex()}{run}",
+        identifier=f"{session.file.session.name}/{session.identifier.hex()}{run}/{party}",
         date=datetime.datetime.now(datetime.UTC).date(),
         neighbours=charge.neighbours,
         epsilon=0.0 if paid_as else statement.epsilon if holds else None,

@@ -1,25 +1,31 @@
 """Which rows are charged to which ledger: a list that each user of a machine has, so that a copy is seen.
 
 A ledger belongs to a file of data by its name. The same rows under another name, in another format or in
-another order would have a ledger of their own, and with it a whole budget. So whoever charges a ledger notes
-here for which rows: a keyed digest of the rows, and the ledger's path. The file is `hushbid/ledgers` in the
-user's state directory (`$XDG_STATE_HOME`, or `~/.local/state`), mode 0600. The digest is in no ledger and in
-no log, as a ledger may be shown to others. Whoever has the list can check a guess of all rows at once, and
-nothing less.
+another order would have a ledger of their own, and with it a whole budget. So would rows whose ledger was
+removed, emptied, or put back as it once was. So whoever charges a ledger notes here for which rows, and what
+the ledger has then: a keyed digest of the rows; the ledger's path, the number of its lines and a digest of
+them; and whether it has a budget. A ledger is the one that was noted if it begins with those lines, wherever
+it lies. The file is `hushbid/ledgers` in the user's state directory (`$XDG_STATE_HOME`, or `~/.local/state`),
+mode 0600. The digest of the rows is in no ledger and in no log, as a ledger may be shown to others. Whoever
+has the list can check a guess of all rows at once, or of all lines of a ledger, and nothing less.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from types import TracebackType
+from typing import Any, Final, Self
 
 from protocol.data import Dataset, rows_digest
 from protocol.errors import ConfigError
 from protocol.runtime.line_file import LineFile, malformed
 
-__all__ = ["KnownRows", "known_ledgers_path"]
+__all__ = ["HeldList", "KnownLedger", "KnownRows", "known_ledgers_path"]
 
 FORMAT: Final = "hushbid-known-ledgers"
 VERSION: Final = 1
@@ -46,8 +52,34 @@ def known_ledgers_path() -> Path:
     return base / "hushbid" / "ledgers"
 
 
+@dataclass(frozen=True)
+class KnownLedger:
+    """A ledger as it was when rows were last charged to it.
+
+    Attributes:
+        path: Its file.
+        lines: How many it had; 0: an older version listed it, which did not say.
+        digest: SHA-256 of them.
+        capped: Whether it had a budget; True where an older version did not say.
+    """
+
+    path: Path
+    lines: int
+    digest: str
+    capped: bool
+
+    @classmethod
+    def of(cls, path: Path, lines: Sequence[bytes], *, capped: bool) -> Self:
+        """A ledger as it is."""
+        return cls(path.resolve(), len(lines), _digest_of(lines), capped)
+
+    def goes_on_in(self, lines: Sequence[bytes]) -> bool:
+        """Whether a ledger of these lines is this one, whole, and perhaps longer by now."""
+        return 0 < self.lines <= len(lines) and _digest_of(lines[: self.lines]) == self.digest
+
+
 class KnownRows:
-    """The rows of a dataset, and the ledger that they were last charged to.
+    """The rows of a dataset, by which `hold` finds the ledger that they were last charged to.
 
     Args:
         dataset: The rows; its labels and identifiers do not count.
@@ -60,43 +92,97 @@ class KnownRows:
         """Compute the digest, before a ledger is held: it may take longer than others wait for one.
 
         Raises:
-            HushbidError: As `ledger`.
+            HushbidError: As `hold`.
         """
         _ = self._digest
 
-    def ledger(self) -> Path | None:
-        """The ledger that these rows were last charged to; None: to none that is known here.
+    def hold(self) -> HeldList:
+        """The list, held for these rows until it is closed: no other process charges any rows meanwhile.
 
         Raises:
             ConfigError: The list cannot be used.
             DataError: It is damaged.
             HushbidError: The disk is full or fails.
         """
-        digest, found = self._digest, None
-        with _open() as file:
-            for number, record in enumerate(file.records[1:], start=2):
-                rows, ledger = record.get("rows"), record.get("ledger")
-                if not (isinstance(rows, str) and isinstance(ledger, str)):
-                    raise malformed(file.path, number, "it names no rows or no ledger")
-                if rows == digest:
-                    found = Path(ledger)
-        return found
-
-    def charge_to(self, ledger: Path) -> None:
-        """Note durably that these rows are charged to a ledger.
-
-        Raises:
-            HushbidError: As `ledger`.
-        """
-        if self.ledger() != ledger.resolve():
-            with _open() as file:
-                file.append({"rows": self._digest, "ledger": str(ledger.resolve())})
+        digest = self._digest  # before the list is held, as it is read for its key
+        file = _open()
+        try:
+            return HeldList(file, digest)
+        except BaseException:
+            file.close()
+            raise
 
     @cached_property
     def _digest(self) -> str:
         with _open() as file:
             key = bytes.fromhex(file.records[0]["key"])
         return rows_digest(self._dataset.features, key).hex()
+
+
+class HeldList:
+    """The list of known ledgers while this process holds it. `KnownRows.hold` makes it.
+
+    Attributes:
+        known: The ledger that the rows were last charged to, as it was when any rows were last charged to
+            it; None: none is known.
+    """
+
+    def __init__(self, file: LineFile, rows: str) -> None:
+        self._file = file
+        self._rows = rows
+        self._ledgers: dict[Path, KnownLedger] = {}
+        mine = None
+        for number, record in enumerate(file.records[1:], start=2):
+            listed, ledger = _listed(file.path, number, record)
+            self._ledgers[ledger.path] = ledger
+            if listed == rows:
+                mine = ledger.path
+        self.known = None if mine is None else self._ledgers[mine]
+
+    def has(self, ledger: Path) -> bool:
+        """Whether any rows are known to be charged to a ledger."""
+        return ledger.resolve() in self._ledgers
+
+    def note(self, ledger: KnownLedger) -> None:
+        """Note durably that the rows are charged to a ledger, and what it has now.
+
+        Raises:
+            HushbidError: The disk is full or fails.
+        """
+        if self.known != ledger:
+            self._file.append(
+                {
+                    "rows": self._rows,
+                    "ledger": str(ledger.path),
+                    "lines": ledger.lines,
+                    "digest": ledger.digest,
+                    "capped": ledger.capped,
+                }
+            )
+            self.known = self._ledgers[ledger.path] = ledger
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+
+def _listed(path: Path, number: int, record: Mapping[str, Any]) -> tuple[str, KnownLedger]:
+    """The rows and the ledger of a line. Older versions wrote these two alone."""
+    rows, ledger = record.get("rows"), record.get("ledger")
+    lines, digest, capped = record.get("lines", 0), record.get("digest", ""), record.get("capped", True)
+    if not (isinstance(rows, str) and isinstance(ledger, str)):
+        raise malformed(path, number, "it names no rows or no ledger")
+    if not (type(lines) is int and lines >= 0 and isinstance(digest, str) and isinstance(capped, bool)):
+        raise malformed(path, number, "it does not say what the ledger had")
+    return rows, KnownLedger(Path(ledger), lines, digest, capped)
+
+
+def _digest_of(lines: Sequence[bytes]) -> str:
+    return hashlib.sha256(b"".join(line + b"\n" for line in lines)).hexdigest()
 
 
 def _open() -> LineFile:

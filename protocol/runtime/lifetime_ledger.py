@@ -18,8 +18,8 @@ line's.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -28,7 +28,7 @@ from protocol.config.party import BudgetSection
 from protocol.errors import BudgetExceeded, ConfigError, DataError
 from protocol.releases import Neighbours
 from protocol.runtime.cap import Cap, cap_from_record, cap_to_record, next_cap
-from protocol.runtime.known_ledgers import KnownRows
+from protocol.runtime.known_ledgers import HeldList, KnownLedger, KnownRows
 from protocol.runtime.line_file import LineFile, malformed, parse_line, whole_lines
 from protocol.runtime.log_events import LEDGER_CUT, LEDGER_ELSEWHERE, LEDGERS_UNKNOWN
 from protocol.runtime.logs import log
@@ -62,6 +62,7 @@ class LifetimeLedger:
         self._neighbours = neighbours
         self._rows = rows
         self._rows_unknown = ""
+        self._lift = False
         self._lifting = False
         self._spendings: list[Spending] = []
 
@@ -80,8 +81,8 @@ class LifetimeLedger:
 
         Raises:
             ConfigError: It cannot be opened, others may use it, or another process holds it; the budget on
-                record would be raised without the word; or the rows are charged to another ledger, and there
-                is a budget that two ledgers would allow twice.
+                record would be raised without the word; or the rows are charged to another ledger, or this
+                one has lost lines since, and there is a budget that would be allowed twice.
             DataError: A line is malformed; it names the line.
             HushbidError: The disk is full or fails.
         """
@@ -146,17 +147,22 @@ class LifetimeLedger:
 
         Raises:
             BudgetExceeded: It does not fit into what is left; nothing was recorded.
-            ConfigError: The same thing is on record at another cost.
+            ConfigError: The same thing is on record at another cost; or the rows are charged to another
+                ledger by now, and there is a budget.
             HushbidError: The disk is full or fails: it is not recorded, and must not take place.
         """
-        fresh = self.check(spending)
-        if fresh:
-            if self._lifting:
-                self._append_cap(lifted=True)
-            self._file.append(spending.as_record())
-            self._spendings.append(spending)
-        if self._rows is not None and not self._rows_unknown:
-            self._rows.charge_to(self.path)
+        with self._held_list() as listed:
+            if listed is not None:
+                # Again, as another process may have charged them elsewhere since this ledger was opened.
+                self._check_rows(listed)
+            fresh = self.check(spending)
+            if fresh:
+                if self._lifting:
+                    self._append_cap(lifted=True)
+                self._file.append(spending.as_record())
+                self._spendings.append(spending)
+            if listed is not None:
+                self._note_rows(listed)
         return fresh
 
     def warn(self) -> None:
@@ -182,20 +188,35 @@ class LifetimeLedger:
 
     def _begin(self, wish: BudgetSection | None) -> None:
         """Take in what is on record, and what the party says of the budget."""
-        records = self._file.records
+        records, self._lift = self._file.records, wish is not None and wish.lift
         if not records:
             self.cap = next_cap(self.path, None, wish, neighbours=self._neighbours)
             of = self._neighbours if self.cap is None else self.cap.neighbours
-            self._check_rows(wish)
+            with self._held_list() as listed:
+                if listed is not None:
+                    self._check_rows(listed)
             header = {"format": FORMAT, "version": VERSION, "neighbours": of}
             self._file.begin(header | {"budget": cap_to_record(self.cap)})
             return
         self._neighbours, held, self._spendings = _on_record(self.path, records)
         self.cap = next_cap(self.path, held, wish, neighbours=self._neighbours)
-        self._check_rows(wish)
-        if self.cap != held:
-            raised = held is not None and not (self.cap is not None and self.cap.allows_no_more_than(held))
-            self._append_cap(lifted=raised)
+        with self._held_list() as listed:
+            if listed is not None:
+                self._check_rows(listed)
+            if self.cap != held:
+                raised = held is not None and not (
+                    self.cap is not None and self.cap.allows_no_more_than(held)
+                )
+                self._append_cap(lifted=raised)
+            if listed is not None and self._is_to_be_noted(listed):
+                self._note_rows(listed)
+
+    def _is_to_be_noted(self, listed: HeldList) -> bool:
+        """Whether the list is behind: with the ledger of these rows, or one from before there was a list."""
+        if not self._spendings or self._lifting or self.elsewhere is not None:
+            return False
+        # Another ledger is noted by a charge alone: it may have been named by mistake.
+        return listed.known is not None or not listed.has(self.path)
 
     def _append_cap(self, *, lifted: bool) -> None:
         of = self._neighbours if self.cap is None else self.cap.neighbours
@@ -203,33 +224,58 @@ class LifetimeLedger:
             {"kind": "budget", "budget": cap_to_record(self.cap), "neighbours": of, "lifted": lifted}
         )
 
-    def _check_rows(self, wish: BudgetSection | None) -> None:
-        """Refuse a second ledger of the same rows where there is a budget, which two would allow twice."""
-        if self._rows is None:
-            return
-        try:
-            known = self._rows.ledger()
-        except (ConfigError, DataError) as error:
-            if self.cap is not None:
-                raise
-            self._rows_unknown = error.what
-            return
+    @contextmanager
+    def _held_list(self) -> Iterator[HeldList | None]:
+        """The list of known ledgers, held; None where it cannot be had, and no budget needs it."""
+        held: HeldList | None = None
+        if self._rows is not None and not self._rows_unknown:
+            try:
+                held = self._rows.hold()
+            except (ConfigError, DataError) as error:
+                if self.cap is not None:
+                    raise
+                self._rows_unknown = error.what
+        if held is None:
+            yield None
+        else:
+            with held:
+                yield held
+
+    def _check_rows(self, listed: HeldList) -> None:
+        """Refuse a second ledger of the same rows, or one that lost lines, where there is a budget.
+
+        Two ledgers would allow it twice, and so would one that has forgotten.
+        """
+        self.elsewhere, self._lifting = None, False
+        known = listed.known
         if known is None:
             return
-        there = _is_there(known)
-        if self._spendings and (not there or _are_one(known, self.path)):
+        there, same = _is_there(known.path), _are_one(known.path, self.path)
+        # An older version listed no lines: then its place alone tells a ledger, if it has anything.
+        whole = known.goes_on_in(self._file.lines) or (same and not known.lines and bool(self._spendings))
+        if whole and (same or not there):
             return  # this one; or moved with its data
-        if wish is not None and wish.lift:
+        if self._lift:
             self._lifting = True
-        elif self.cap is not None or (there and _is_capped(known)):
-            raise self._elsewhere(known, there=there and not _are_one(known, self.path))
-        self.elsewhere = known
+        elif self.cap is not None or known.capped or (there and not same and _is_capped(known.path)):
+            raise self._elsewhere(known, there=there, same=same)
+        self.elsewhere = known.path
 
-    def _elsewhere(self, known: Path, *, there: bool) -> ConfigError:
-        found = "which is another file" if there else "which is not there any more"
+    def _note_rows(self, listed: HeldList) -> None:
+        listed.note(KnownLedger.of(self.path, self._file.lines, capped=self.cap is not None))
+
+    def _elsewhere(self, known: KnownLedger, *, there: bool, same: bool) -> ConfigError:
+        if same and self._spendings:
+            return ConfigError(
+                f"{self.path}: this ledger does not begin with the {known.lines} lines that it had when it "
+                "was last charged. What was spent would be allowed again.",
+                advice="Restore the ledger as it was then. If what it had is to be forgotten, say so: "
+                "`lift = true` in [budget], or `--lift-budget`.",
+            )
+        found = "which is not there any more, or empty" if same or not there else "which is another file"
         return ConfigError(
-            f"{self.path}: the rows of these data were charged to {known}, {found}. Their budget would be "
-            "allowed twice.",
+            f"{self.path}: the rows of these data were charged to {known.path}, {found}. Their budget would "
+            "be allowed twice.",
             advice="Restore that ledger, or name it (`ledger` in the party's file, or `--ledger`). If a new "
             "one is meant, say so: `lift = true` in [budget], or `--lift-budget`.",
         )
@@ -301,7 +347,14 @@ def _on_record(path: Path, records: Sequence[Mapping[str, Any]]) -> tuple[str, C
                 cap = cap_from_record(record, neighbours=relation)
             else:
                 spendings.append(Spending.from_record(record, neighbours=relation))
-        except (ConfigError, KeyError, TypeError, ValueError, AttributeError) as error:
+        except (
+            ConfigError,
+            KeyError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            OverflowError,
+        ) as error:
             raise malformed(path, number, str(error)) from None
     return relation, cap, spendings
 

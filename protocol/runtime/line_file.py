@@ -33,6 +33,7 @@ class LineFile:
         path: The file.
         what: What it is, for messages: "the dataset's lifetime ledger".
         records: What its lines had when it was opened, in order.
+        lines: Every line without its end, with those that were appended since.
         cut: Bytes of an unfinished last line that were cut off then.
     """
 
@@ -40,6 +41,7 @@ class LineFile:
         self.path = path
         self.what = what
         self.records: list[Mapping[str, Any]] = []
+        self.lines: list[bytes] = []
         self.cut = 0
         self._descriptor = descriptor
         self._size = 0
@@ -73,7 +75,8 @@ class LineFile:
         Raises:
             HushbidError: The disk is full or fails.
         """
-        data = json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        line = json.dumps(record, ensure_ascii=False, allow_nan=False).encode()
+        data = line + b"\n"
         try:
             written = 0
             while written < len(data):
@@ -85,6 +88,7 @@ class LineFile:
                 self._truncate()
             raise self._unwritable(error) from error
         self._size += len(data)
+        self.lines.append(line)
 
     def begin(self, header: Mapping[str, Any]) -> None:
         """Append the first line, and see that the file itself outlives a power cut."""
@@ -107,13 +111,15 @@ class LineFile:
 
     def _read(self) -> None:
         content = _read_all(self._descriptor)
-        lines, rest = whole_lines(content)
+        self.lines, rest = whole_lines(content)
         self.cut, self._size = len(rest), len(content) - len(rest)
         if self.cut:
             self._truncate()
         elif content and not content.endswith(b"\n"):
             self._end_line()
-        self.records = [parse_line(self.path, number, line) for number, line in enumerate(lines, start=1)]
+        self.records = [
+            parse_line(self.path, number, line) for number, line in enumerate(self.lines, start=1)
+        ]
 
     def _end_line(self) -> None:
         try:

@@ -97,6 +97,15 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "negative seed of noise": ({"noise.seed": -1}, "noise.seed"),
     "seed of noise over 63 bits": ({"noise.seed": 2**63}, "noise.seed"),
     "text for a seed of noise": ({"noise.seed": "1"}, "noise.seed"),
+    "an epsilon of 400 digits": (
+        {"target.epsilon": 10**400},
+        "target: epsilon has a whole number of",
+    ),
+    "a mechanism's number over 64 bits": ({"summary.rounds": 2**64}, "summary: rounds has a whole number of"),
+    "a rule's number below 64 bits": (
+        {"acquisition.own": [-(2**63) - 1]},
+        "acquisition: own has a whole",
+    ),
     "no time": ({"timeouts.round": 0.0}, "timeouts.round"),
     "endless time": ({"timeouts.round": float("inf")}, "timeouts.round"),
     "not an address": ({"network.address": "localhost"}, "network.address: not an address: tcp://HOST:PORT"),

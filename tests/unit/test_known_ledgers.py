@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import stat
@@ -18,6 +19,7 @@ from protocol.data import DataColumns, Dataset, load_dataset, rows_as, rows_dige
 from protocol.errors import BudgetExceeded, ConfigError, DataError
 from protocol.runtime.known_ledgers import KnownRows, known_ledgers_path
 from protocol.runtime.lifetime_ledger import LifetimeLedger
+from protocol.runtime.line_file import LineFile
 from protocol.runtime.spending import Spending
 
 RELATION = "add-remove-one"
@@ -34,6 +36,24 @@ def opened(path: Path, dataset: Dataset, budget: BudgetSection | None = None) ->
     return LifetimeLedger.open(path, budget=budget, neighbours=RELATION, rows=KnownRows(dataset))
 
 
+def spending(name: str = "one", epsilon: float = 0.9) -> Spending:
+    return Spending(
+        kind="session",
+        identifier=name,
+        date=date(2026, 3, 1),
+        neighbours=RELATION,
+        epsilon=epsilon,
+        delta=0.0,
+        costs=(LaplaceCost(epsilon=epsilon, count=1),),
+    )
+
+
+def known(dataset: Dataset) -> Path | None:
+    """The ledger that the list has for these rows."""
+    with KnownRows(dataset).hold() as listed:
+        return None if listed.known is None else listed.known.path
+
+
 def spend(
     path: Path,
     dataset: Dataset,
@@ -42,19 +62,8 @@ def spend(
     name: str = "one",
     epsilon: float = 0.9,
 ) -> None:
-    costs = (LaplaceCost(epsilon=epsilon, count=1),)
     with opened(path, dataset, budget) as ledger:
-        ledger.charge(
-            Spending(
-                kind="session",
-                identifier=name,
-                date=date(2026, 3, 1),
-                neighbours=RELATION,
-                epsilon=epsilon,
-                delta=0.0,
-                costs=costs,
-            )
-        )
+        ledger.charge(spending(name, epsilon))
 
 
 # -- The same rows -------------------------------------------------------------------------------------
@@ -151,7 +160,7 @@ def test_without_any_budget_a_second_ledger_is_said_and_not_refused(
 
 def test_a_ledger_that_was_removed_is_missed(tmp_path: Path) -> None:
     path = tmp_path / "a.ledger"
-    spend(path, table(), ONE)
+    spend(path, table())
     path.unlink()
     for again in (path, tmp_path / "b.ledger"):
         with pytest.raises(ConfigError, match="is not there any more"):
@@ -161,13 +170,139 @@ def test_a_ledger_that_was_removed_is_missed(tmp_path: Path) -> None:
         assert ledger.elsewhere == path
 
 
+@pytest.mark.parametrize("budget", [None, ONE], ids=["no budget in the file", "a budget in the file"])
+@pytest.mark.parametrize("lost", ["removed", "emptied"])
+def test_a_ledger_with_a_budget_that_was_lost_is_missed_whatever_the_file_says(
+    tmp_path: Path, lost: str, budget: BudgetSection | None
+) -> None:
+    path = tmp_path / "a.ledger"
+    spend(path, table(), ONE)
+    if lost == "removed":
+        path.unlink()
+    else:
+        path.write_bytes(b"")
+    with pytest.raises(ConfigError, match="is not there any more, or empty") as caught:
+        opened(path, table(), budget)
+    assert "--lift-budget" in caught.value.advice
+    spend(path, table(), BudgetSection(epsilon=1.0, lift=True), name="two")
+    assert '"lifted": true' in path.read_text()
+
+
+def test_a_budget_that_was_set_after_the_charge_is_listed(tmp_path: Path) -> None:
+    path = tmp_path / "a.ledger"
+    spend(path, table())
+    opened(path, table(), ONE).close()
+    path.unlink()
+    with pytest.raises(ConfigError, match="is not there any more"):
+        opened(path, table())
+
+
+def test_the_ledger_of_other_data_does_not_stand_in_for_one_that_was_removed(tmp_path: Path) -> None:
+    """It has spendings, but not those of these rows: it is not their ledger, moved."""
+    first, second = tmp_path / "a.ledger", tmp_path / "b.ledger"
+    spend(first, table(), ONE)
+    spend(second, table(ROWS / 2), ONE, epsilon=0.05)
+    first.unlink()
+    with pytest.raises(ConfigError, match="is not there any more"):
+        opened(second, table(), ONE)
+    spend(second, table(ROWS / 2), ONE, name="two", epsilon=0.05)
+
+
+def test_an_older_copy_of_a_ledger_is_not_taken_for_the_ledger(tmp_path: Path) -> None:
+    path, grown = tmp_path / "a.ledger", table(np.concatenate([ROWS, ROWS[:1] / 2]))
+    spend(path, table(), ONE, epsilon=0.05)
+    older = path.read_bytes()
+    spend(path, grown, ONE, name="two")
+    path.write_bytes(older)
+    for dataset in (table(), grown):
+        with pytest.raises(ConfigError, match="does not begin with the 3 lines that it had"):
+            opened(path, dataset, ONE)
+
+
+def test_a_ledger_whose_spending_was_made_smaller_is_not_taken_for_the_ledger(tmp_path: Path) -> None:
+    path = tmp_path / "a.ledger"
+    spend(path, table(), ONE)
+    path.write_text(path.read_text().replace("0.9", "0.1"))
+    with pytest.raises(ConfigError, match="does not begin with the 2 lines"):
+        opened(path, table(), ONE)
+
+
+def test_of_two_ledgers_of_the_same_rows_that_are_open_at_once_one_alone_is_charged(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.ledger", tmp_path / "b.ledger"
+    with opened(first, table(), ONE) as one, opened(second, table(), ONE) as two:
+        one.charge(spending("one"))
+        with pytest.raises(ConfigError, match="which is another file"):
+            two.charge(spending("two"))
+        assert two.spendings == ()
+        assert not one.charge(spending("one"))
+
+
+def test_the_list_is_held_while_a_ledger_is_charged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the check of the rows and the note no other process finds the list as it was."""
+    held = []
+    append = LineFile.append
+
+    def watched(file: LineFile, record: Any) -> None:
+        if "identifier" in record:
+            with pytest.raises(ConfigError, match="another process holds"):
+                LineFile.open(known_ledgers_path(), what="the list", patience=0.0)
+            held.append(record["identifier"])
+        append(file, record)
+
+    monkeypatch.setattr(LineFile, "append", watched)
+    spend(tmp_path / "a.ledger", table(), ONE)
+    assert held == ["one"]
+
+
+def older_ledger(path: Path) -> None:
+    """A ledger of format 1, of which the list knows nothing: 0.9 of 1.0 is spent."""
+    budget = {"epsilon": 1.0, "delta": 1e-5}
+    header = {"format": "hushbid-lifetime-ledger", "version": 1, "neighbours": RELATION, "budget": budget}
+    record = spending().as_record()
+    del record["neighbours"]
+    path.write_text(f"{json.dumps(header)}\n{json.dumps(record)}\n")
+    path.chmod(0o600)
+
+
+def test_a_ledger_from_before_there_was_a_list_is_listed_when_it_is_opened(tmp_path: Path) -> None:
+    path = tmp_path / "a.ledger"
+    older_ledger(path)
+    with pytest.raises(BudgetExceeded):
+        spend(path, table(), ONE, name="two")
+    assert known(table()) == path
+    with pytest.raises(ConfigError, match="were charged to"):
+        opened(tmp_path / "copy.ledger", table(), ONE)
+
+
+def test_data_under_the_name_of_another_s_ledger_are_not_listed_before_a_charge(tmp_path: Path) -> None:
+    """It may be a slip, after which they would be missed under their own ledger."""
+    spend(tmp_path / "a.ledger", table(), ONE, epsilon=0.05)
+    opened(tmp_path / "a.ledger", table(ROWS / 2), ONE).close()
+    assert known(table(ROWS / 2)) is None
+
+
+def test_a_line_of_an_older_list_knows_a_ledger_by_its_place_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a.ledger"
+    spend(path, table(), ONE, epsilon=0.05)
+    header, line = map(json.loads, known_ledgers_path().read_text().splitlines())
+    older = {"rows": line["rows"], "ledger": line["ledger"]}
+    text = f"{json.dumps(header)}\n{json.dumps(older)}\n"
+    known_ledgers_path().write_text(text)
+    moved = path.rename(tmp_path / "moved.ledger")
+    with pytest.raises(ConfigError, match="is not there any more"):
+        opened(moved, table(), ONE)
+    moved.rename(path)
+    spend(path, table(), ONE, name="two", epsilon=0.05)
+    assert json.loads(known_ledgers_path().read_text().splitlines()[-1])["lines"] == 3
+
+
 def test_a_ledger_that_moved_with_its_data_is_the_same_one(tmp_path: Path) -> None:
     spend(tmp_path / "a.ledger", table(), ONE)
     moved = (tmp_path / "a.ledger").rename(tmp_path / "moved.ledger")
     with pytest.raises(BudgetExceeded):
         spend(moved, table(), name="two")
     spend(moved, table(), name="two", epsilon=0.05)
-    assert KnownRows(table()).ledger() == moved
+    assert known(table()) == moved
 
 
 def test_a_copy_of_data_and_ledger_is_seen_too(tmp_path: Path) -> None:
@@ -197,12 +332,12 @@ def test_rows_that_were_added_are_other_rows_of_the_same_ledger(tmp_path: Path) 
     spend(path, table(), ONE)
     grown = table(np.concatenate([ROWS, ROWS[:1] / 2]))
     spend(path, grown, name="two", epsilon=0.05)
-    assert KnownRows(grown).ledger() == KnownRows(table()).ledger() == path
+    assert known(grown) == known(table()) == path
 
 
 def test_what_was_only_checked_is_not_listed(tmp_path: Path) -> None:
     opened(tmp_path / "a.ledger", table(), ONE).close()
-    assert KnownRows(table()).ledger() is None
+    assert known(table()) is None
 
 
 # -- The list ------------------------------------------------------------------------------------------
@@ -216,6 +351,8 @@ def test_the_list_is_its_user_s_alone_and_neither_it_nor_a_ledger_tells_rows(tmp
     assert list(header) == ["format", "version", "key"]
     assert line["rows"] == rows_digest(ROWS, bytes.fromhex(header["key"])).hex()
     assert line["ledger"] == str(tmp_path / "a.ledger")
+    content = (tmp_path / "a.ledger").read_bytes()
+    assert (line["lines"], line["digest"], line["capped"]) == (2, hashlib.sha256(content).hexdigest(), True)
     assert line["rows"] not in (tmp_path / "a.ledger").read_text()
 
 
@@ -226,6 +363,18 @@ def test_every_list_has_a_key_of_its_own(tmp_path: Path, monkeypatch: pytest.Mon
         spend(tmp_path / f"{name}.ledger", table())
         found.add(json.loads(known_ledgers_path().read_text().splitlines()[1])["rows"])
     assert len(found) == 2
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ['{"ledger": 1}', '{"lines": -1}', '{"lines": true}', '{"digest": null}', '{"capped": 1}'],
+)
+def test_a_damaged_line_of_the_list_is_named(tmp_path: Path, damage: str) -> None:
+    spend(tmp_path / "a.ledger", table(), ONE, epsilon=0.05)
+    header, line = known_ledgers_path().read_text().splitlines()
+    known_ledgers_path().write_text(f"{header}\n{json.dumps(json.loads(line) | json.loads(damage))}\n")
+    with pytest.raises(DataError, match="line 2: malformed"):
+        opened(tmp_path / "a.ledger", table(), ONE)
 
 
 @pytest.mark.parametrize(
