@@ -50,6 +50,7 @@ def _show(result: Mapping[str, Any]) -> None:
     from protocol.settlement import SettlementTerms
 
     terms = SettlementTerms(**result["settlement_terms"])
+    unit = " points (its standard error)" if terms.private else ""
     lines = [
         f"{result['points_delivered']} points were chosen in {result['rounds']} rounds; "
         f"{result['points_accessed']} raw points were seen.",
@@ -59,7 +60,7 @@ def _show(result: Mapping[str, Any]) -> None:
         ),
         *(f"{fault['owner']}, round {fault['round']}: {fault['what']}." for fault in result["faults"]),
         *(
-            f"Settlement of {owner}: {' ± '.join(terms.figures(value))}."
+            f"Settlement of {owner}: {' ± '.join(terms.figures(value))}{unit}."
             for owner, value in result["settlement"].items()
         ),
         terms.sentence(),

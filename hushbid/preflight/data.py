@@ -65,7 +65,7 @@ def budget(subject: Subject) -> str | NotChecked:
             advice="Name one in a directory that is there and that this user can write to.",
         )
     if path.exists():
-        cap = _budget(subject, file, path).check(resumed=_resumed(subject))
+        cap = _budget(subject, file, path).check(resumed=_resumed(subject), record=False)
     else:
         cap = _check_without_a_ledger(subject, file, path)
     if cap is None:
@@ -78,7 +78,7 @@ def _check_without_a_ledger(subject: Subject, file: OwnerFile | ConsumerFile, pa
     with tempfile.TemporaryDirectory() as place:
         empty = Path(place) / "ledger"
         try:
-            return _budget(subject, file, empty).check()
+            return _budget(subject, file, empty).check(record=False)
         except HushbidError as error:
             raise type(error)(error.what.replace(str(empty), str(path)), advice=error.advice) from None
 

@@ -39,11 +39,12 @@ class DatasetBudget:
     spending: Spending
     paid_as: str = ""
 
-    def check(self, *, resumed: bool = False) -> Cap | None:
+    def check(self, *, resumed: bool = False, record: bool = True) -> Cap | None:
         """Refuse to enrol in a session that the budget does not allow.
 
         Args:
             resumed: The party goes on with a session that it has a transcript of.
+            record: Whether the ledger takes down what the party says of its budget; False: it only looks.
 
         Returns:
             The budget that holds; None: there is none.
@@ -54,7 +55,7 @@ class DatasetBudget:
                 charge of.
             HushbidError: The ledger cannot be used.
         """
-        with self._open() as ledger:
+        with self._open(record=record) as ledger:
             ledger.warn()
             if self.paid_as and all(each.identifier != self.paid_as for each in ledger.spendings):
                 raise ConfigError(
@@ -86,9 +87,13 @@ class DatasetBudget:
         charged = any((each.kind, each.identifier) == ("session", older) for each in ledger.spendings)
         return replace(self.spending, identifier=older) if charged else self.spending
 
-    def _open(self) -> LifetimeLedger:
+    def _open(self, *, record: bool = True) -> LifetimeLedger:
         return LifetimeLedger.open(
-            self.path, budget=self.budget, neighbours=self.spending.neighbours, rows=self.rows
+            self.path,
+            budget=self.budget,
+            neighbours=self.spending.neighbours,
+            rows=self.rows,
+            record=record,
         )
 
 

@@ -68,7 +68,13 @@ class LifetimeLedger:
 
     @classmethod
     def open(
-        cls, path: Path, *, budget: BudgetSection | None, neighbours: str, rows: KnownRows | None
+        cls,
+        path: Path,
+        *,
+        budget: BudgetSection | None,
+        neighbours: str,
+        rows: KnownRows | None,
+        record: bool = True,
     ) -> LifetimeLedger:
         """Open a dataset's ledger, or begin it, and hold it until it is closed.
 
@@ -78,6 +84,8 @@ class LifetimeLedger:
                 says nothing, and the one on record holds.
             neighbours: The datasets that a first budget compares, where `budget` does not say.
             rows: The dataset's; None: it is not known here, and nothing is to be charged.
+            record: Whether to write down what is found and what the party says; False: to look alone, as
+                what asks whether something would be allowed changes nothing.
 
         Raises:
             ConfigError: It cannot be opened, others may use it, or another process holds it; the budget on
@@ -92,7 +100,7 @@ class LifetimeLedger:
                 rows.prepare()
         ledger = cls(LineFile.open(path, what=_WHAT), neighbours=relation, rows=rows)
         try:
-            ledger._begin(budget)
+            ledger._begin(budget, record=record)
         except BaseException:
             ledger.close()
             raise
@@ -186,7 +194,7 @@ class LifetimeLedger:
     ) -> None:
         self.close()
 
-    def _begin(self, wish: BudgetSection | None) -> None:
+    def _begin(self, wish: BudgetSection | None, *, record: bool) -> None:
         """Take in what is on record, and what the party says of the budget."""
         records, self._lift = self._file.records, wish is not None and wish.lift
         if not records:
@@ -196,19 +204,20 @@ class LifetimeLedger:
                 if listed is not None:
                     self._check_rows(listed)
             header = {"format": FORMAT, "version": VERSION, "neighbours": of}
-            self._file.begin(header | {"budget": cap_to_record(self.cap)})
+            if record:
+                self._file.begin(header | {"budget": cap_to_record(self.cap)})
             return
         self._neighbours, held, self._spendings = _on_record(self.path, records)
         self.cap = next_cap(self.path, held, wish, neighbours=self._neighbours)
         with self._held_list() as listed:
             if listed is not None:
                 self._check_rows(listed)
-            if self.cap != held:
+            if self.cap != held and record:
                 raised = held is not None and not (
                     self.cap is not None and self.cap.allows_no_more_than(held)
                 )
                 self._append_cap(lifted=raised)
-            if listed is not None and self._is_to_be_noted(listed):
+            if listed is not None and record and self._is_to_be_noted(listed):
                 self._note_rows(listed)
 
     def _is_to_be_noted(self, listed: HeldList) -> bool:

@@ -24,8 +24,10 @@ from hushbid.preflight.checks import CHECKS
 from hushbid.preflight.state import expected_bytes
 from hushbid.simulation import simulate
 from protocol import __version__
+from protocol.config.party import BudgetSection
 from protocol.config.session import SessionFile
 from protocol.runtime.keys import KeyPair, new_keypair, write_secret
+from protocol.runtime.lifetime_ledger import LifetimeLedger
 from protocol.runtime.router import RouterEndpoint
 from protocol.session import open_session
 from tests.conftest import ROOT
@@ -341,6 +343,20 @@ def test_a_budget_that_is_too_small(party: Any) -> None:
     report = one.preflight("--offline")
     wrong(report, "budget", 1, "over its budget of ε = 0.5")
     assert str(one.place / "data.npz.ledger") in report.checks["budget"]["problem"], "the data's, not a copy"
+
+
+def test_a_check_changes_no_budget_and_writes_no_ledger(party: Any) -> None:
+    one = party()
+    ledger = one.place / "data.npz.ledger"
+    assert one.preflight("--offline", "--budget-epsilon", "9").checks["budget"]["status"] == "ok"
+    assert not ledger.exists()
+    LifetimeLedger.open(
+        ledger, budget=BudgetSection(epsilon=2.0), neighbours="add-remove-one", rows=None
+    ).close()
+    kept = ledger.read_bytes()
+    for said in (("--budget-epsilon", "0.5"), ("--budget-epsilon", "9", "--lift-budget"), ()):
+        one.preflight("--offline", *said)
+        assert ledger.read_bytes() == kept
 
 
 def test_a_state_directory_that_cannot_be_made(party: Any) -> None:
