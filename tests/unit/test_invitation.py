@@ -131,7 +131,12 @@ def test_only_the_curator_invites_and_only_whom_the_roster_has() -> None:
         invitation(session(), "north", NORTH)
     with pytest.raises(ConfigError, match="no owner named south"):
         invitation(session(), "south", CURATOR)
-    insecure = session({"network": {"address": "tcp://127.0.0.1:5790", "insecure": True}})
+    insecure = session(
+        {
+            "network": {"address": "tcp://127.0.0.1:5790", "insecure": True},
+            "roster": {"owners": {"north": ""}},
+        }
+    )
     with pytest.raises(ConfigError, match="insecure"):
         invitation(insecure, "north", CURATOR)
 
