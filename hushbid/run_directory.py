@@ -89,7 +89,7 @@ def _fill(path: Path, cluster: Cluster, session: SessionFile, keys: Mapping[str,
     for party in parties:
         settings = {"durability": cluster.file.run.durability} | named.get(party.name, {})
         if party.role == "consumer":
-            settings |= {"model": cluster.model, "seed": cluster.file.consumer.seed}
+            settings |= cluster.judging
         furnish(party, layout, key=keys.get(party.name), share=dealt.get(party.name, {}), settings=settings)
         keep(party.directory / SESSION_FILE, session, mode=_PRIVATE)
     return RunDirectory(path, session, parties)

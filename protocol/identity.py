@@ -27,7 +27,7 @@ import hashlib
 import string
 import struct
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final, Self
 
 import nacl.bindings
@@ -203,11 +203,13 @@ def fingerprint_of(raw: bytes) -> str:
     return "-".join(text[start : start + 4] for start in range(0, len(text), 4))
 
 
+@lru_cache(maxsize=1024)
 def simulated_identity(session_digest: bytes, seed: int, party: str) -> Identity:
     """The identity that a party has in simulated sessions.
 
     It protects nobody: whoever has the session file computes it, secret and all. It is there so that a
-    simulation seals, opens and signs as a deployed session does, and gives the same bytes every time.
+    simulation seals, opens and signs as a deployed session does, and gives the same bytes every time. Every
+    check of a signature asks for it, so that those asked for last are kept.
 
     Args:
         session_digest: SHA-256 of what defines the session (`SessionFile.digest`), 32 bytes.

@@ -109,7 +109,7 @@ class Participant(Machine):
             self._stop(
                 ExitCode.USAGE,
                 "The curator's feature map is not ours: the digests of W and b differ.",
-                "Use the same session file, and the pinned numpy, on both sides.",
+                "Use the same session file, and the same version of hushbid, on both sides.",
             )
             return False
         if welcome.received > link.sent or welcome.sent < link.received:

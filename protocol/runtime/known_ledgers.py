@@ -23,7 +23,7 @@ from typing import Any, Final, Self
 
 from protocol.data import Dataset, rows_digest
 from protocol.errors import ConfigError
-from protocol.runtime.line_file import LineFile, malformed
+from protocol.runtime.line_file import LineFile, malformed, whole_lines
 
 __all__ = ["HeldList", "KnownLedger", "KnownRows", "known_ledgers_path"]
 
@@ -58,9 +58,9 @@ class KnownLedger:
 
     Attributes:
         path: Its file.
-        lines: How many it had; 0: an older version listed it, which did not say.
+        lines: How many it had.
         digest: SHA-256 of them.
-        capped: Whether it had a budget; True where an older version did not say.
+        capped: Whether it had a budget.
     """
 
     path: Path
@@ -75,7 +75,16 @@ class KnownLedger:
 
     def goes_on_in(self, lines: Sequence[bytes]) -> bool:
         """Whether a ledger of these lines is this one, whole, and perhaps longer by now."""
-        return 0 < self.lines <= len(lines) and _digest_of(lines[: self.lines]) == self.digest
+        return self.lines <= len(lines) and _digest_of(lines[: self.lines]) == self.digest
+
+    def goes_on_at(self, path: Path) -> bool:
+        """The same of the file at a place; what cannot be read may be it, and what is not there is not."""
+        try:
+            return self.goes_on_in(whole_lines(path.read_bytes())[0])
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
 
 
 class KnownRows:
@@ -123,25 +132,29 @@ class HeldList:
     """The list of known ledgers while this process holds it. `KnownRows.hold` makes it.
 
     Attributes:
-        known: The ledger that the rows were last charged to, as it was when any rows were last charged to
-            it; None: none is known.
+        known: The ledger that the rows were last charged to, as it was then; None: none is known.
     """
 
     def __init__(self, file: LineFile, rows: str) -> None:
         self._file = file
         self._rows = rows
         self._ledgers: dict[Path, KnownLedger] = {}
-        mine = None
+        self.known: KnownLedger | None = None
         for number, record in enumerate(file.records[1:], start=2):
             listed, ledger = _listed(file.path, number, record)
             self._ledgers[ledger.path] = ledger
             if listed == rows:
-                mine = ledger.path
-        self.known = None if mine is None else self._ledgers[mine]
+                self.known = ledger
 
-    def has(self, ledger: Path) -> bool:
-        """Whether any rows are known to be charged to a ledger."""
-        return ledger.resolve() in self._ledgers
+    def at(self, path: Path) -> KnownLedger | None:
+        """The ledger at a place, as it was when any rows were last charged to it; None: none is known."""
+        return self._ledgers.get(path.resolve())
+
+    def moved_from(self, path: Path) -> bool:
+        """Whether the ledger that was last at a place goes on elsewhere, in a ledger that is known too."""
+        last = self.at(path)
+        others = [ledger.path for ledger in self._ledgers.values() if ledger.path != path.resolve()]
+        return last is not None and any(last.goes_on_at(other) for other in others)
 
     def note(self, ledger: KnownLedger) -> None:
         """Note durably that the rows are charged to a ledger, and what it has now.
@@ -171,12 +184,11 @@ class HeldList:
 
 
 def _listed(path: Path, number: int, record: Mapping[str, Any]) -> tuple[str, KnownLedger]:
-    """The rows and the ledger of a line. Older versions wrote these two alone."""
     rows, ledger = record.get("rows"), record.get("ledger")
-    lines, digest, capped = record.get("lines", 0), record.get("digest", ""), record.get("capped", True)
+    lines, digest, capped = record.get("lines"), record.get("digest"), record.get("capped")
     if not (isinstance(rows, str) and isinstance(ledger, str)):
         raise malformed(path, number, "it names no rows or no ledger")
-    if not (type(lines) is int and lines >= 0 and isinstance(digest, str) and isinstance(capped, bool)):
+    if not (type(lines) is int and lines > 0 and isinstance(digest, str) and isinstance(capped, bool)):
         raise malformed(path, number, "it does not say what the ledger had")
     return rows, KnownLedger(Path(ledger), lines, digest, capped)
 

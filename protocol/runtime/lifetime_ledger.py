@@ -203,9 +203,11 @@ class LifetimeLedger:
             with self._held_list() as listed:
                 if listed is not None:
                     self._check_rows(listed)
-            header = {"format": FORMAT, "version": VERSION, "neighbours": of}
-            if record:
-                self._file.begin(header | {"budget": cap_to_record(self.cap)})
+                header = {"format": FORMAT, "version": VERSION, "neighbours": of}
+                if record:
+                    self._file.begin(header | {"budget": cap_to_record(self.cap)})
+                if listed is not None and record and self._is_to_be_noted(listed):
+                    self._note_rows(listed)
             return
         self._neighbours, held, self._spendings = _on_record(self.path, records)
         self.cap = next_cap(self.path, held, wish, neighbours=self._neighbours)
@@ -222,10 +224,11 @@ class LifetimeLedger:
 
     def _is_to_be_noted(self, listed: HeldList) -> bool:
         """Whether the list is behind: with the ledger of these rows, or one from before there was a list."""
-        if not self._spendings or self._lifting or self.elsewhere is not None:
+        # A budget binds copies of the rows from when it is on record, whether anything is spent or not.
+        if not (self._spendings or self.cap) or self._lifting or self.elsewhere is not None:
             return False
         # Another ledger is noted by a charge alone: it may have been named by mistake.
-        return listed.known is not None or not listed.has(self.path)
+        return listed.known is not None or listed.at(self.path) is None or not self._spendings
 
     def _append_cap(self, *, lifted: bool) -> None:
         of = self._neighbours if self.cap is None else self.cap.neighbours
@@ -256,17 +259,28 @@ class LifetimeLedger:
         Two ledgers would allow it twice, and so would one that has forgotten.
         """
         self.elsewhere, self._lifting = None, False
-        known = listed.known
-        if known is None:
+        lines = self._file.lines
+        # Whatever rows were charged to the ledger of this name: it is to have its lines still.
+        here = listed.at(self.path)
+        lost = here is not None and not here.goes_on_in(lines) and not listed.moved_from(self.path)
+        known = listed.known or here
+        if known is None or (listed.known is None and not lost):
             return
         there, same = _is_there(known.path), _are_one(known.path, self.path)
-        # An older version listed no lines: then its place alone tells a ledger, if it has anything.
-        whole = known.goes_on_in(self._file.lines) or (same and not known.lines and bool(self._spendings))
-        if whole and (same or not there):
+        whole = known.goes_on_in(lines)
+        if not same and there and whole:
+            there = known.goes_on_at(known.path)  # else another ledger has taken its place
+        elif not same and whole:
+            last = listed.at(known.path)  # other rows may have been charged to it since
+            whole = last is not None and last.goes_on_in(lines)
+        if whole and not lost and (same or not there):
             return  # this one; or moved with its data
+        capped = known.capped or (lost and here is not None and here.capped)
         if self._lift:
             self._lifting = True
-        elif self.cap is not None or known.capped or (there and not same and _is_capped(known.path)):
+        elif self.cap is not None or capped or (there and not same and _is_capped(known.path)):
+            if here is not None and lost and (whole or listed.known is None):
+                raise self._has_lost(here)
             raise self._elsewhere(known, there=there, same=same)
         self.elsewhere = known.path
 
@@ -275,18 +289,23 @@ class LifetimeLedger:
 
     def _elsewhere(self, known: KnownLedger, *, there: bool, same: bool) -> ConfigError:
         if same and self._spendings:
-            return ConfigError(
-                f"{self.path}: this ledger does not begin with the {known.lines} lines that it had when it "
-                "was last charged. What was spent would be allowed again.",
-                advice="Restore the ledger as it was then. If what it had is to be forgotten, say so: "
-                "`lift = true` in [budget], or `--lift-budget`.",
-            )
+            return self._has_lost(known)
         found = "which is not there any more, or empty" if same or not there else "which is another file"
+        # A ledger of one line has a budget, and nothing is spent in it.
+        have = "were charged to" if known.lines > 1 else "have a budget in"
         return ConfigError(
-            f"{self.path}: the rows of these data were charged to {known.path}, {found}. Their budget would "
+            f"{self.path}: the rows of these data {have} {known.path}, {found}. Their budget would "
             "be allowed twice.",
             advice="Restore that ledger, or name it (`ledger` in the party's file, or `--ledger`). If a new "
             "one is meant, say so: `lift = true` in [budget], or `--lift-budget`.",
+        )
+
+    def _has_lost(self, known: KnownLedger) -> ConfigError:
+        return ConfigError(
+            f"{self.path}: this ledger does not begin with the {known.lines} lines that it had when it "
+            "was last charged. What was spent would be allowed again.",
+            advice="Restore the ledger as it was then. If what it had is to be forgotten, say so: "
+            "`lift = true` in [budget], or `--lift-budget`.",
         )
 
     def _check_same(self, earlier: Spending, again: Spending) -> None:

@@ -1,8 +1,8 @@
 """Every line that a party logs, by name: its level, and its text with the fields that it has.
 
-docs/operations.md has the same list, with what each line means and what to do about it; a test holds the two
-against each other. No event has a field for anything private: not for data, labels, bids, scores or gains,
-and not for who was asked or who won. What is logged of a peer by its name is what its connection shows.
+docs/operations.md has the same list in the same order, with what each line means and what to do about it. No
+event has a field for anything private: not for data, labels, bids, scores or gains, and not for who was asked
+or who won. What is logged of a peer by its name is what its connection shows.
 """
 
 from __future__ import annotations
@@ -93,8 +93,6 @@ def _event(name: str, level: int, text: str) -> LogEvent:
 _info, _warning = logging.INFO, logging.WARNING
 
 # A party and its files.
-CURATOR_LISTENING: Final = _event("curator.listening", _info, "listening at {address}")
-METRICS_LISTENING: Final = _event("metrics.listening", _info, "metrics are at http://{address}/metrics")
 PHASE_BEGUN: Final = _event("session.phase", _info, "phase {phase} begins")
 SESSION_RESUMED: Final = _event("session.resumed", _info, "goes on after record {record} of {path}")
 SESSION_ENDED_BEFORE: Final = _event(
@@ -126,11 +124,13 @@ LEDGERS_UNKNOWN: Final = _event(
 STATUS_UNWRITABLE: Final = _event(
     "status.unwritable", _warning, "{path}: cannot be written ({reason}); the session goes on"
 )
+METRICS_LISTENING: Final = _event("metrics.listening", _info, "metrics are at http://{address}/metrics")
 LINES_SUPPRESSED: Final = _event(
     "log.suppressed", _warning, "{count} more lines of {kind} about {peer} were not written"
 )
 
 # The curator's connections.
+CURATOR_LISTENING: Final = _event("curator.listening", _info, "listening at {address}")
 PEER_HERE: Final = _event("peer.here", _info, "{peer} is here")
 PEER_RECONNECTED: Final = _event(
     "peer.reconnected", _info, "{peer} is here again, on a new connection: it was cut off or restarted"
@@ -147,11 +147,11 @@ CONNECTION_REFUSED: Final = _event(
     _warning,
     "refused a connection from {address}: {reason}; fingerprints that its key may have: {fingerprints}",
 )
-CONNECTIONS_UNFOLLOWED: Final = _event(
-    "connections.unfollowed", _warning, "a limit on connections failed and may be off: {reason}"
-)
 CONNECTIONS_REFUSED_OFTEN: Final = _event(
     "connection.refused-often", _warning, "{count} connections were refused: further ones are only counted"
+)
+CONNECTIONS_UNFOLLOWED: Final = _event(
+    "connections.unfollowed", _warning, "a limit on connections failed and may be off: {reason}"
 )
 
 # The curator's rounds.
