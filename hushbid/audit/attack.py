@@ -126,9 +126,10 @@ class ReleaseAttack(Attack):
         fresh = session.target(Prior.of_features(public, session.directions))
         total = fresh.statistic().of(points).sum(axis=0)
         draws = fresh.draws(0)
+        fixed = {id(part): part for part in (fresh.setting, fresh.parameters)}  # frozen, and so not copied
         released = []
         for _ in seeds:
-            mechanism = deepcopy(fresh)  # its state goes from release to release, and this is the only one
+            mechanism = deepcopy(fresh, dict(fixed))  # its state goes from release to release
             drawn = tuple(noise.draw(draw) for draw in draws)
             released.append(mechanism.release(0, total, len(points), drawn))
         return Evidence(np.array(released)[:, None, :], np.zeros(len(seeds), dtype=np.int64))

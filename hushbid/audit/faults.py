@@ -176,7 +176,7 @@ _ALL: Final = (
         "a session with a release of points that are not clipped",
         "session-concentrated",
         _session(broken_releases.without_clipping),
-        FEW,
+        2 * FEW,
     ),
     Fault(
         "session-unchecked",

@@ -130,8 +130,9 @@ class Release:
         Σ|w_m h(z_m)| + E|h|, of which the first is known. The second, over the records, is estimated by what
         g misses at each point of the release when it is fitted to all others. The sum of the three is stated,
         for that of many ridge penalties whose sum is the least. So it is no proved bound, but was found to
-        hold in at least 95 of 100 cases where `confidence` is 0.95 (`tests/unit/test_kme_release.py`). It is
-        about the records, not about the distribution that they were drawn from.
+        hold in at least 95 of 100 cases where `confidence` is 0.95
+        (`tests/unit/hushbid/kme/test_kme_release.py`). It is about the records, not about the distribution
+        that they were drawn from.
 
         Args:
             function: f of raw points, shape (n, columns), to shape (n,).

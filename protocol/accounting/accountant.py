@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, TypeGuard
 
 import numpy as np
@@ -74,9 +75,9 @@ def epsilon_of(costs: Sequence[Cost], delta: float) -> float:
         ConfigError: `delta` outside of (0, 1).
     """
     check_delta(delta)
-    merged = merge_costs(costs)
+    merged = tuple(merge_costs(costs))
     known = [cost for cost in merged if isinstance(cost, ApproximateCost)]
-    rest = [cost for cost in merged if not isinstance(cost, ApproximateCost)]
+    rest = tuple(cost for cost in merged if not isinstance(cost, ApproximateCost))
     best = _epsilon_by_rho_or_distribution(merged, delta)
     if known:
         left = delta - math.fsum(cost.delta * cost.count for cost in known)
@@ -145,7 +146,9 @@ def odometer(costs: Sequence[Sequence[Cost]], delta: float) -> npt.NDArray[np.fl
     return np.where(last > 0, after[np.maximum(last - 1, 0)], 0.0)
 
 
-def _epsilon_by_rho_or_distribution(costs: Sequence[Cost], delta: float) -> float:
+@lru_cache(maxsize=256)
+def _epsilon_by_rho_or_distribution(costs: tuple[Cost, ...], delta: float) -> float:
+    """Kept for what was asked last: a party asks the same at each start, and it takes milliseconds."""
     if not costs:
         return 0.0
     if _all_gaussian(costs):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -31,9 +32,8 @@ class PairedSpace(FourierSpace):
 
     def __init__(self, *, dimension: int, gamma: float, lower: Bound, upper: Bound, columns: int) -> None:
         super().__init__(dimension=dimension, gamma=gamma, lower=lower, upper=upper, columns=columns)
-        squares = _squares(dimension)
-        self._least = squares.min()
-        self._width = np.uint32(squares.max() - self._least)
+        self._least, largest = _squares(dimension)
+        self._width = np.uint32(largest - self._least)
 
     @classmethod
     def _frequencies(cls, dimension: int) -> int:
@@ -45,7 +45,7 @@ class PairedSpace(FourierSpace):
         return dimension // 2
 
     def _bounds(self) -> tuple[float, float]:
-        largest = int(_squares(self.dimension).max())
+        largest = int(_squares(self.dimension)[1])
         norm = math.sqrt(self.dimension // 2 * largest)
         return norm * FEATURE_UNIT, math.isqrt(largest) * FEATURE_UNIT
 
@@ -71,7 +71,9 @@ class PairedSpace(FourierSpace):
         return admitted
 
 
-def _squares(dimension: int) -> npt.NDArray[np.int32]:
-    """cos² + sin² of every angle, in squared grid units: they fit, as d is at least 4."""
+@lru_cache(maxsize=16)
+def _squares(dimension: int) -> tuple[np.int32, np.int32]:
+    """The least and the largest cos² + sin² of the table, in squared grid units: they fit, as d ≥ 4."""
     cosine, sine = (wave.astype(np.int32) for wave in waves(dimension))
-    return np.asarray(cosine * cosine + sine * sine)
+    squares = np.asarray(cosine * cosine + sine * sine)
+    return squares.min(), squares.max()

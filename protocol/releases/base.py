@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Final, Generic, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Final, Generic, Self, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -67,6 +67,10 @@ class MechanismParameters(BaseModel):
     """A mechanism's table in the session file."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
+
+    def in_force(self) -> Self:
+        """The same parameters, without keys that say what holds without them: for the session's digest."""
+        return self
 
 
 class PrivateParameters(MechanismParameters):
@@ -287,8 +291,8 @@ def check_delta(delta: float) -> None:
 def largest_coordinate(dimension: int) -> int:
     """Largest |φ_i| that any feature map of this dimension has, in grid units, rounding included.
 
-    √(2/d) before rounding; a pair of coordinates on the circle of that radius moves by √½ at most (and
-    1/16 of slack in the square, for float64: `PairedMap.admits`).
+    √(2/d) before rounding, which moves a pair of coordinates on the circle of that radius by √½ at most;
+    1/16 in the square is slack for the float64 of this function.
     """
     radius = 2.0**FEATURE_BITS * math.sqrt(2.0 / dimension)
     return math.isqrt(math.floor((radius + math.sqrt(0.5)) ** 2 + 1 / 16))

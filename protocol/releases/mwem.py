@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +61,13 @@ class MwemParameters(PrivateParameters):
     eta: float = Field(gt=0, le=1)
     first_epsilon: float | None = Field(default=None, gt=0)
     first_steps: int | None = Field(default=None, ge=1)
+
+    def in_force(self) -> Self:
+        """Without a first release that is like the others; see `MechanismParameters.in_force`."""
+        alike = {"first_steps": self.steps, "first_epsilon": self.step_epsilon}
+        return self.model_copy(
+            update={name: None for name, value in alike.items() if getattr(self, name) == value}
+        )
 
     @field_validator("eta")
     @classmethod
