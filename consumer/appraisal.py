@@ -2,38 +2,196 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from consumer.downstream import accuracy
+from consumer.downstream import Labels, accuracy
 from consumer.events import Delivered
+from consumer.matching import Matching, match
+from protocol.config.party import RIDGE
 from protocol.data import Dataset, read_attributes
 from protocol.errors import DataError
-from protocol.mmd import mmd2
+from protocol.mmd import Points, Vector, kernel_means
 from protocol.session import Session
 from protocol.verification import within_bounds
 
-__all__ = ["Appraisal", "appraise"]
+__all__ = ["Judge", "Judgement", "Quality", "Weighted", "appraise"]
 
 
 @dataclass(frozen=True, slots=True)
-class Appraisal:
-    """How good a delivery is.
+class Quality:
+    """How good points are for a consumer, each counted by its weight.
 
     Attributes:
-        mmd2: MMD² of the delivered points, without the seed set, against D_v, by the exact kernel on scaled
-            points; None if nothing was delivered, or a point lies so far outside of the public bounds that it
-            cannot be worked out.
-        accuracy: Of a downstream model trained on the delivered points within the public bounds, on the
-            test set; None without a test set, or where there is nothing to judge
-            (`consumer.downstream.accuracy`).
+        mmd2: MMD² against D_v, by the exact kernel on scaled points; None if there are no points, or one lies
+            so far outside of the public bounds that it cannot be worked out.
+        mmd2_test: The same against the test set; None without one too.
+        accuracy: Of a downstream model trained on the points, on the test set; None without a test set, or
+            where there is nothing to judge (`consumer.downstream.accuracy`).
+        effective_points: 1/Σw²: the number of points where their weights are equal.
     """
 
-    mmd2: float | None
-    accuracy: float | None
+    mmd2: float | None = None
+    mmd2_test: float | None = None
+    accuracy: float | None = None
+    effective_points: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Weighted:
+    """The same points with matching weights.
+
+    Attributes:
+        quality: How good they are.
+        ridge: λ (`consumer.matching.match`).
+        gap: How far the weights' objective may be above the least.
+    """
+
+    quality: Quality
+    ridge: float
+    gap: float
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """How good a choice of points is: as it is, and with matching weights.
+
+    Attributes:
+        plain: As it is.
+        weighted: With weights; None: they were not made.
+        why: Why not; empty if they were, or there are no points.
+    """
+
+    plain: Quality = Quality()
+    weighted: Weighted | None = None
+    why: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """The figures under their attributes' names, those with weights in a table of their own."""
+        weighted = self.weighted
+        if weighted is None:
+            return {**asdict(self.plain), "weighted": None, "weighted_why": self.why}
+        figures = {**asdict(weighted.quality), "ridge": weighted.ridge, "gap": weighted.gap}
+        return {**asdict(self.plain), "weighted": figures, "weighted_why": ""}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """What `as_json` gave, which may have other keys beside."""
+        plain, weighted = _quality(values), values["weighted"]
+        if weighted is None:
+            return cls(plain, None, values["weighted_why"])
+        return cls(plain, Weighted(_quality(weighted), weighted["ridge"], weighted["gap"]))
+
+
+def _quality(values: Mapping[str, Any]) -> Quality:
+    return Quality(**{name: values[name] for name in Quality.__slots__})
+
+
+class Judge:
+    """What choices of points are judged by.
+
+    Args:
+        wanted: D_v, scaled, shape (m, columns).
+        gamma: γ.
+        test: Held-out points, scaled, and their labels if they have any.
+        model: One of `consumer.downstream.MODELS`.
+        seed: Of the model.
+        ridge: λ of the weights.
+    """
+
+    def __init__(
+        self,
+        wanted: Points,
+        gamma: float,
+        *,
+        test: tuple[Points, Labels | None] | None = None,
+        model: str = "logistic",
+        seed: int = 0,
+        ridge: float = RIDGE,
+    ) -> None:
+        self._wanted = wanted
+        self._gamma = gamma
+        self._test = test
+        self._model = model
+        self._seed = seed
+        self._ridge = ridge
+
+    def judge(self, points: Points, labels: Labels) -> Judgement:
+        """Judge a choice of points, all within the public bounds.
+
+        Args:
+            points: Scaled, shape (n, columns).
+            labels: One for each point; None: it has none.
+        """
+        if not len(points):
+            return Judgement()
+        return self.weighed(self.quality(points, labels), points, labels)[0]
+
+    def weighed(self, plain: Quality, points: Points, labels: Labels) -> tuple[Judgement, Matching | None]:
+        """A judgement of points whose quality without weights is known, and their weights."""
+        try:
+            matching = match(points, self._wanted, self._gamma, ridge=self._ridge)
+        except DataError as error:
+            return Judgement(plain, None, error.what), None
+        quality = Quality(
+            matching.mmd2,
+            self._to_test(points, matching.square, matching.weights),
+            self._accuracy(points, labels, matching.weights),
+            matching.effective_points,
+        )
+        return Judgement(plain, Weighted(quality, matching.ridge, matching.gap)), matching
+
+    def quality(
+        self, points: Points, labels: Labels, *, learned: npt.NDArray[np.bool_] | None = None
+    ) -> Quality:
+        """How good points are without weights.
+
+        Args:
+            points: Scaled, at least one.
+            labels: Of those that are learned from.
+            learned: Of which points a model learns; None: of all.
+        """
+        count = len(points)
+        with np.errstate(over="ignore", invalid="ignore"):
+            square = float(kernel_means(points, points, self._gamma).mean())
+            distance = square - 2.0 * float(kernel_means(points, self._wanted, self._gamma).mean())
+        return Quality(
+            None if math.isnan(distance) else max(0.0, distance + self._spread),
+            self._to_test(points, square, np.full(count, 1.0 / count)),
+            self._accuracy(points if learned is None else points[learned], labels, None),
+            float(count),
+        )
+
+    def _to_test(self, points: Points, square: float, weights: Vector) -> float | None:
+        """MMD² of weighted points against the test set; `square`: their mean kernel value."""
+        if self._test is None:
+            return None
+        with np.errstate(over="ignore", invalid="ignore"):
+            cross = weights @ kernel_means(points, self._test[0], self._gamma)
+        distance = float(square + self._test_spread - 2.0 * cross)
+        return None if math.isnan(distance) else max(0.0, distance)
+
+    def _accuracy(self, points: Points, labels: Labels, weights: Vector | None) -> float | None:
+        if self._test is None or self._test[1] is None:
+            return None
+        judged, truth = self._test[0], self._test[1]
+        return accuracy(self._model, points, labels, judged, truth, seed=self._seed, weights=weights)
+
+    @cached_property
+    def _spread(self) -> float:
+        """Mean kernel value between points of D_v: the same for every choice. So is the next."""
+        return float(kernel_means(self._wanted, self._wanted, self._gamma).mean())
+
+    @cached_property
+    def _test_spread(self) -> float:
+        test = self._test
+        return 0.0 if test is None else float(kernel_means(test[0], test[0], self._gamma).mean())
 
 
 def appraise(
@@ -44,45 +202,54 @@ def appraise(
     test: Dataset | None,
     model: str,
     seed: int,
-) -> Appraisal:
-    """Judge a delivery, disputed points included where they can be read: they were chosen.
+    ridge: float = RIDGE,
+) -> tuple[Judgement, Matching | None]:
+    """Judge a delivery, and weigh what can be used of it.
+
+    Without weights, disputed points count where they can be read: they were chosen. They get no weights.
 
     Args:
         session: The session.
         delivered: What was delivered.
         validation: D_v.
-        test: What to judge a downstream model by; None, or without labels: no accuracy.
+        test: Points to judge by, and to judge a downstream model if they have labels; None: there are none.
         model: One of `consumer.downstream.MODELS`.
         seed: Of the model.
+        ridge: λ of the weights.
+
+    Returns:
+        The judgement; and the weights of those that are not disputed, in order, if they have any.
 
     Raises:
-        ConfigError: There is no such model.
+        ConfigError: There is no such model, or λ is none.
         DataError: The test set has other columns than the session.
     """
-    candidates = [entry.candidate for entry in delivered if entry.candidate is not None]
-    if not candidates:
-        return Appraisal(None, None)
+    readable = [entry for entry in delivered if entry.candidate is not None]
+    if not readable:
+        return Judgement(), None
     space = session.space
+    candidates = [entry.candidate for entry in readable if entry.candidate is not None]
     # Owners may hold the same columns in different number types.
     points = np.stack([np.asarray(candidate.point, dtype=np.float64) for candidate in candidates])
     with np.errstate(over="ignore"):
         bought = space.scale(points)
-    distance = _distance(bought, space.scale(validation.features), space.gamma)
-    if test is None or test.labels is None:
-        return Appraisal(distance, None)
     # One point far away is all that a model would learn. Each is judged as its own number type.
-    inside = [within_bounds(space, candidate.point[None])[0] for candidate in candidates]
-    labels = [
-        read_attributes(candidate.attributes).label
-        for candidate, counts in zip(candidates, inside, strict=True)
-        if counts
-    ]
-    judged = space.scale(test.features)
-    return Appraisal(distance, accuracy(model, bought[inside], labels, judged, test.labels, seed=seed))
+    inside = np.array([within_bounds(space, candidate.point[None])[0] for candidate in candidates])
+    labels = [read_attributes(candidate.attributes).label for candidate in candidates]
+    judge = Judge(
+        space.scale(validation.features),
+        space.gamma,
+        test=None if test is None else (space.scale(test.features), test.labels),
+        model=model,
+        seed=seed,
+        ridge=ridge,
+    )
+    plain = judge.quality(bought, _of(labels, inside), learned=inside)
+    kept = np.array([not entry.dispute for entry in readable])
+    if not kept.any():
+        return Judgement(plain, None, "all delivered points are disputed"), None
+    return judge.weighed(plain, bought[kept], _of(labels, kept))
 
 
-def _distance(bought: npt.NDArray[np.float64], wanted: npt.NDArray[np.float64], gamma: float) -> float | None:
-    try:
-        return mmd2(bought, wanted, gamma)
-    except DataError:
-        return None
+def _of(labels: Sequence[int | float | str | None], chosen: npt.NDArray[np.bool_]) -> Labels:
+    return [label for label, counts in zip(labels, chosen, strict=True) if counts]

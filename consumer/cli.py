@@ -13,7 +13,7 @@ from protocol.errors import ConfigError
 from protocol.runtime.command import KeyOption, LogFormatOption, MetricsOption, StateOption, run_verb
 from protocol.runtime.logs import LogFormat, set_up_logging
 
-__all__ = ["command"]
+__all__ = ["command", "quality_lines"]
 
 
 def command(
@@ -78,8 +78,7 @@ def _show(result: Mapping[str, Any]) -> None:
 
     figures = {
         "points delivered": f"{result['points_delivered']} of {result['p']}, {result['disputed']} disputed",
-        "MMD² to the validation set": _figure(result["mmd2"], ".5f"),
-        "accuracy": _figure(result["accuracy"], ".3f"),
+        **quality_lines(result),
         "seconds": _figure(result["wall_seconds"], ".1f"),
         "delivered points": result["data"],
         "ledger of the validation set": result["ledger"],
@@ -92,6 +91,30 @@ def _show(result: Mapping[str, Any]) -> None:
         *privacy_lines(result["privacy"]),
     ]
     sys.stdout.write("\n".join(lines) + "\n")
+
+
+def quality_lines(result: Mapping[str, Any]) -> dict[str, str]:
+    """A judgement's figures for people (`Judgement.as_json`)."""
+    lines = _lines(result, "")
+    weighted = result["weighted"]
+    if weighted is None:
+        return lines | ({"weights": f"none: {result['weighted_why']}"} if result["weighted_why"] else {})
+    effective = _figure(weighted["effective_points"], ".0f")
+    return {
+        **lines,
+        **_lines(weighted, " with weights"),
+        "effective points": f"{effective} of {_figure(result['effective_points'], '.0f')}, "
+        f"with weights of λ = {weighted['ridge']:g}",
+    }
+
+
+def _lines(quality: Mapping[str, Any], how: str) -> dict[str, str]:
+    to_test = quality["mmd2_test"]
+    return {
+        f"MMD² to the validation set{how}": _figure(quality["mmd2"], ".5f"),
+        **({} if to_test is None else {f"MMD² to the test points{how}": _figure(to_test, ".5f")}),
+        f"accuracy{how}": _figure(quality["accuracy"], ".3f"),
+    }
 
 
 def _figure(value: float | None, form: str) -> str:

@@ -58,6 +58,7 @@ def accuracy(
     test_labels: Labels,
     *,
     seed: int,
+    weights: npt.NDArray[np.float64] | None = None,
 ) -> float | None:
     """Share of test points whose class the model, trained on the other points, gets right.
 
@@ -71,6 +72,8 @@ def accuracy(
         test_features: Scaled likewise, shape (k, c).
         test_labels: k of them.
         seed: What the model draws at random follows from it.
+        weights: Of the training points, shape (n,): scikit-learn's ``sample_weight`` but for a factor, with
+            which those that have a label weigh 1 on average, as models expect; None: equal ones.
 
     Returns:
         From 0 to 1; None where there is nothing to judge: fewer than two classes to train on, or no
@@ -98,10 +101,18 @@ def accuracy(
     with warnings.catch_warnings():
         # A model that stopped early is still a model; how good it is shows in its accuracy.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        estimator.fit(train_features[train_rows], train_classes)
+        estimator.fit(train_features[train_rows], train_classes, **_sample_weight(weights, train_rows))
     predicted = estimator.predict(test_features[[row for row, _ in judged]])
     truth = [classes.get(label, -1) for _, label in judged]
     return float(np.mean(predicted == np.asarray(truth)))
+
+
+def _sample_weight(weights: npt.NDArray[np.float64] | None, rows: Sequence[int]) -> dict[str, Any]:
+    if weights is None:
+        return {}
+    own = weights[list(rows)]
+    total = own.sum()
+    return {"sample_weight": own * (len(own) / total)} if total > 0 else {}
 
 
 def _plain(labels: Labels) -> list[int | float | str | None]:

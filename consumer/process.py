@@ -38,7 +38,7 @@ def run_consumer(session_file: SessionFile, file: ConsumerFile) -> dict[str, Any
     """Take part in a session as its consumer, until it is over, and appraise what was delivered.
 
     Returns:
-        The consumer's result: MMD² and accuracy of the delivered points, and where they lie.
+        The consumer's result: how good the delivered points are, and where they lie.
 
     Raises:
         HushbidError: As `protocol.errors` says.
@@ -68,7 +68,7 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
     target = (
         None if file.target_file is None else kept_target(session, file.target_file, validation, seed_set)
     )
-    kept = PurchaseFile(file.state / "delivered.npz")
+    kept = PurchaseFile(file.state / "delivered.npz", session_file.features)
     machine, numerics = consumer_party(
         session,
         identity=sealing_identity(session, pair, CONSUMER),
@@ -86,14 +86,17 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
     data = dataset_digest(validation, seed_set)
     seconds = take_part(session, file, machine, numerics, pair=pair, budget=budget, data=data, vitals=vitals)
     with vitals.computing("appraise"):
-        appraisal = appraise(
+        judgement, matching = appraise(
             session,
             machine.delivered,
             validation=validation,
             test=test,
             model=file.model,
             seed=file.seed,
+            ridge=file.ridge,
         )
+        if matching is not None:
+            kept.weigh(matching.weights, ridge=matching.ridge)
     disputes = [
         {"owner": entry.owner, "round": entry.round, "what": entry.dispute}
         for entry in machine.delivered
@@ -110,8 +113,7 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
         "points_delivered": len(machine.delivered),
         "disputed": len(disputes),
         "disputes": disputes,
-        "mmd2": appraisal.mmd2,
-        "accuracy": appraisal.accuracy,
+        **judgement.as_json(),
         "wall_seconds": seconds,
         "data": str(kept.path),
         "privacy": [statement.as_json() for statement in session.privacy()],

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from consumer.columns import column
 from consumer.events import StorePurchases
+from protocol.config.session import FeatureSection
 from protocol.data import read_attributes
 from protocol.errors import DataError
 
-__all__ = ["PurchaseFile"]
+__all__ = ["PurchaseFile", "replace_privately", "write_arrays"]
 
 _NAMES: Final = (("labels", "labelled", "label"), ("identifiers", "identified", "identifier"))
 """Array of values, array of which of them count, and the attribute that both are of."""
 
 
 class PurchaseFile:
-    """Writes the delivered points, but for disputed ones, to an ``.npz`` that the project's loaders read.
+    """Writes the delivered points, but for disputed ones, to an ``.npz``.
 
     Arrays, one entry per point, in the order of the delivery:
 
@@ -32,15 +35,25 @@ class PurchaseFile:
     - ``identifiers`` and ``identified`` (n,): likewise.
     - ``owners`` (n,): who sold it.
     - ``rounds`` (n,): when it was chosen, from 1.
+    - ``weights`` (n,): matching weights with sum 1 (`consumer.matching`); not there before the session is
+      over, or if there are none. ``ridge`` and ``weights_gamma``: the λ and γ that they were made with.
+    - ``gamma``, ``lower`` and ``upper``: of the session.
 
     What one owner makes of its labels costs the others' nothing. The file is readable by its owner only.
 
     Args:
         path: Where to write it; an earlier file is replaced as a whole.
+        features: The session's.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, features: FeatureSection) -> None:
         self.path = path
+        self._public = {
+            "gamma": np.float64(features.gamma),
+            "lower": np.asarray(features.lower, dtype=np.float64),
+            "upper": np.asarray(features.upper, dtype=np.float64),
+        }
+        self._arrays: dict[str, Any] = {}
         self.purchases: StorePurchases | None = None
         """What was stored."""
 
@@ -51,18 +64,56 @@ class PurchaseFile:
             DataError: The file cannot be written; the points are in the transcript.
         """
         self.purchases = purchases
-        arrays = _arrays(purchases)
-        partial = self.path.with_suffix(".partial")
+        self._arrays = _arrays(purchases) | self._public
+        self._write()
+
+    def weigh(self, weights: npt.NDArray[np.float64], *, ridge: float) -> None:
+        """Write the stored points with weights.
+
+        Args:
+            weights: One for each, in their order.
+            ridge: λ that they were made with.
+
+        Raises:
+            DataError: As `store`.
+        """
+        made = {"ridge": np.float64(ridge), "weights_gamma": self._public["gamma"]}
+        self._arrays |= {"weights": weights, **made}
+        self._write()
+
+    def _write(self) -> None:
         try:
-            descriptor = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
-            with os.fdopen(descriptor, "wb") as stream:
-                np.savez(stream, **arrays)
-            partial.replace(self.path)
+            write_arrays(self.path, self._arrays)
         except OSError as error:
             raise DataError(
                 f"{self.path}: the delivered points cannot be written: {error.strerror}.",
                 advice="They are kept in the transcript. Make room, or name another state directory.",
             ) from None
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Write an ``.npz`` in the place of an earlier one, as a whole, durably, readable by its owner only.
+
+    Raises:
+        OSError: It cannot be written; an earlier one is as it was.
+    """
+    replace_privately(path, lambda stream: np.savez(stream, **arrays))
+
+
+def replace_privately(path: Path, write: Callable[[BinaryIO], None]) -> None:
+    """Write a file in the place of an earlier one; as `write_arrays`."""
+    partial = path.with_name(f".{path.name}.partial")
+    partial.unlink(missing_ok=True)  # of a process that was killed
+    descriptor = os.open(partial, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            write(stream)
+            stream.flush()
+            os.fsync(descriptor)
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
 
 
 def _arrays(purchases: StorePurchases) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from hushbid.setup_verbs import setup_command
 from hushbid.status import status_command
 from hushbid.sweep_verbs import sweep_app
 from hushbid.transcript_verbs import transcript_app
+from hushbid.weigh_verb import weigh_command
 from protocol import __version__
 from protocol.runtime.command import run_app, run_verb
 
@@ -173,6 +174,7 @@ app.command("plan", epilog=_EXIT_CODES)(plan_command)
 app.command("report", epilog=_EXIT_CODES)(report_command)
 app.add_typer(publish_app, name="publish")
 app.command("screen", epilog=_EXIT_CODES)(screen_command)
+app.command("weigh", epilog=_EXIT_CODES)(weigh_command)
 app.command("setup", epilog=_EXIT_CODES)(setup_command)
 
 

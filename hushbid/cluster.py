@@ -18,7 +18,7 @@ from pydantic import ConfigDict, Field, RootModel, model_validator
 from hushbid.cluster_data import ClusterData, ConsumerPaths, OwnerPath, load_files, of_partition
 from hushbid.datasets import Partition, build
 from protocol.config.loading import load_toml, validated
-from protocol.config.party import BudgetSection, DataSection, ModelSeed
+from protocol.config.party import RIDGE, BudgetSection, DataSection, ModelSeed, Ridge
 from protocol.config.session import (
     FeatureSection,
     MechanismSection,
@@ -84,14 +84,16 @@ class ConsumerSection(Section):
     seed_set: FilePath | None = None
     test: FilePath | None = None
     columns: DataSection = DataSection()
-    model: str | None = None
-    """`consumer.downstream.MODELS`; None: what suits the dataset."""
     ledger: FilePath | None = None
     """The validation set's lifetime ledger; None: beside it."""
     budget: BudgetSection | None = None
     """The most that it may come to; None: anything."""
+    model: str | None = None
+    """`consumer.downstream.MODELS`; None: what suits the dataset."""
     seed: ModelSeed = 0
     """Of the model, and of the uniform choice that a result is compared with."""
+    ridge: Ridge = RIDGE
+    """λ of the weights of delivered points, and of those that they are compared with."""
 
 
 class RunSection(Section):
@@ -189,6 +191,12 @@ class Cluster:
             "roster": roster,
         }
         return validated(SessionFile, sections, where=str(self.where))
+
+    @property
+    def judging(self) -> dict[str, Any]:
+        """What the consumer's private file says of how delivered points are judged."""
+        consumer = self.file.consumer
+        return {"model": self.model, "seed": consumer.seed, "ridge": consumer.ridge}
 
     def consumer_paths(self) -> ConsumerPaths:
         """The consumer's files, where files are named.

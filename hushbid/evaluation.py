@@ -13,13 +13,14 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from consumer.downstream import accuracy
+from consumer.appraisal import Judge, Judgement
 from hushbid.datasets.partition import Table
 from protocol import scoring
+from protocol.config.party import RIDGE
 from protocol.data import Dataset
 from protocol.features import FeatureMap
 from protocol.grid import FEATURE_UNIT, Features, round_weights
-from protocol.mmd import mmd2, mmd2_curve
+from protocol.mmd import mmd2_curve
 
 __all__ = ["Baselines", "Rows", "Selection", "evaluate", "greedy", "uniform"]
 
@@ -36,22 +37,18 @@ Selection: TypeAlias = list[tuple[str, int]]
 class Baselines:
     """How good a summary of p points is when nothing is private, and when nobody chooses.
 
-    MMD² is the exact kernel's, on scaled points, of the summary without the seed set against D_v.
+    A choice is judged without the seed set.
 
     Attributes:
-        mmd2_greedy: Of the greedy choice among the union of all owners, by exact embeddings.
-        mmd2_uniform: Of p/K points drawn at random from each owner.
-        accuracy_greedy: Of a downstream model trained on the greedy choice; None without labels.
-        accuracy_uniform: The same on the uniform one.
-        greedy_by_round: MMD² of the first 1, 2, … points of the greedy choice.
+        greedy: The greedy choice among the union of all owners, by exact embeddings.
+        uniform: p/K points drawn at random from each owner.
+        greedy_by_round: MMD² of the first 1, 2, … points of the greedy choice against D_v.
         uniform_by_round: The same of the uniform one in an order drawn at random, in which any first points
             are a uniform choice too.
     """
 
-    mmd2_greedy: float
-    mmd2_uniform: float
-    accuracy_greedy: float | None = None
-    accuracy_uniform: float | None = None
+    greedy: Judgement
+    uniform: Judgement
     greedy_by_round: tuple[float, ...] = ()
     uniform_by_round: tuple[float, ...] = ()
 
@@ -66,6 +63,7 @@ def evaluate(
     seed: int,
     test: Rows | None = None,
     model: str = "logistic",
+    ridge: float = RIDGE,
 ) -> Baselines:
     """The baselines of a run.
 
@@ -78,9 +76,10 @@ def evaluate(
         seed: Of the uniform choice and of the model.
         test: What to judge a downstream model by; None, or without labels: no accuracies.
         model: Downstream model (`consumer.downstream.MODELS`).
+        ridge: λ of the choices' weights.
 
     Returns:
-        NaN for MMD², and empty curves, if the owners have no point at all.
+        No figures, and empty curves, if the owners have no point at all.
 
     Raises:
         ConfigError: There is no such model.
@@ -94,24 +93,26 @@ def evaluate(
     shuffled = [drawn[place] for place in generator.permutation(len(drawn))]
     target = space.scale(validation)
 
-    def judge(selection: Selection, order: Selection) -> tuple[float, float | None, tuple[float, ...]]:
-        """MMD² of a choice, its model's accuracy, and MMD² of the first points in some order."""
-        if not selection:
-            return float("nan"), None, ()
-        summary = space.scale(_features(owners, selection))
-        curve = mmd2_curve(space.scale(_features(owners, order)), target, space.gamma)
-        found: float | None = None
-        if test is not None and test.labels is not None:
-            labels = [_label(owners[name], row) for name, row in selection]
-            judged = space.scale(test.features), test.labels
-            found = accuracy(model, summary, labels, *judged, seed=seed)
-        return mmd2(summary, target, space.gamma), found, tuple(curve.tolist())
-
-    greedy_mmd2, greedy_accuracy, greedy_curve = judge(best, best)
-    uniform_mmd2, uniform_accuracy, uniform_curve = judge(drawn, shuffled)
-    return Baselines(
-        greedy_mmd2, uniform_mmd2, greedy_accuracy, uniform_accuracy, greedy_curve, uniform_curve
+    judge = Judge(
+        target,
+        space.gamma,
+        test=None if test is None else (space.scale(test.features), test.labels),
+        model=model,
+        seed=seed,
+        ridge=ridge,
     )
+
+    def judged(selection: Selection, order: Selection) -> tuple[Judgement, tuple[float, ...]]:
+        """A choice, and MMD² of its first points in some order."""
+        if not selection:
+            return Judgement(), ()
+        labels = [_label(owners[name], row) for name, row in selection]
+        curve = mmd2_curve(space.scale(_features(owners, order)), target, space.gamma)
+        return judge.judge(space.scale(_features(owners, selection)), labels), tuple(curve.tolist())
+
+    greedy_judged, greedy_curve = judged(best, best)
+    uniform_judged, uniform_curve = judged(drawn, shuffled)
+    return Baselines(greedy_judged, uniform_judged, greedy_curve, uniform_curve)
 
 
 def _features(owners: Mapping[str, Rows], selection: Selection) -> Points:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -100,7 +102,10 @@ def _screening(
 
         settings = SETTINGS if epsilon is None else [(epsilon, owner_points)]
         drawn = range(first_seed, first_seed + seeds)
-        rows = screening(data, settings=settings, seeds=drawn, points=points, say=_say)
+        # Rows of a public dataset, dealt out again and again, are not to fill the user's list of ledgers.
+        with tempfile.TemporaryDirectory(prefix="hushbid-screening-") as state:
+            os.environ["XDG_STATE_HOME"] = state
+            rows = screening(data, settings=settings, seeds=drawn, points=points, say=_say)
         return {"rows": [row.as_json() for row in rows]}
 
     run_verb(body, as_json=as_json, show=_show_screening)

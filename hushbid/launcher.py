@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
+from consumer.appraisal import Judgement
 from curator.machine import CONSUMER
 from hushbid.cluster import Cluster
 from hushbid.evaluation import Baselines
@@ -122,7 +123,9 @@ def run(
 
 def _keep(result: RunResult, directory: Path) -> None:
     text = json.dumps(result.as_json(), indent=2, allow_nan=False)
-    (directory / "result.json").write_text(text + "\n", encoding="utf-8")
+    path = directory / "result.json"
+    path.touch(mode=0o600)  # it has figures of every party's private data
+    path.write_text(text + "\n", encoding="utf-8")
 
 
 def _result(prepared: RunDirectory, session: Session, ended: Ended, reference: Baselines) -> RunResult:
@@ -134,12 +137,9 @@ def _result(prepared: RunDirectory, session: Session, ended: Ended, reference: B
         owners=len(prepared.session.owners),
         rounds=curator["rounds"],
         wall_seconds=curator["wall_seconds"],
-        mmd2=consumer["mmd2"],
-        mmd2_greedy=reference.mmd2_greedy,
-        mmd2_uniform=reference.mmd2_uniform,
-        accuracy=consumer["accuracy"],
-        accuracy_greedy=reference.accuracy_greedy,
-        accuracy_uniform=reference.accuracy_uniform,
+        chosen=Judgement.from_json(consumer),
+        greedy=reference.greedy,
+        uniform=reference.uniform,
         points_accessed_curator=curator["points_accessed"],
         points_delivered=consumer["points_delivered"],
         disputed=consumer["disputed"],

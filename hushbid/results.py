@@ -15,6 +15,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from consumer.appraisal import Judgement, Quality
 from protocol.odometer import Odometer
 from protocol.session import TRUSTED, PrivacyStatement
 from protocol.settlement import SettlementTerms
@@ -32,8 +33,7 @@ _SHOWN_OWNERS: Final = 12
 class RunResult:
     """What a procurement came to.
 
-    Figures that nobody could work out are None: MMD² where nothing was delivered, accuracies without
-    labels, the baselines' where the owners had no points.
+    Figures that nobody could work out are None (`Quality`).
 
     Attributes:
         session: The session's name.
@@ -41,9 +41,8 @@ class RunResult:
         owners: K.
         rounds: Rounds that were run.
         wall_seconds: From the first round to the end of the last.
-        mmd2: The consumer's, of the delivered points without the seed set against D_v.
-        mmd2_greedy, mmd2_uniform: Of the baselines (`hushbid.evaluation`).
-        accuracy, accuracy_greedy, accuracy_uniform: Of the consumer's downstream model, likewise.
+        chosen: How good the delivered points are, by the consumer.
+        greedy, uniform: How good the baselines are (`hushbid.evaluation`).
         points_accessed_curator: Distinct raw points that the curator was handed.
         points_delivered: Points that the consumer got.
         disputed: Of those, how many cannot be opened, are not signed, or do not match their features.
@@ -68,12 +67,9 @@ class RunResult:
     owners: int
     rounds: int
     wall_seconds: float
-    mmd2: float | None
-    mmd2_greedy: float | None
-    mmd2_uniform: float | None
-    accuracy: float | None
-    accuracy_greedy: float | None
-    accuracy_uniform: float | None
+    chosen: Judgement
+    greedy: Judgement
+    uniform: Judgement
     points_accessed_curator: int
     points_delivered: int
     disputed: int
@@ -91,6 +87,16 @@ class RunResult:
     directory: Path | None = None
     processes: Mapping[str, int] = field(default_factory=dict)
     report: Path | None = None
+
+    @property
+    def mmd2(self) -> float | None:
+        """Of the delivered points without the seed set against D_v."""
+        return self.chosen.plain.mmd2
+
+    @property
+    def accuracy(self) -> float | None:
+        """Of the consumer's downstream model, trained on the delivered points without weights."""
+        return self.chosen.plain.accuracy
 
     @property
     def rounds_per_second(self) -> float | None:
@@ -111,12 +117,17 @@ class RunResult:
             "rounds": self.rounds,
             "wall_seconds": self.wall_seconds,
             "rounds_per_second": self.rounds_per_second,
-            "mmd2": _finite(self.mmd2),
-            "mmd2_greedy": _finite(self.mmd2_greedy),
-            "mmd2_uniform": _finite(self.mmd2_uniform),
-            "accuracy": _finite(self.accuracy),
-            "accuracy_greedy": _finite(self.accuracy_greedy),
-            "accuracy_uniform": _finite(self.accuracy_uniform),
+            "mmd2": self.chosen.plain.mmd2,
+            "mmd2_greedy": self.greedy.plain.mmd2,
+            "mmd2_uniform": self.uniform.plain.mmd2,
+            "accuracy": self.chosen.plain.accuracy,
+            "accuracy_greedy": self.greedy.plain.accuracy,
+            "accuracy_uniform": self.uniform.plain.accuracy,
+            "choices": {
+                "run": self.chosen.as_json(),
+                "greedy": self.greedy.as_json(),
+                "uniform": self.uniform.as_json(),
+            },
             "points_accessed_curator": self.points_accessed_curator,
             "points_delivered": self.points_delivered,
             "disputed": self.disputed,
@@ -154,20 +165,33 @@ def render(result: RunResult, console: Console) -> None:
     console.print(Group(*parts))
 
 
-def _quality(result: RunResult) -> Table:
+def _quality(result: RunResult) -> RenderableType:
+    choices = (
+        ("this run", result.chosen),
+        ("greedy, nothing private", result.greedy),
+        ("uniform, nobody chooses", result.uniform),
+    )
+    rows = [
+        row
+        for name, judgement in choices
+        for row in (
+            (name, judgement.plain),
+            ("  with weights", judgement.weighted.quality if judgement.weighted else Quality()),
+        )
+    ]
+    columns = [("MMD²", "mmd2", "{:.5f}"), ("accuracy", "accuracy", "{:.3f}")]
+    if any(quality.mmd2_test is not None for _, quality in rows):
+        columns.insert(1, ("MMD² to test", "mmd2_test", "{:.5f}"))
+    columns.append(("eff. points", "effective_points", "{:.0f}"))
     table = Table(box=SIMPLE_HEAD)
     table.add_column("choice of points")
-    table.add_column("MMD²", justify="right")
-    table.add_column("accuracy", justify="right")
-    rows = (
-        ("this run", result.mmd2, result.accuracy),
-        ("greedy, nothing private", result.mmd2_greedy, result.accuracy_greedy),
-        ("uniform, nobody chooses", result.mmd2_uniform, result.accuracy_uniform),
-    )
-    for name, distance, accuracy in rows:
-        style = "bold" if name == "this run" else ""
-        table.add_row(name, _figure(distance, "{:.5f}"), _figure(accuracy, "{:.3f}"), style=style)
-    return table
+    for heading, _, _ in columns:
+        table.add_column(heading, justify="right")
+    for place, (name, quality) in enumerate(rows):
+        figures = (_figure(getattr(quality, attribute), form) for _, attribute, form in columns)
+        table.add_row(name, *figures, style="bold" if place < 2 else "")
+    why = result.chosen.why
+    return Group(table, Text(f"There are no weights: {why}.\n", style="yellow")) if why else table
 
 
 def _facts(result: RunResult) -> Text:

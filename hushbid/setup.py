@@ -234,6 +234,6 @@ def _settings(cluster: Cluster, party: Party, budgets: Mapping[str, BudgetSectio
     if party.name == CURATOR:
         return settings
     if party.name == CONSUMER:
-        chosen = {"model": cluster.model, "seed": cluster.file.consumer.seed}
+        chosen = cluster.judging
         return settings | chosen | {"budget": cluster.file.consumer.budget}
     return settings | {"budget": budgets.get(party.name)}

@@ -98,13 +98,14 @@ def simulate(
         ensure_done(outcome.finishes[party])
 
     delivered = outcome.delivered.delivered if outcome.delivered is not None else ()
-    appraisal = appraise(
+    judgement, _ = appraise(
         session,
         delivered,
         validation=data.validation,
         test=data.test,
         model=cluster.model,
         seed=cluster.file.consumer.seed,
+        ridge=cluster.file.consumer.ridge,
     )
     reference = baselines(cluster, session, data)
     ledger = outcome.curator.ledger
@@ -114,12 +115,9 @@ def simulate(
         owners=len(data.owners),
         rounds=outcome.curator.round,
         wall_seconds=seconds,
-        mmd2=appraisal.mmd2,
-        mmd2_greedy=reference.mmd2_greedy,
-        mmd2_uniform=reference.mmd2_uniform,
-        accuracy=appraisal.accuracy,
-        accuracy_greedy=reference.accuracy_greedy,
-        accuracy_uniform=reference.accuracy_uniform,
+        chosen=judgement,
+        greedy=reference.greedy,
+        uniform=reference.uniform,
         points_accessed_curator=ledger.points_accessed,
         points_delivered=len(delivered),
         disputed=sum(1 for entry in delivered if entry.dispute),
@@ -165,6 +163,7 @@ def baselines(cluster: Cluster, session: Session, data: ClusterData) -> Baseline
         seed=cluster.file.consumer.seed,
         test=data.test,
         model=cluster.model,
+        ridge=cluster.file.consumer.ridge,
     )
 
 

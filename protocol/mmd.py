@@ -1,7 +1,7 @@
 """Maximum Mean Discrepancy, the objective J, and marginal gains: by the exact kernel and by features.
 
-The kernel is exp(-γ‖x - y‖²) on scaled points (`FeatureMap.scale`). Nothing here forms more than a
-chunk of a kernel matrix.
+The kernel is exp(-γ‖x - y‖²) on scaled points (`FeatureMap.scale`). But for
+`kernel_matrix` nothing here forms more than a chunk of a kernel matrix.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ __all__ = [
     "embedding_gains",
     "embedding_objective",
     "gain_constant",
+    "kernel_matrix",
     "kernel_means",
     "marginal_gains",
     "mmd2",
@@ -70,6 +71,32 @@ def _kernel(x: Points, y: Points, y_squares: Vector, gamma: float) -> Points:
     np.maximum(distances, 0.0, out=distances)
     distances *= -gamma
     return np.exp(distances, out=distances)
+
+
+def kernel_matrix(x: Points, gamma: float) -> Points:
+    """k(x_i, x_j) of all pairs: the one function here that holds all of a kernel matrix.
+
+    Args:
+        x: Scaled points, shape (n, columns).
+        gamma: γ.
+
+    Returns:
+        Shape (n, n).
+
+    Raises:
+        DataError: An empty set.
+    """
+    _check(x, x)
+    x = x - x.mean(axis=0)
+    squares = np.einsum("ij,ij->i", x, x)
+    values = np.empty((len(x), len(x)))
+    rows = max(1, CHUNK_VALUES // len(x))
+    for start in range(0, len(x), rows):
+        values[start : start + rows] = _kernel(x[start : start + rows], x, squares, gamma)
+    if np.isfinite(values.diagonal()).all():
+        # A huge γ makes much of the rounding in a point's distance to itself.
+        np.fill_diagonal(values, 1.0)
+    return values
 
 
 def mmd2(x: Points, y: Points, gamma: float) -> float:

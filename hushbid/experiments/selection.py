@@ -157,8 +157,8 @@ def _row(results: Sequence[RunResult], dataset: str, mechanism: str, epsilon: fl
         epsilon_consumer=stated[Neighbours.SUBSTITUTE_ONE.value],
         mmd2=fmean(_known(result.mmd2) for result in results),
         mmd2_each=tuple(_known(result.mmd2) for result in results),
-        mmd2_greedy=fmean(_known(result.mmd2_greedy) for result in results),
-        mmd2_uniform=fmean(_known(result.mmd2_uniform) for result in results),
+        mmd2_greedy=fmean(_known(result.greedy.plain.mmd2) for result in results),
+        mmd2_uniform=fmean(_known(result.uniform.plain.mmd2) for result in results),
         accuracy=fmean(accuracies) if accuracies else None,
         wall_seconds=sum(result.wall_seconds for result in results),
     )

@@ -52,7 +52,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     "a curator's file": Kind(_OWN | {"listen", "revoked"}, _WITH_A_PARTY),
     "an owner's file": Kind(_OWN | _OF_DATA | {"name", "data", "memory_limit"}, _WITH_A_PARTY),
     "a consumer's file": Kind(
-        _OWN | _OF_DATA | {"validation", "seed_set", "target_file", "test", "model", "seed"}, _WITH_A_PARTY
+        _OWN | _OF_DATA | {"validation", "seed_set", "target_file", "test", "model", "seed", "ridge"},
+        _WITH_A_PARTY,
     ),
 }
 """Every kind of file, so that one in another's place is known; the models are of other modules and layers."""

@@ -73,7 +73,7 @@ def in_force(name: str, table: Mapping[str, Any], columns: int, owners: int) -> 
             known = rule.in_force(columns=columns, owners=owners).model_dump(mode="json", exclude_none=True)
         else:
             mechanism = RELEASES[table[chosen]].Parameters.model_validate(given)
-            known = mechanism.model_dump(mode="json", exclude_none=True)
+            known = mechanism.in_force().model_dump(mode="json", exclude_none=True)
     except (KeyError, ValidationError):
         return table
     return {chosen: table[chosen], **known}

@@ -6,7 +6,7 @@ Relative paths are relative to the file (`resolved`), as in a cluster file.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, Final, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -14,11 +14,25 @@ from protocol.accounting import Budget
 from protocol.config.session import PartyName
 from protocol.data import DataColumns
 
-__all__ = ["BudgetSection", "ConsumerFile", "CuratorFile", "DataSection", "ModelSeed", "OwnerFile"]
+__all__ = [
+    "RIDGE",
+    "BudgetSection",
+    "ConsumerFile",
+    "CuratorFile",
+    "DataSection",
+    "ModelSeed",
+    "OwnerFile",
+    "Ridge",
+]
 
 FilePath = Annotated[Path, Field(strict=False)]
 ModelSeed: TypeAlias = Annotated[int, Field(ge=0, lt=2**32)]
 """What scikit-learn takes for a seed."""
+Ridge: TypeAlias = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+"""λ of kernel mean matching."""
+RIDGE: Final = 1.0
+"""The variance of φ for a kernel with k(x, x) = 1: so a bought point counts as a draw of what it stands for.
+With 0 the noise is fitted that D_v has as a sample."""
 
 
 class _Private(BaseModel):
@@ -147,3 +161,5 @@ class ConsumerFile(_DatasetFile):
     """Downstream model (`consumer.downstream`)."""
     seed: ModelSeed = 0
     """Seed of the downstream model."""
+    ridge: Ridge = RIDGE
+    """λ of the delivered points' weights (`consumer.matching.match`)."""

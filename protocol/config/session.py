@@ -303,7 +303,7 @@ class DraftSession(Section):
     def _without_a_settlement_that_is_not_private(
         self, handler: SerializerFunctionWrapHandler
     ) -> dict[str, Any]:
-        # So that sessions without one keep the digest that they had before there was one.
+        # What a session does not use is no part of what it means: the digest leaves it out.
         values: dict[str, Any] = handler(self)
         if not self.settlement.private:
             values.pop("settlement", None)

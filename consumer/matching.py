@@ -1,0 +1,168 @@
+"""Weights that make bought points resemble D_v: kernel mean matching (Huang et al. 2007, eq. 3).
+
+Computed by the consumer alone, from D_v and the points that it bought: nobody else learns of them, so they
+cost no privacy (docs/privacy.md, "Weights").
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from protocol.config.party import RIDGE
+from protocol.errors import ConfigError, DataError
+from protocol.mmd import Points, Vector, kernel_matrix, kernel_means
+
+__all__ = ["MOST_POINTS", "TOLERANCE", "Matching", "check_ridge", "effective_points", "match"]
+
+TOLERANCE: Final = 1e-7
+"""How far the objective may be above the least."""
+MOST_POINTS: Final = 16_000
+"""More are not weighed: their kernel values take over 2 GB."""
+_MOST_STEPS: Final = 5_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matching:
+    """Weights of points, and how good they are.
+
+    Attributes:
+        weights: Not negative, with sum 1; float64, shape (n,).
+        ridge: λ.
+        square: Σ wᵢwⱼ·k(xᵢ, xⱼ).
+        mmd2: Biased MMD² of the weighted points against what was matched.
+        gap: The objective, MMD² + λ·‖w‖², is at most this far above the least (`match`).
+    """
+
+    weights: Vector
+    ridge: float
+    square: float
+    mmd2: float
+    gap: float
+
+    @property
+    def effective_points(self) -> float:
+        """1/Σw²: how many points of equal weight have as little variance."""
+        return effective_points(self.weights)
+
+
+def effective_points(weights: Vector) -> float:
+    """1/Σw² of weights with sum 1 (Kish 1965): n where all are equal."""
+    return float(1.0 / (weights @ weights))
+
+
+def check_ridge(ridge: float) -> None:
+    """Refuse a λ that is none.
+
+    Raises:
+        ConfigError: It is negative, or not finite.
+    """
+    if not (math.isfinite(ridge) and ridge >= 0.0):
+        raise ConfigError(
+            f"The ridge of the weights is {ridge}.",
+            advice="Set 0 or more: 1 takes validation points for a sample, 0 fits its noise too.",
+        )
+
+
+def match(points: Points, wanted: Points, gamma: float, *, ridge: float = RIDGE) -> Matching:
+    """Weights w ≥ 0 with Σw = 1 of the least ‖Σ wᵢφ(xᵢ) - mean of φ over `wanted`‖² + λ‖w‖².
+
+    φ is the exact kernel's. The objective is convex, so any w has a bound on how far it is from the least:
+    ∇f(w)ᵀw - minᵢ ∇f(w)ᵢ (Frank and Wolfe 1956; Jaggi 2013, eq. 2). Steps are projected gradient steps with
+    momentum (Beck and Teboulle 2009), which starts anew where it leads uphill (O'Donoghue and Candès 2015),
+    until that bound is `TOLERANCE`. Whatever the steps do, the bound holds.
+
+    Args:
+        points: Scaled, shape (n, columns), n at most `MOST_POINTS`.
+        wanted: Scaled, shape (m, columns).
+        gamma: γ.
+        ridge: λ.
+
+    Raises:
+        ConfigError: λ is negative or not finite.
+        DataError: An empty set, numbers of columns that differ, too many points, or points so far apart
+            that their distances are not finite.
+    """
+    check_ridge(ridge)
+    if len(points) > MOST_POINTS:
+        raise DataError(
+            f"{len(points)} points are too many to be weighed: at most {MOST_POINTS} are.",
+            advice="Weigh a part of them (`hushbid weigh`).",
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        cross = kernel_means(points, wanted, gamma)
+        kernel = kernel_matrix(points, gamma)
+    if not (np.isfinite(cross).all() and np.isfinite(kernel).all()):
+        raise DataError(
+            "The points cannot be weighed: some point lies too far from the others.",
+            advice="Leave out points that are not within the session's public bounds.",
+        )
+    weights, within, gap = _least(kernel, cross, ridge)
+    constant = float(kernel_means(wanted, wanted, gamma).mean())
+    square = float(weights @ within)
+    distance = square - 2.0 * float(weights @ cross) + constant
+    return Matching(weights, ridge, square, max(0.0, distance), gap)
+
+
+def _least(kernel: npt.NDArray[np.float64], cross: Vector, ridge: float) -> tuple[Vector, Vector, float]:
+    """w, K·w and the gap of wᵀKw - 2·crossᵀw + λ‖w‖² over w ≥ 0 with Σw = 1."""
+    count = len(kernel)
+    # No eigenvalue is above the largest row sum (Gershgorin): kernel values are not negative.
+    most = float(kernel.sum(axis=1).max()) + ridge
+    curvature = min(most, _curvature(kernel) + ridge)
+    weights = np.full(count, 1.0 / count)
+    within = kernel @ weights
+    ahead, ahead_within, momentum, gap = weights, within, 1.0, math.inf
+    for _ in range(_MOST_STEPS):
+        slope = ahead_within - cross + ridge * ahead
+        while True:
+            found = _on_simplex(ahead - slope / curvature)
+            found_within = kernel @ found
+            step = found - ahead
+            bend = step @ (found_within - ahead_within) + ridge * (step @ step)
+            if curvature >= most or bend <= curvature * (step @ step):
+                break
+            curvature = min(most, 2.0 * curvature)
+        gradient = 2.0 * (found_within - cross + ridge * found)
+        gap = max(0.0, float(gradient @ found - gradient.min()))
+        if gap <= TOLERANCE:
+            return found, found_within, gap
+        if (ahead - found) @ (found - weights) > 0.0:
+            momentum, ahead, ahead_within = 1.0, found, found_within
+        else:
+            later = (1.0 + math.sqrt(1.0 + 4.0 * momentum * momentum)) / 2.0
+            share = (momentum - 1.0) / later
+            ahead = found + share * (found - weights)
+            ahead_within = found_within + share * (found_within - within)
+            momentum = later
+        weights, within = found, found_within
+    return weights, within, gap
+
+
+def _curvature(kernel: npt.NDArray[np.float64]) -> float:
+    """About the largest eigenvalue of K between vectors of sum 0, as steps are; it is corrected in use."""
+    vector = np.cos(np.arange(len(kernel), dtype=np.float64))
+    largest = 0.0
+    for _ in range(8):
+        vector = vector - vector.mean()
+        length = float(np.linalg.norm(vector))
+        if length == 0.0:
+            break
+        vector = vector / length
+        image = kernel @ vector
+        largest = float(vector @ image)
+        vector = image
+    return max(1.1 * largest, 1e-12)
+
+
+def _on_simplex(values: Vector) -> Vector:
+    """The nearest w ≥ 0 with Σw = 1 (Held, Wolfe and Crowder 1974)."""
+    ordered = np.sort(values)[::-1]
+    excess = (np.cumsum(ordered) - 1.0) / np.arange(1, len(values) + 1)
+    last = int(np.flatnonzero(ordered > excess)[-1])
+    nearest = np.maximum(values - excess[last], 0.0)
+    return np.asarray(nearest / nearest.sum())
