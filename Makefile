@@ -8,14 +8,14 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
-# Two test files at a time, in their order: those that take minutes come before those that take seconds.
-# Benchmarks stay alone.
-TOGETHER := --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# Three test files at a time, in their order: those that take minutes come before those that take seconds. Two cores
+# are busy then, as tests of processes wait for a third of their time. Benchmarks stay alone.
+TOGETHER := --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 # Of an environment that has it set, every process of the tests, and there are thousands, would compile all modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install run test test-all bench lint types imports browser engine base-image wheelhouse lock clean
+.PHONY: help install run test test-all bench docs lint types imports browser engine base-image wheelhouse lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -23,6 +23,7 @@ help:
 	@echo "make test      lint, types, import rules, and the tests that are not slow"
 	@echo "make test-all  the same with the slow tests"
 	@echo "make bench     benchmarks"
+	@echo "make docs      write the tables of the documents anew that follow from the code"
 	@echo "make lint | types | imports   one of the checks"
 	@echo "make browser   install Chromium, for the test of reports in it (Debian; without it that test skips)"
 	@echo "make engine    install a Docker engine and docker-compose, for the tests of containers (Debian; as above)"
@@ -52,6 +53,9 @@ test-all: lint types imports
 
 bench: $(STAMP)
 	$(PYTEST) benchmarks --benchmark-enable
+
+docs: $(STAMP)
+	$(BIN)/python -m tests.docs.tables
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -1,13 +1,12 @@
 """Every acquisition rule that says it is exact chooses what a brute-force greedy on J chooses.
 
 The reference knows nothing of rounds, bids or weights: in each step it computes J(S + x) by features for
-every point of every owner, in whole numbers and fractions, and takes the best. Rules come from the
+every point of every owner, in whole numbers, and takes the best. Rules come from the
 registry, so a new one is tested without being told.
 """
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -69,70 +68,67 @@ def map_of(session: Session) -> FeatureMap:
 def greedy_by_weights(
     session: Session, owners: dict[str, Points], validation: Points, seed_set: Points
 ) -> list[tuple[str, bytes]]:
-    """The greedy choice, with each round's weight on the grid and everything else in Python integers."""
+    """The greedy choice, with each round's weight on the grid and everything else in whole numbers."""
     hash_ = map_of(session).hash
     target = hash_(validation).sum(axis=0, dtype=np.int64) / 2.0**15 / len(validation)
     total = hash_(seed_set).sum(axis=0, dtype=np.int64)
-    rest = [
-        (tuple(int(value) for value in row), row.tobytes(), owner)
-        for owner in sorted(owners)
-        for row in hash_(owners[owner])
-    ]
+    rest = points_of(session, owners)
     chosen = []
     for step in range(session.file.session.points):
         if not rest:
             break
         q = len(seed_set) + step
         mean = total / 2.0**15 / q
-        weights = [int(value) for value in round_weights(target - q / (q + 1) * mean)]
-        best = min(
-            rest,
-            key=lambda point: (
-                -sum(a * b for a, b in zip(point[0], weights, strict=True)),
-                point[1],
-                point[2],
-            ),
+        # A score is below 2^15 · 2^31 · 16, so that int64 is exact.
+        scores = np.array([point[2] for point in rest]) @ round_weights(target - q / (q + 1) * mean).astype(
+            np.int64
         )
-        rest.remove(best)
-        total = total + np.array(best[0])
-        chosen.append((best[2], best[1]))
+        best = min(range(len(rest)), key=lambda place: (-int(scores[place]), rest[place][1], rest[place][0]))
+        owner, encoded, features = rest.pop(best)
+        total = total + features
+        chosen.append((owner, encoded))
     return chosen
+
+
+def points_of(session: Session, owners: dict[str, Points]) -> list[tuple[str, bytes, npt.NDArray[np.int64]]]:
+    """Whose every point is, its φ as it is sent, and its φ in grid units."""
+    hash_ = map_of(session).hash
+    return [
+        (owner, row.tobytes(), row.astype(np.int64))
+        for owner in sorted(owners)
+        for row in hash_(owners[owner])
+    ]
 
 
 def best_by_objective(
     session: Session, chosen: list[tuple[str, bytes]], owners: dict[str, Points], sets: tuple[Points, Points]
 ) -> None:
-    """Assert that every choice is as good as any, judged by J(S + x) in fractions, rounding aside."""
+    """Assert that every choice is as good as any, judged by J(S + x), rounding aside."""
     hash_ = map_of(session).hash
     validation, seed_set = sets
-    scale = Fraction(1, 2**15)
-    wanted = [
-        Fraction(int(total)) * scale / len(validation)
-        for total in hash_(validation).sum(axis=0, dtype=np.int64)
-    ]
-    held = [Fraction(int(total)) * scale for total in hash_(seed_set).sum(axis=0, dtype=np.int64)]
-    rest = [
-        (owner, row.tobytes(), [Fraction(int(value)) * scale for value in row])
-        for owner in sorted(owners)
-        for row in hash_(owners[owner])
-    ]
-    q = len(seed_set)
+    wanted = hash_(validation).sum(axis=0, dtype=np.int64)
+    held = hash_(seed_set).sum(axis=0, dtype=np.int64)
+    rest = points_of(session, owners)
+    n, q = len(validation), len(seed_set)
 
-    def objective(features: list[Fraction]) -> Fraction:
-        """J(S + x) without ‖φ(x)‖², which differs between points by the rounding of φ only."""
-        mean = [(total + value) / (q + 1) for total, value in zip(held, features, strict=True)]
-        square = sum(((value / (q + 1)) ** 2 for value in features), start=Fraction(0))
-        return sum(
-            (2 * want * value - value**2 for want, value in zip(wanted, mean, strict=True)), start=square
-        )
+    def objectives() -> npt.NDArray[np.int64]:
+        """J(S + x) of every x without ‖φ(x)‖², which differs between points by the rounding of φ only.
 
-    # A weight is off by half a grid unit a coordinate at most, and so is J by that times ‖φ‖₁·2/(q + 1).
-    slack = Fraction(1, 2**22) * DIMENSION
-    for owner, features in chosen:
-        position = next(i for i, point in enumerate(rest) if point[:2] == (owner, features))
-        value = objective(rest[position][2])
-        assert all(objective(point[2]) <= value + slack for point in rest)
-        held = [total + part for total, part in zip(held, rest.pop(position)[2], strict=True)]
+        J(S + x) is Σ 2·w·m - m² with w = `wanted`/(2^15·n) and m = (`held` + φ)/(2^15·(q + 1)). Here it is
+        times 2^30·n·(q + 1)², which makes it a whole number, and one below 2^56.
+        """
+        features = np.array([point[2] for point in rest])
+        total = held + features
+        return np.asarray((2 * wanted * total * (q + 1) - n * total**2 + n * features**2).sum(axis=1))
+
+    for owner, encoded in chosen:
+        position = next(i for i, point in enumerate(rest) if point[:2] == (owner, encoded))
+        values = objectives()
+        # A weight is off by half a grid unit a coordinate at most, and so is J by that times ‖φ‖₁·2/(q + 1):
+        # 2^-22 a coordinate.
+        slack = 2 ** (30 - 22) * DIMENSION * n * (q + 1) ** 2
+        assert values.max() <= values[position] + slack
+        held = held + rest.pop(position)[2]
         q += 1
 
 

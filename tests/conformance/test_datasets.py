@@ -1,7 +1,8 @@
 """Every demonstration dataset deals its points out under the same rules.
 
 Those that need files are tested where the files lie beside the project. That no row is dealt twice is
-tested in tests/unit/test_datasets.py: real data hold equal rows, so each dataset needs its own way to see it.
+tested in tests/unit/hushbid/datasets/test_datasets.py: real data hold equal rows, so each dataset needs its
+own way to see it.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ every_map = pytest.mark.parametrize("name", sorted(FEATURE_SPACES))
 every_fourier_map = pytest.mark.parametrize(
     "name", sorted(name for name, kind in FEATURE_SPACES.items() if issubclass(kind, FourierSpace))
 )
-"""Maps whose inner products approach the RBF kernel; for the others see tests/unit/test_lsh_map.py."""
+"""Maps whose inner products approach the RBF kernel; for `lsh` see test_lsh_map.py."""
 every_dimension = pytest.mark.parametrize("dimension", ["least", 12, 140, limits.MAX_DIMENSION])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 import sys
@@ -16,27 +15,19 @@ from hushbid.catalogue.entry import SUFFIX, TAG
 from hushbid.catalogue.model import MAX_PROJECTION
 from hushbid.catalogue.ranking import MOST_SUBSETS, SHOWN
 from hushbid.cli import main
-from hushbid.experiments.screening import Row
 from hushbid.kme.privacy import COUNT_SHARE
 from hushbid.race.release import default_size_share
 from protocol import limits
 from protocol.runtime.keys import write_secret
-from tests.conftest import ROOT
-from tests.unit.catalogue_entries import key_of, points_about
+from tests.docs.pages import Page, names_in
+from tests.support.catalogue_entries import key_of, points_about
 
-PAGE = (ROOT / "docs" / "catalogue.md").read_text(encoding="utf-8")
-
-
-def fields(title: str) -> dict[str, str]:
-    """The rows of the table under a heading: field → what it is."""
-    found = re.search(rf"^#+ {re.escape(title)}\n(.*?)(?=^#+ |\Z)", PAGE, re.M | re.S)
-    assert found, f"no section {title}"
-    return dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", found[1], re.M))
+PAGE = Page("docs/catalogue.md")
 
 
 def parts(text: str) -> list[str]:
     """The fields of what a row is a list or a table of."""
-    return re.findall(r"`(\w+)`", re.sub(r"\([^)]*\)|; `null`.*", "", text.partition(": ")[2]))
+    return names_in(re.sub(r"\([^)]*\)|; `null`.*", "", text.partition(": ")[2]))
 
 
 def test_the_fields_of_publish_and_screen_are_there(
@@ -59,16 +50,14 @@ def test_the_fields_of_publish_and_screen_are_there(
         "publish", "kme", "data.npy", "--name", "north", "--neighbours", "add-remove-one", "--epsilon", "1",
         "--seed", "1", "--gamma", "1", "--lower", "0", "--upper", "1,2",
     )  # fmt: skip
-    assert list(published) == list(fields("Of `publish`"))
+    assert list(published) == PAGE.first_names("Of `publish`")
     (verified,) = printed("publish", "verify", ".")["entries"]
     own = ["entry", "rows", "rows_clipped", "ledger", "spent", "spent_delta", "spent_neighbours"]
     assert list(verified) == ["file", *(name for name in published if name not in own)]
 
     (tmp_path / f"bad{SUFFIX}").write_bytes(b"")
-    screened, stated = (
-        printed("screen", ".", "--validation", "own.npy", "--epsilon", "1"),
-        fields("Of `screen`"),
-    )
+    screened = printed("screen", ".", "--validation", "own.npy", "--epsilon", "1")
+    stated = {name.strip("`"): text for name, text in PAGE.rows("Of `screen`")}
     assert list(screened) == list(stated)
     for name, found in (
         ("release", screened["release"]),
@@ -79,18 +68,14 @@ def test_the_fields_of_publish_and_screen_are_there(
         assert parts(stated[name]) == list(found), name
 
 
-def test_the_fields_of_the_experiment_are_there() -> None:
-    assert list(fields("Of `experiment screening`")) == [field.name for field in dataclasses.fields(Row)]
-
-
 def test_the_numbers_on_the_page_are_those_of_the_code() -> None:
-    assert f"| {len(TAG)} | `{TAG.decode().strip()}`" in PAGE
-    assert f"At most {limits.MAX_ENTRY_FILE_BYTES // 2**20} MiB" in PAGE
-    assert f"up to {MOST_SUBSETS:,}" in PAGE
-    assert f"{COUNT_SHARE * 100:.0f} % of b² + u²" in PAGE
+    assert f"| {len(TAG)} | `{TAG.decode().strip()}`" in PAGE.text
+    assert f"At most {limits.MAX_ENTRY_FILE_BYTES // 2**20} MiB" in PAGE.text
+    assert f"up to {MOST_SUBSETS:,}" in PAGE.text
+    assert f"{COUNT_SHARE * 100:.0f} % of b² + u²" in PAGE.text
     assert SHOWN == 10
     assert (
         f"more than 2^{MAX_PROJECTION.bit_length() - 1} random numbers ({8 * MAX_PROJECTION >> 20} MiB)"
-        in PAGE
+        in PAGE.text
     )
     assert default_size_share(8) == pytest.approx(1 / (1 + 2 * 2))

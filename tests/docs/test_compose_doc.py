@@ -8,20 +8,14 @@ import pytest
 
 from hushbid import setup
 from tests.conftest import ROOT
+from tests.docs.pages import Page
 
 COMPOSE = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
 SECRETS = (ROOT / "docker-compose.secrets.yml").read_text(encoding="utf-8")
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+PAGE = Page("docs/deploy.md")
 OWNERS = [f"owner-{number}" for number in range(1, 11)]
 PARTIES = ["curator", "consumer", *OWNERS]
-
-
-def section(title: str) -> str:
-    """The text under a heading of the third level."""
-    found = re.search(rf"^### {re.escape(title)}\n(.*?)(?=^#|\Z)", PAGE, re.M | re.S)
-    assert found, f"no section {title}"
-    return found[1]
 
 
 def block(text: str, name: str) -> str:
@@ -37,18 +31,6 @@ def mounts(service: str) -> dict[str, str]:
     return dict(listed)
 
 
-def test_every_variable_is_there_with_its_default() -> None:
-    read = {
-        (name, default)
-        for text in (COMPOSE, (ROOT / ".env").read_text(encoding="utf-8"))
-        for name, default in re.findall(r"\$\{(\w+):-(.*?)\}", text)
-    }
-    rows = re.findall(r"^\| `(HUSHBID_\w+)` \| (?:`(.*?)`|none) \|", PAGE, re.M)
-    # Without a directory of data the setup is given one that it has no use for.
-    stated = {(name, "./configs" if name == "HUSHBID_DATA" else default) for name, default in rows}
-    assert stated == read
-
-
 @pytest.mark.parametrize("party", PARTIES)
 def test_a_party_mounts_its_own_volumes_and_the_public_file(party: str) -> None:
     assert mounts(party) == {
@@ -57,7 +39,9 @@ def test_a_party_mounts_its_own_volumes_and_the_public_file(party: str) -> None:
         f"{party}-data": "/party/data",
         f"{party}-state": "/party/state",
     }
-    table = dict(re.findall(r"^\| `(/party/\w+)` \|.*\| (yes|no) \|$", section("What there is"), re.M))
+    table = {
+        row[0].strip("`"): row[-1] for row in PAGE.rows("What there is") if row[0].startswith("`/party/")
+    }
     assert {
         path.removesuffix(":ro"): "no" if path.endswith(":ro") else "yes" for path in mounts(party).values()
     } == table
@@ -87,25 +71,25 @@ def test_every_party_can_be_given_a_secret_of_its_own() -> None:
         assert f"secrets: [{{source: {party}, target: hushbid.key}}]" in SECRETS
         assert f"  {party}: {{file: ./keys/{party}.key}}" in SECRETS
     assert "HUSHBID_SECRET_KEY: /run/secrets/hushbid.key" in SECRETS
-    assert "`/run/secrets/hushbid.key`" in section("Keys that people have made")
+    assert "`/run/secrets/hushbid.key`" in PAGE.section("Keys that people have made")
 
 
 def test_the_user_that_files_must_belong_to_is_the_image_s() -> None:
     user = re.findall(r"^USER (\d+):(\d+)$", DOCKERFILE, re.M)
     assert user == [("10001", "10001")]
-    assert set(re.findall(r"user (\d{3,})", PAGE)) == {"10001"}
-    assert '--entrypoint chown "${HUSHBID_IMAGE:-hushbid}" -R 10001:10001 /keys' in PAGE
+    assert set(re.findall(r"user (\d{3,})", PAGE.text)) == {"10001"}
+    assert '--entrypoint chown "${HUSHBID_IMAGE:-hushbid}" -R 10001:10001 /keys' in PAGE.text
 
 
 def test_the_time_limits_that_the_setup_writes_are_stated() -> None:
     limits = set(setup._PATIENCE.values())
     assert limits == {60.0}
     assert setup._PATIENCE.keys() == {"round", "comeback"}
-    assert "`timeouts.round` and `timeouts.comeback` of 60 s" in section("What there is")
+    assert "`timeouts.round` and `timeouts.comeback` of 60 s" in PAGE.section("What there is")
 
 
 def test_what_is_removed_to_keep_the_ledgers_is_the_session_and_the_states() -> None:
-    pattern = re.search(r"grep -E '(.*?)'", section("Data of your own, and their lifetime ledger"))
+    pattern = re.search(r"grep -E '(.*?)'", PAGE.section("Data of your own, and their lifetime ledger"))
     assert pattern
     declared = re.findall(r"^  ([\w-]+):$", COMPOSE[COMPOSE.index("\nvolumes:") :], re.M)
     removed = {volume for volume in declared if re.search(pattern[1], f"hushbid_{volume}")}

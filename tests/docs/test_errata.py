@@ -36,6 +36,6 @@ def test_every_row_is_shown_by_a_test(row: str) -> None:
 
 
 def test_every_demonstration_is_named() -> None:
-    named = {name for path, name in NAMED if path == "tests/unit/test_errata.py"}
-    there = {name for name in functions("tests/unit/test_errata.py") if name.startswith("test_")}
+    named = {name for path, name in NAMED if path == "tests/unit/project/test_errata.py"}
+    there = {name for name in functions("tests/unit/project/test_errata.py") if name.startswith("test_")}
     assert named == there

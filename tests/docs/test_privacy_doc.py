@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable
 from functools import cache
 from typing import Any, get_args
 
@@ -13,51 +11,29 @@ import pytest
 
 from hushbid.audit.bounds import allowed_alarms
 from hushbid.simulator import Simulation, SimulationOutcome
-from protocol.accounting import GaussianCost, adaptive_epsilon, epsilon_of, epsilon_of_rho, gaussian_epsilon
-from protocol.accounting.gaussian import gaussian_mu, law_ratios
 from protocol.acquisition import RULES
-from protocol.acquisition.logistic import Logistic, LogisticParameters
 from protocol.data import Dataset
 from protocol.errors import ConfigError
-from protocol.features import feature_space
 from protocol.messages import Close, CuratorToConsumer, CuratorToOwner, Receipt
 from protocol.noise import NOISE_SOURCES, Draw, SecureNoise
-from protocol.releases import RELEASES, GaussianRelease, Neighbours, Setting, release_mechanism
-from protocol.releases.filtered_gaussian import FilteredGaussianRelease
+from protocol.releases import RELEASES, Neighbours, Setting, release_mechanism
 from protocol.scoring import Pool
 from protocol.session import open_session
-from protocol.settlement import PrivateSettlement
 from tests.conftest import ROOT
+from tests.docs.pages import Page, names_in
 from tests.simulation.harness import corners, names, session_file, weights_of
 from tests.simulation.lemma import Case, KeepsAbsentOwnersPool, TiesByArrival, difference, play
 
-PAGE = (ROOT / "docs" / "privacy.md").read_text(encoding="utf-8")
+PAGE = Page("docs/privacy.md")
 OWNERS, POINTS = 3, 4
 """K and p of the sessions that are run."""
-DIMENSION, DELTA = 140, 1e-5
-"""Of the figures."""
-
-
-def section(title: str) -> str:
-    """The text under a heading, up to the next of its level or above."""
-    found = re.search(rf"^(#+) {re.escape(title)}\n(.*?)(?=^#{{1,2}} |\Z)", PAGE, re.M | re.S)
-    assert found, f"no section {title}"
-    return found[2]
-
-
-def rows(text: str) -> list[list[str]]:
-    """The cells of the first table of a text, its head first."""
-    table = text[text.index("\n|") :].strip().split("\n\n")[0].splitlines()
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
-    return [cells[0], *cells[2:]]
 
 
 @cache
 def who_sees_what() -> dict[str, dict[str, str]]:
     """What is said of a thing, by rule."""
-    head, *body = rows(section("1. Who sees what"))
-    rules = [cell.strip("`") for cell in head[1:]]
-    return {row[0]: dict(zip(rules, row[1:], strict=True)) for row in body}
+    (head,) = re.findall(r"^\| what, and who gets it \|(.*)", PAGE.text, re.M)
+    return {row[0]: dict(zip(names_in(head), row[1:], strict=True)) for row in PAGE.rows("1. Who sees what")}
 
 
 # -- who sees what ------------------------------------------------------------------------------------
@@ -137,7 +113,7 @@ def kinds(union: Any) -> set[str]:
 
 
 def test_an_owner_is_sent_what_is_listed_and_nothing_else() -> None:
-    (listed,) = re.findall(r"An owner is sent (.*?), and nothing else", PAGE, re.S)
+    (listed,) = re.findall(r"An owner is sent (.*?), and nothing else", PAGE.text, re.S)
     assert set(re.findall(r"`([\w-]+)`", listed)) == kinds(CuratorToOwner)
     assert not {"broadcast", "bid"} & kinds(CuratorToConsumer)
 
@@ -145,13 +121,13 @@ def test_an_owner_is_sent_what_is_listed_and_nothing_else() -> None:
 def test_a_close_says_neither_who_won_nor_what_is_disputed_and_disputes_go_to_the_curator() -> None:
     assert set(Receipt.model_fields) == {"kind", "part", "disputed"}
     assert set(Close.model_fields) == {"kind", "outcome", "head", "signature"}
-    assert "a head is a hash of salted commitments" in PAGE
+    assert "a head is a hash of salted commitments" in PAGE.text
 
 
 def test_the_digest_covers_what_is_stated() -> None:
     file = session_file(owners=names(OWNERS), points=POINTS)
     for left_out in ("network", "timeouts"):
-        assert f"`[{left_out}]`" in PAGE
+        assert f"`[{left_out}]`" in PAGE.text
     other = file.model_copy(
         update={
             "network": file.network.model_copy(update={"address": "tcp://127.0.0.1:2"}),
@@ -211,17 +187,17 @@ def test_where_the_lemma_breaks_two_points_differ_and_one_does_otherwise(
 
 
 def test_the_sums_that_are_said_to_differ_do() -> None:
-    assert "(0.1 + 0.2) + 0.3 ≠ 0.1 + (0.2 + 0.3)" in PAGE
+    assert "(0.1 + 0.2) + 0.3 ≠ 0.1 + (0.2 + 0.3)" in PAGE.text
     assert (0.1 + 0.2) + 0.3 != 0.1 + (0.2 + 0.3)
 
 
 def test_every_mechanism_has_its_sensitivity() -> None:
-    stated = {row[0].strip("`") for row in rows(section("3. Why a record changes so little: the lemma"))[1:]}
-    assert stated >= set(RELEASES)
+    stated = PAGE.first_names("3. Why a record changes so little: the lemma")
+    assert set(stated) >= set(RELEASES)
 
 
 def test_the_neighbour_relations_are_those_of_the_code() -> None:
-    assert [row[1].strip("`") for row in rows(section("2. Neighbouring datasets"))[1:]] == [
+    assert [row[1].strip("`") for row in PAGE.rows("2. Neighbouring datasets")] == [
         Neighbours.ADD_REMOVE_ONE.value,
         Neighbours.SUBSTITUTE_ONE.value,
     ]
@@ -229,7 +205,7 @@ def test_the_neighbour_relations_are_those_of_the_code() -> None:
 
 @pytest.mark.parametrize("neighbours", sorted(Neighbours))
 def test_a_private_mechanism_without_neighbours_is_refused(neighbours: Neighbours) -> None:
-    setting = Setting(dimension=8, releases=2, norm_bound=1.0, delta=DELTA)
+    setting = Setting(dimension=8, releases=2, norm_bound=1.0, delta=1e-5)
     release_mechanism("gaussian", {"epsilon": 1.0, "neighbours": neighbours.value}, setting)
     with pytest.raises(ConfigError, match="neighbours"):
         release_mechanism("gaussian", {"epsilon": 1.0}, setting)
@@ -245,134 +221,32 @@ def test_secure_noise_has_no_laplace_noise() -> None:
 
 @pytest.mark.parametrize("source", sorted(NOISE_SOURCES))
 def test_every_source_of_noise_is_explained(source: str) -> None:
-    assert f"`{source}`:" in section("4. How ε is computed")
+    assert f"`{source}`:" in PAGE.section("4. How ε is computed")
 
 
 def test_the_audit_s_alarms_are_as_stated() -> None:
-    assert "in more than 4 of 20 with probability below 1 %" in section("7. What an audit is, and is not")
+    assert "in more than 4 of 20 with probability below 1 %" in PAGE.section(
+        "7. What an audit is, and is not"
+    )
     assert allowed_alarms(20, 0.95) == 4
-
-
-def bound() -> float:
-    space = feature_space("paired", dimension=DIMENSION, gamma=1.0, lower=0.0, upper=1.0, columns=1)
-    return space.norm_bound
-
-
-def calibrated(
-    mechanism: type[GaussianRelease | FilteredGaussianRelease], releases: int, *, summary: bool = True
-) -> Any:
-    """The mechanism that meets ε = 1 in all its releases."""
-    neighbours = Neighbours.ADD_REMOVE_ONE if summary else Neighbours.SUBSTITUTE_ONE
-    setting = Setting(
-        dimension=DIMENSION, releases=releases, norm_bound=bound(), delta=DELTA, starts_public=summary
-    )
-    return mechanism.build({"epsilon": 1.0, "neighbours": neighbours.value}, setting)
-
-
-def thousand_rounds() -> Any:
-    """The costs of a session of a thousand rounds that has ε = 1."""
-    return calibrated(GaussianRelease, 1000).costs(neighbours=Neighbours.ADD_REMOVE_ONE)
-
-
-def logistic() -> Logistic:
-    return Logistic(LogisticParameters(epsilon=1.0), owners=10_000, rounds=1000, delta=DELTA)
-
-
-def as_printed(releases: int, step: float, steps: int, neighbours: Neighbours, delta: float) -> float:
-    """ε of MWEM with the paper's own noise."""
-    keys = {"calibration": "published", "step_epsilon": step, "steps": steps, "eta": 1 / 70}
-    mechanism = release_mechanism(
-        "mwem",
-        {**keys, "neighbours": neighbours.value},
-        Setting(dimension=DIMENSION, releases=releases, norm_bound=1.0, delta=delta),
-    )
-    return mechanism.guarantee(neighbours=neighbours, delta=delta).epsilon or 0.0
-
-
-def settlement() -> PrivateSettlement:
-    return PrivateSettlement.of(epsilon=1.0, delta=DELTA, owners=100)
-
-
-def one_session() -> float:
-    """μ of what has ε = 1."""
-    return gaussian_mu(1.0, DELTA)
-
-
-def in_view_of_one_another(sessions: int) -> float:
-    """ε of so many sessions that have ε = 1 each, as a ledger adds them up."""
-    one = GaussianCost(noise_multiplier=1.0 / one_session(), count=1)
-    return adaptive_epsilon([(one,)] * sessions, DELTA)
-
-
-FIGURES: dict[str, Callable[[], float]] = {
-    "Largest ‖φ‖, rounding included": bound,
-    "`gaussian`, ε = 1, p = 1000: σ of a coordinate, in units of φ": lambda: (
-        calibrated(GaussianRelease, 1000).sigma
-    ),
-    "the same, p = 3000": lambda: calibrated(GaussianRelease, 3000).sigma,
-    "the same, one release (D_v)": lambda: calibrated(GaussianRelease, 1, summary=False).sigma,
-    "`filtered-gaussian`, ε = 1, p = 1000: σ of a coordinate, in units of y": lambda: (
-        calibrated(FilteredGaussianRelease, 1000).sigma
-    ),
-    "ε that zCDP alone states for noise that has ε = 1": lambda: epsilon_of_rho(
-        sum(cost.rho for cost in thousand_rounds()), DELTA
-    ),
-    "a + b of the comparison of laws, ε = 1, p = 1000": lambda: sum(
-        law_ratios(thousand_rounds(), 1.1, DELTA)
-    ),
-    "ε of two records at once, where one has ε = 1": lambda: gaussian_epsilon(2 * one_session(), DELTA),
-    "ε of ten records at once, where one has ε = 1": lambda: gaussian_epsilon(10 * one_session(), DELTA),
-    "ε of two sessions that have ε = 1 each": lambda: gaussian_epsilon(math.sqrt(2) * one_session(), DELTA),
-    "ε of ten sessions that have ε = 1 each": lambda: gaussian_epsilon(math.sqrt(10) * one_session(), DELTA),
-    "the same two, each agreed to in view of the last": lambda: in_view_of_one_another(2),
-    "the same ten": lambda: in_view_of_one_another(10),
-    "`logistic`, asks of ε = 1, p = 1000: r0": lambda: logistic().middle,
-    "the same, K = 10,000: raw points handed to the curator": lambda: logistic().expected_points,
-    "private settlement of ε = 1, 100 owners: standard error of each number, in points": lambda: (
-        settlement().standard_error
-    ),
-    "ε of it together with rounds of ε = 1": lambda: epsilon_of(
-        (*thousand_rounds(), *settlement().costs), DELTA
-    ),
-    "the paper's noise for D_v at its own δ = 0.01, as it is": lambda: as_printed(
-        1, 0.01, 1656, Neighbours.SUBSTITUTE_ONE, 0.01
-    ),
-    "the paper's noise for the summary at its own δ = 10⁻⁴, as it is": lambda: as_printed(
-        1000, 0.01 / math.sqrt(5 * 1000), 5, Neighbours.ADD_REMOVE_ONE, 1e-4
-    ),
-}
-STATED = {row[0]: row[1] for row in rows(section("8. Figures"))[1:]}
-
-
-def test_the_figures_are_those_that_are_recomputed() -> None:
-    assert list(STATED) == list(FIGURES)
-
-
-@pytest.mark.parametrize("figure", FIGURES)
-def test_a_figure_is_what_the_code_gives(figure: str) -> None:
-    """To every digit that is printed: half a unit of the last one."""
-    printed = STATED[figure]
-    mantissa, _, exponent = printed.partition("e")
-    half = 0.5 * 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
-    assert FIGURES[figure]() == pytest.approx(float(printed), abs=1.01 * half)
 
 
 # -- names --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", sorted(set(re.findall(r"`([\w/]+/[\w/]+\.(?:py|md))", PAGE))))
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"`([\w/]+/[\w/]+\.(?:py|md))", PAGE.text))))
 def test_a_file_that_the_page_names_exists(path: str) -> None:
     assert (ROOT / path).is_file()
 
 
-@pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\((\w[\w.-]*)#?[\w-]*\)", PAGE))))
+@pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\((\w[\w.-]*)#?[\w-]*\)", PAGE.text))))
 def test_a_page_that_the_page_points_to_exists(link: str) -> None:
     assert (ROOT / "docs" / link).is_file()
 
 
-@pytest.mark.parametrize("number", sorted(set(re.findall(r"§(\d)", PAGE))))
+@pytest.mark.parametrize("number", sorted(set(re.findall(r"§(\d)", PAGE.text))))
 def test_a_section_that_the_page_points_to_exists(number: str) -> None:
-    assert re.search(rf"^## {number}\. ", PAGE, re.M)
+    assert re.search(rf"^## {number}\. ", PAGE.text, re.M)
 
 
 @pytest.mark.parametrize(
@@ -386,5 +260,5 @@ def test_a_section_that_the_page_points_to_exists(number: str) -> None:
     ],
 )
 def test_a_name_on_the_page_is_one_in_the_code(name: str, path: str, in_the_code: str) -> None:
-    assert name in PAGE
+    assert name in PAGE.text
     assert in_the_code in (ROOT / path).read_text(encoding="utf-8")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from typing import Any
 
 import pytest
@@ -15,25 +14,13 @@ from hushbid.report.missing import Missing
 from hushbid.report.owners import OwnerFigures
 from hushbid.report.plots import STATE_NAMES
 from hushbid.report.rounds import SHOWN_ROUNDS, CuratorSeries, RoundFigures, RoundMap
-from tests.conftest import ROOT
+from tests.docs.pages import Page, names_in
 
-PAGE = (ROOT / "docs" / "report.md").read_text(encoding="utf-8")
+PAGE = Page("docs/report.md")
 
 
 def fields(kind: Any) -> set[str]:
     return {field.name for field in dataclasses.fields(kind)}
-
-
-def section(title: str) -> str:
-    found = re.search(rf"^### {re.escape(title)}\n(.*?)(?=^##|\Z)", PAGE, re.M | re.S)
-    assert found, f"no section {title}"
-    return found[1]
-
-
-def stated(title: str) -> set[str]:
-    """The names in the first column of the table under a heading."""
-    rows = re.findall(r"^\| (`[^|]+) \|", section(title), re.M)
-    return {name for row in rows for name in re.findall(r"`(\w+)`", row)}
 
 
 @pytest.mark.parametrize(
@@ -48,11 +35,11 @@ def stated(title: str) -> set[str]:
     ids=["session", "transcripts", "quality", "rounds", "owners"],
 )
 def test_the_fields_of_a_part_are_there(title: str, kind: Any) -> None:
-    assert stated(title) == fields(kind)
+    assert set(PAGE.first_names(title)) == fields(kind)
 
 
 def test_every_part_is_there() -> None:
-    parts = stated("The others") | {"session", "transcripts", "quality", "rounds", "owners"}
+    parts = {*PAGE.first_names("The others")} | {"session", "transcripts", "quality", "rounds", "owners"}
     assert parts == fields(Figures)
 
 
@@ -69,13 +56,13 @@ def test_every_part_is_there() -> None:
     ids=["curator", "map", "curve", "incidents", "incident", "missing"],
 )
 def test_what_is_within_a_part_is_there(title: str, kind: Any) -> None:
-    assert fields(kind) <= set(re.findall(r"`(\w+)`", section(title)))
+    assert fields(kind) <= set(names_in(PAGE.section(title)))
 
 
 def test_the_letters_of_the_map_are_there() -> None:
-    assert set(re.findall(r"`(\w|-)` ", section("`rounds`"))) == set(STATE_NAMES)
+    assert {name for name in names_in(PAGE.section("`rounds`")) if len(name) == 1} == set(STATE_NAMES)
 
 
 def test_the_limit_and_the_evaluation_s_keys_are_those_of_the_code() -> None:
-    assert f"up to {SHOWN_ROUNDS:,} rounds" in PAGE
-    assert all(f'"{key}"' in PAGE for key in BASELINES)
+    assert f"up to {SHOWN_ROUNDS:,} rounds" in PAGE.text
+    assert all(f'"{key}"' in PAGE.text for key in BASELINES)

@@ -1,9 +1,8 @@
-"""docs/results.md names every field of what is printed, in its order."""
+"""docs/results.md names every field that is printed or kept only when a verb is run."""
 
 from __future__ import annotations
 
 import ast
-import dataclasses
 import json
 import re
 import shutil
@@ -16,64 +15,14 @@ import pytest
 
 from consumer.events import Delivered, StorePurchases
 from consumer.store import PurchaseFile
-from hushbid.bench.rules import SETTINGS as BENCHED
 from hushbid.cli import main
-from hushbid.experiments.kme import KmeRow
-from hushbid.experiments.race import RaceRow
-from hushbid.experiments.regression import RegressionRow
-from hushbid.experiments.selection import Row
-from hushbid.results import RunResult
+from protocol.config.session import FeatureSection
 from protocol.data.attributes import Attributes, pack_attributes
 from protocol.messages import Candidate
-from protocol.odometer import Odometer
-from protocol.session import PrivacyStatement
-from protocol.settlement import SettlementTerms
 from tests.conftest import ROOT
+from tests.docs.pages import Page, names_in
 
-PAGE = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-
-
-def stated(title: str) -> list[str]:
-    """The first column of the table under a heading."""
-    found = re.search(rf"^#+ {re.escape(title)}\n(.*?)(?=^#+ |\Z)", PAGE, re.M | re.S)
-    assert found, f"no section {title}"
-    return re.findall(r"^\| `([\w-]+)` \|", found[1], re.M)
-
-
-def returned(path: str, *functions: str) -> list[str]:
-    """The keys of the dictionaries that functions return."""
-    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-    bodies = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in functions]
-    assert len(bodies) == len(functions)
-    results = [
-        node.value
-        for body in bodies
-        for node in ast.walk(body)
-        if isinstance(node, ast.Return) and isinstance(node.value, ast.Dict)
-    ]
-    keys = [key.value for result in results for key in result.keys if isinstance(key, ast.Constant)]
-    return [key for key in keys if isinstance(key, str)]
-
-
-def test_the_fields_of_a_run_are_there() -> None:
-    result = RunResult(
-        session="s", p=1, owners=1, rounds=1, wall_seconds=1.0,
-        mmd2=None, mmd2_greedy=None, mmd2_uniform=None,
-        accuracy=None, accuracy_greedy=None, accuracy_uniform=None,
-        points_accessed_curator=0, points_delivered=0, disputed=0, m=1,
-        privacy=(), odometers=(), settlement={}, settlement_terms=SettlementTerms.of(None, ""), absences={},
-        faults=(),
-    )  # fmt: skip
-    assert stated("Of `run` and `simulate`") == list(result.as_json())
-
-
-def test_the_fields_of_a_privacy_statement_are_there() -> None:
-    statement = PrivacyStatement("", "", "", None, 1e-5, None, "", "")
-    assert stated("`privacy`") == list(statement.as_json())
-
-
-def test_the_fields_of_an_odometer_are_there() -> None:
-    assert stated("`odometer`") == list(Odometer("", "", 1e-5, (), ()).as_json())
+PAGE = Page("docs/results.md")
 
 
 def test_the_fields_of_a_dispute_are_there() -> None:
@@ -83,54 +32,13 @@ def test_the_fields_of_a_dispute_are_there() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Dict)
     ]
-    stated_of = re.search(r"^\| `disputes` \| each of these:(.*)\|$", PAGE, re.M)
-    assert stated_of
-    assert re.findall(r"`(\w+)`", stated_of[1]) in keys
-
-
-@pytest.mark.parametrize(
-    ("title", "path", "functions"),
-    [
-        ("Curator", "curator/process.py", ("_curate", "_result")),
-        ("Owner", "owner/process.py", ("_take_part",)),
-        ("Consumer", "consumer/process.py", ("_take_part",)),
-    ],
-)
-def test_the_fields_of_a_party_s_result_are_there(title: str, path: str, functions: tuple[str, ...]) -> None:
-    fields = returned(path, *functions)
-    assert "transcript" in fields
-    assert sorted(stated(title)) == sorted(fields)
-
-
-@pytest.mark.parametrize(
-    ("verb", "path", "function", "more"),
-    [
-        ("rounds", "hushbid/bench/rounds.py", "bench_rounds", set()),
-        (
-            "rules",
-            "hushbid/bench/rules.py",
-            "bench_rules",
-            {f"{setting}_rounds_per_second" for setting in BENCHED},
-        ),
-    ],
-)
-def test_the_figures_of_a_bench_are_there(verb: str, path: str, function: str, more: set[str]) -> None:
-    fields = {*returned(path, function), *more}
-    assert len(fields) > 6
-    assert sorted(stated(f"`bench {verb}`")) == sorted(fields)
-
-
-def test_the_fields_of_an_experiment_s_row_are_there() -> None:
-    assert stated("Of `experiment selection`") == [field.name for field in dataclasses.fields(Row)]
-    assert stated("Of `experiment kme`") == [field.name for field in dataclasses.fields(KmeRow)]
-    assert stated("Of `experiment race`") == [field.name for field in dataclasses.fields(RaceRow)]
-    assert stated("Of `experiment regression`") == [field.name for field in dataclasses.fields(RegressionRow)]
+    assert each("disputes")[0] in keys
 
 
 def each(field: str) -> list[list[str]]:
     """The fields of each item of a list, for every list of that name that a table of the page has."""
-    rows = re.findall(rf"^\| `{field}` \| each [^:|]*: (.*) \|$", PAGE, re.M)
-    return [re.findall(r"`(\w+)`", re.sub(r"\([^)]*\)", "", row.partition(". ")[0])) for row in rows]
+    rows = re.findall(rf"^\| `{field}` \| each [^:|]*: (.*) \|$", PAGE.text, re.M)
+    return [names_in(re.sub(r"\([^)]*\)", "", row.partition(". ")[0])) for row in rows]
 
 
 def test_the_fields_of_keys_and_invite_are_there(
@@ -146,7 +54,7 @@ def test_the_fields_of_keys_and_invite_are_there(
             main()
         assert ending.value.code == 0
         found: dict[str, Any] = json.loads(capsys.readouterr().out)
-        assert stated(f"`{verb}`") == list(found), verb
+        assert PAGE.first_names(f"`{verb}`") == list(found), verb
         return found
 
     for name, role in parties.items():
@@ -169,7 +77,8 @@ def delivered(round_number: int, label: int, identifier: str) -> Delivered:
 
 
 def test_the_arrays_of_a_delivery_are_there(tmp_path: Path) -> None:
-    kept = PurchaseFile(tmp_path / "delivered.npz")
+    kept = PurchaseFile(tmp_path / "delivered.npz", FeatureSection(gamma=1.0, columns=3))
     kept.store(StorePurchases((delivered(1, 3, "a"), delivered(2, 4, "b"))))
+    kept.weigh(np.array([0.25, 0.75]), ridge=1.0)
     with np.load(kept.path) as archive:
-        assert sorted(stated("The delivered points")) == sorted(archive.files)
+        assert sorted(PAGE.first_names("The delivered points")) == sorted(archive.files)

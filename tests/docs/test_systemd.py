@@ -19,7 +19,7 @@ from protocol.config.session import SessionFile
 from protocol.errors import ExitCode
 from protocol.runtime.keys import new_keypair, write_secret
 from tests.conftest import ROOT
-from tests.unit.session_files import changed
+from tests.support.session_files import changed
 
 UNITS = sorted((ROOT / "configs" / "systemd").glob("*.service"))
 INSTALLED = "/opt/hushbid/.venv/bin/hushbid"

@@ -1,25 +1,19 @@
-"""docs/wire.md says what the code does: fields, directions, limits, offences, layout."""
+"""docs/wire.md says what the code does: directions, limits, layout. Its lists of fields are generated."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from functools import cache
 
 import nacl.public
 import numpy as np
 import pytest
-from pydantic import BaseModel
 
 from protocol import arrays, limits
-from protocol.errors import Offence
 from protocol.identity import Identity
 from protocol.messages import (
     CONTROL_SEQUENCE,
     PROTOCOL_VERSION,
-    Candidate,
-    Purchase,
-    SealedCandidate,
 )
 from protocol.sealing import (
     NONCE_BYTES,
@@ -30,80 +24,27 @@ from protocol.sealing import (
     pack_content,
     seal_between,
 )
-from protocol.wire import FRAME_VERSION, HEADER_BYTES, Direction, Frame, encode_frame
+from protocol.wire import FRAME_VERSION, HEADER_BYTES, Frame, encode_frame
 from tests.conftest import ROOT
-from tests.unit.message_cases import CASES
+from tests.docs.pages import Page
+from tests.docs.tables.protocol import MESSAGES, sender_and_receiver
+from tests.support.message_cases import CASES
 
-PARTIES = {
-    frozenset({Direction.OWNER_TO_CURATOR}): "Owner → curator",
-    frozenset({Direction.CONSUMER_TO_CURATOR}): "Consumer → curator",
-    frozenset({Direction.CURATOR_TO_OWNER}): "Curator → owner",
-    frozenset({Direction.CURATOR_TO_CONSUMER}): "Curator → consumer",
-    frozenset({Direction.OWNER_TO_CURATOR, Direction.CONSUMER_TO_CURATOR}): "Owner or consumer → curator",
-    frozenset({Direction.CURATOR_TO_OWNER, Direction.CURATOR_TO_CONSUMER}): "Curator → owner or consumer",
-    frozenset(Direction) - {Direction.GREETING}: "Any party → any party",
-}
-MODELS: dict[str, type[BaseModel]] = {case.message.kind: type(case.message) for case in CASES.values()}
-PARTS: dict[str, type[BaseModel]] = {
-    "candidate": Candidate,
-    "sealed candidate": SealedCandidate,
-    "purchase": Purchase,
-}
-
-
-@cache
-def page() -> str:
-    return (ROOT / "docs" / "wire.md").read_text(encoding="utf-8")
-
-
-def section(title: str) -> str:
-    """The text under a heading, up to the next one of its level or above."""
-    found = re.search(rf"^(#+) {re.escape(title)}\n(.*?)(?=^#+ |\Z)", page(), re.M | re.S)
-    assert found, f"no section {title}"
-    return found[2]
-
-
-def rows(text: str) -> list[list[str]]:
-    """The cells of a section's table, without its head; an escaped bar is part of its cell."""
-    lines = [line for line in text.splitlines() if line.startswith("|")][2:]
-    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+PAGE = Page("docs/wire.md")
 
 
 def test_the_messages_of_the_page_are_the_messages_there_are() -> None:
-    titles = re.findall(r"^### `(.+)`$", page(), re.M)
-    assert sorted(titles) == sorted(MODELS)
+    assert sorted(re.findall(r"^### `(.+)`$", PAGE.text, re.M)) == sorted(MESSAGES)
 
 
-@pytest.mark.parametrize("title", [*(f"`{kind}`" for kind in sorted(MODELS)), *sorted(PARTS)])
-def test_the_fields_of_a_message_are_listed_in_their_order(title: str) -> None:
-    model = (MODELS | PARTS)[title.strip("`")]
-    assert [row[0].strip("`") for row in rows(section(title))] == list(model.model_fields)
-
-
-@pytest.mark.parametrize("kind", sorted(MODELS))
-def test_who_may_send_a_message(kind: str) -> None:
-    allowed = next(case.allowed for case in CASES.values() if case.message.kind == kind)
-    parties = PARTIES[allowed - {Direction.GREETING}]
-    assert section(f"`{kind}`").strip().startswith(f"{parties}. ")
-
-
-@pytest.mark.parametrize(
-    ("field", "message"),
-    [("embedding", "target"), ("seed_total", "target"), ("weights", "broadcast"), ("score", "bid")],
-)
-def test_the_dtype_of_an_array_is_the_one_stated(field: str, message: str) -> None:
-    array = getattr(CASES[message].message, field)
-    assert isinstance(array, np.ndarray)
-    stated = next(row[1] for row in rows(section(f"`{message}`")) if row[0] == f"`{field}`")
-    assert stated.split()[0] == array.dtype.name
-
-
-@pytest.mark.parametrize("heading", ["Limits", "Limits of the curator's socket"])
-def test_the_limits_are_those_of_the_code(heading: str) -> None:
-    table = rows(section(heading))
-    assert table
-    for name, value, _ in table:
-        assert int(value) == getattr(limits, name.strip("`")), name
+@pytest.mark.parametrize("kind", sorted(MESSAGES))
+def test_a_message_s_section_says_who_may_send_it_and_has_its_fields(kind: str) -> None:
+    sender, receiver = sender_and_receiver(kind).split(" → ")
+    both = "any party" if sender == receiver else "owner or consumer"
+    parties = f"{sender} → {receiver}".replace("all", both).capitalize()
+    section = PAGE.section(f"`{kind}`")
+    assert section.strip().startswith(f"{parties}. ")
+    assert f"<!-- generated: fields of {kind} -->" in section
 
 
 def test_no_limit_of_the_wire_is_left_out() -> None:
@@ -111,11 +52,7 @@ def test_no_limit_of_the_wire_is_left_out() -> None:
         (ROOT / "protocol" / f"{name}.py").read_text() for name in ("messages", "wire", "arrays", "link")
     ]
     used = {name for source in sources for name in re.findall(r"limits\.([A-Z_]+)", source)}
-    assert used <= {row[0].strip("`") for row in rows(section("Limits"))}
-
-
-def test_the_offences_are_those_of_the_code() -> None:
-    assert [row[0].strip("`") for row in rows(section("Offences"))] == [offence.value for offence in Offence]
+    assert used <= set(PAGE.first_names("Limits"))
 
 
 def test_the_header_is_laid_out_as_stated() -> None:
@@ -128,7 +65,7 @@ def test_the_header_is_laid_out_as_stated() -> None:
         "acknowledged": (3).to_bytes(8, "big"),
         "body": b"body",
     }
-    table = rows(section("Frame"))
+    table = PAGE.rows("Frame")
     assert [row[2] for row in table] == list(parts)
     for offset, length, field, _ in table:
         end = int(offset) + int(length) if length else len(frame)
@@ -137,20 +74,18 @@ def test_the_header_is_laid_out_as_stated() -> None:
 
 
 def test_the_array_types_are_those_of_the_code() -> None:
-    (stated,) = [row[2] for row in rows(section("Arrays of numbers")) if row[1] == "dtype"]
+    (stated,) = [row[2] for row in PAGE.rows("Arrays of numbers") if row[1] == "dtype"]
     for code, name in re.findall(r"(\d) (u?(?:int|float)\d+)", stated):
         assert arrays.pack_array(np.zeros(1, name))[0] == int(code)
     assert len(re.findall(r"\d (?:u?int|float)", stated)) == 6
 
 
 def test_the_versions_and_the_unnumbered_messages_are_those_of_the_code() -> None:
-    assert (
-        page()
-        .splitlines()[2]
-        .startswith(f"Frame version {FRAME_VERSION}, protocol version {PROTOCOL_VERSION}.")
+    assert PAGE.text.splitlines()[2].startswith(
+        f"Frame version {FRAME_VERSION}, protocol version {PROTOCOL_VERSION}."
     )
     unnumbered = {case.message.kind for case in CASES.values() if case.sequence == CONTROL_SEQUENCE}
-    (stated,) = re.findall(r"\*\*Sequence and acknowledgement\.\*\* (.+?) have sequence 0", page(), re.S)
+    (stated,) = re.findall(r"\*\*Sequence and acknowledgement\.\*\* (.+?) have sequence 0", PAGE.text, re.S)
     assert set(re.findall(r"`(\w+)`", stated)) == unnumbered
 
 
@@ -162,7 +97,7 @@ SESSION = bytes(range(16))
 
 def named(title: str) -> dict[str, str]:
     """Field → bytes of a table of three columns."""
-    return {row[1]: row[0] for row in rows(section(title)) if len(row) == 3}
+    return {row[1]: row[0] for row in PAGE.rows(title) if len(row) == 3}
 
 
 def test_what_an_owner_signs_is_laid_out_as_stated() -> None:
@@ -199,7 +134,7 @@ def test_a_sealed_map_is_laid_out_as_stated() -> None:
     assert NONCE_BYTES + 16 + sum(lengths) == limits.MAP_BOX_BYTES
     tags = [
         f"{tag}\0".encode()
-        for tag in re.findall(r"`(hushbid [a-z ]+ 1)` and a\s+zero", section("The sealed map"))
+        for tag in re.findall(r"`(hushbid [a-z ]+ 1)` and a\s+zero", PAGE.section("The sealed map"))
     ]
     keys = [bytes(identity.public.sealing) for identity in (CONSUMER, OWNER)]
     binding = hashlib.sha256(tags[0] + keys[0] + keys[1] + tags[1] + SESSION).digest()
@@ -210,9 +145,6 @@ def test_a_sealed_map_is_laid_out_as_stated() -> None:
 
 
 def test_the_lengths_of_boxes_and_signatures_are_those_of_the_code() -> None:
-    (longer,) = re.findall(r"(\d+) bytes longer in all", section("The box"))
+    (longer,) = re.findall(r"(\d+) bytes longer in all", PAGE.section("The box"))
     assert int(longer) == SEAL_BYTES == limits.MAX_BOX_BYTES - limits.MAX_CONTENT_BYTES
-    stated = next(row[1] for row in rows(section("sealed candidate")) if row[0] == "`signature`")
-    assert stated == f"{SIGNATURE_BYTES} bytes"
-    stated = next(row[1] for row in rows(section("`secret-map`")) if row[0] == "`box`")
-    assert stated == f"{limits.MAP_BOX_BYTES} bytes"
+    assert SIGNATURE_BYTES == 64

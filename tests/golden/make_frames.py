@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from protocol.wire import encode_frame, encode_message
-from tests.unit.message_cases import CASES, Case
+from tests.support.message_cases import CASES, Case
 
 FRAMES = Path(__file__).parent / "frames"
 

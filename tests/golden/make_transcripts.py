@@ -17,7 +17,7 @@ from protocol.session import Session, open_session
 from protocol.transcript.journal import MemoryJournal
 from protocol.transcript.record import Header
 from tests.simulation.harness import names, session_file
-from tests.unit.transcripts import fixed_salts
+from tests.support.transcripts import fixed_salts
 
 __all__ = ["golden_images", "golden_session"]
 

@@ -1,7 +1,7 @@
 """Catalogue entries of every format version that was ever written stay readable, to the same contents.
 
 The files in `entries/` are never written anew: a change of the format adds a version and a file. They were
-made by `tests.unit.catalogue_entries.published`, of points that follow from a seed. Version 1 is gone: one
+made by `tests.support.catalogue_entries.published`, of points that follow from a seed. Version 1 is gone: one
 record more could change what it had of others.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hushbid.catalogue.entry import encode_part, read_entry
-from tests.unit.catalogue_entries import FEATURES, HASHES, key_of
+from tests.support.catalogue_entries import FEATURES, HASHES, key_of
 
 ENTRIES = Path(__file__).parent / "entries"
 CONTENTS = {

@@ -13,7 +13,7 @@ import pytest
 
 from protocol.wire import decode_frame, decode_message, encode_message
 from tests.golden.make_frames import FRAMES, frame_bytes, write_frames
-from tests.unit.message_cases import CASES, SESSION, plain, same
+from tests.support.message_cases import CASES, SESSION, plain, same
 
 
 def golden(name: str) -> bytes:

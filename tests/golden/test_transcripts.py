@@ -18,7 +18,7 @@ from protocol.transcript.journal import MemoryJournal
 from protocol.transcript.reader import TranscriptReader, read_transcript
 from protocol.transcript.verify import verify
 from tests.golden.make_transcripts import golden_images
-from tests.unit.transcripts import HEADER, STEPS, redact, same, transcript
+from tests.support.transcripts import HEADER, STEPS, redact, same, transcript
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 EARLIER = TRANSCRIPTS / "session-1"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from protocol.names import CURATOR
-from tests.hosts.network import Network
+from tests.hosts.network import NAMESPACES, Network
 from tests.processes.cluster import Cluster
 
 __all__ = ["OWNERS", "HostsCluster", "exact_session"]
@@ -37,9 +37,9 @@ class HostsCluster(Cluster):
             self.change(name, {"durability": "fsync"}, file="party.toml")  # as deployed sessions need
         self.change(CURATOR, {"listen": f"tcp://*:{self.port}"}, file="party.toml")
 
-    def launcher(self, name: str) -> Sequence[str]:
-        """Run it on the host of its name."""
-        return ("ip", "netns", "exec", self.network.host(name).namespace)
+    def namespace(self, name: str) -> Path:
+        """Of the host of its name."""
+        return NAMESPACES / self.network.host(name).namespace
 
 
 def exact_session(points: int) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import ipaddress
 import itertools
 import os
 import random
+import select
 import shutil
 import struct
 import subprocess
@@ -23,11 +24,15 @@ import time
 from pathlib import Path
 from typing import Self
 
-__all__ = ["Host", "Network", "why_no_network"]
+__all__ = ["NAMESPACES", "Host", "Network", "why_no_network"]
+
+NAMESPACES = Path("/run/netns")
+"""Where ip keeps one namespace a file."""
 
 _TUNSETIFF = 0x400454CA
 _IFF_TUN, _IFF_NO_PI = 0x0001, 0x1000
 _PACKET = 65_535
+_LOOK = 0.005
 _NAMES = itertools.count()
 
 
@@ -53,7 +58,7 @@ def why_no_network() -> str | None:
 
 def _sweep() -> None:
     """Take away what a run has left that was killed."""
-    for left in Path("/run/netns").glob("hushbid-*-*"):
+    for left in NAMESPACES.glob("hushbid-*-*"):
         if not Path("/proc", left.name.split("-")[1]).exists():
             _ip("netns", "delete", left.name)
 
@@ -64,7 +69,7 @@ class Host:
     Attributes:
         v4: Its IPv4 address.
         v6: Its IPv6 address.
-        namespace: Its name, for ``ip netns exec``.
+        namespace: Its name, a file of `NAMESPACES`.
         device: A file descriptor: what the host sends can be read, what is written the host receives.
     """
 
@@ -168,7 +173,11 @@ class Network:
                 while under_way and under_way[0][0] <= time.monotonic():
                     _, _, receiver, packet = heapq.heappop(under_way)
                     self._hand_over(receiver, packet)
-            time.sleep(0.001)
+                devices = [host.device for host in self._hosts.values()]
+            # Until something is sent or due; and a host that is added meanwhile is not kept waiting.
+            due = under_way[0][0] - time.monotonic() if under_way else _LOOK
+            with contextlib.suppress(OSError):  # a device was closed just now
+                select.select(devices, [], [], min(max(due, 0.0), _LOOK))
 
     def _sent(self, sender: str) -> list[tuple[str, bytes]]:
         """What a host has sent, without what is lost: receivers and packets."""

@@ -49,7 +49,8 @@ from protocol.transcript.reader import read_transcript
 from protocol.transcript.record import Record
 from protocol.transcript.verify import Verification, verify
 from protocol.wire import Direction, decode_frame, decode_message
-from tests.unit.session_files import at
+from tests.processes.forked import ForkedProcess, PartyProcess
+from tests.support.session_files import at
 
 __all__ = [
     "COLUMNS",
@@ -68,6 +69,8 @@ PATIENCE = 30.0
 """Seconds after which what has not happened will not happen."""
 COLUMNS = 3
 _LOOK_MS = 20
+_READ_AT_THE_START = ("BLIS_", "LD_", "MKL_", "NPY_", "OMP_", "OPENBLAS_", "PYTHON")
+"""How variables begin that BLAS or Python read when they are loaded."""
 _T = TypeVar("_T")
 
 _SESSION: dict[str, Any] = {
@@ -141,6 +144,7 @@ class Cluster:
         owners: Names of the owners.
         rows: Points of each.
         changes: Values of the session file at dotted paths; None takes a key out.
+        anew: Whether Python is started anew for each process; else they are forked (`ForkedProcess`).
     """
 
     def __init__(
@@ -150,8 +154,10 @@ class Cluster:
         *,
         rows: int = 40,
         changes: Mapping[str, Any] | None = None,
+        anew: bool = False,
     ) -> None:
         self.place = place
+        self.anew = anew
         self.owners = tuple(owners)
         self.names = (CURATOR, CONSUMER, *self.owners)
         self.keys: dict[str, KeyPair] = {name: new_keypair() for name in self.names}
@@ -163,8 +169,9 @@ class Cluster:
         self.values["roster"] = {"curator": public[CURATOR], "consumer": public[CONSUMER]}
         self.values["roster"]["owners"] = owner_keys
         _change(self.values, changes or {})
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.processes: dict[str, PartyProcess] = {}
         self.puppets: list[Puppet] = []
+        self._read: dict[str, tuple[object, tuple[Record, ...]]] = {}
         (place / "said").mkdir()
         for number, name in enumerate(self.names):
             self._furnish(name, rows, np.random.default_rng([number, 2024]))
@@ -233,11 +240,21 @@ class Cluster:
         for name in names:
             assert name not in self.processes or self.processes[name].poll() is not None
             arguments = ["--session", "session.toml", "--config", "party.toml", "--json"]
-            self.run(name, ["-m", self.role(name), *arguments], environment)
+            if self.anew or any(variable.startswith(_READ_AT_THE_START) for variable in environment):
+                self.run(name, ["-m", self.role(name), *arguments], environment)
+            else:
+                self.processes[name] = self._fork(name, arguments, environment, self.directory(name), name)
 
-    def launcher(self, name: str) -> Sequence[str]:
-        """What a party's process is started by, where that is not this process."""
-        return ()
+    def start_in(self, directory: Path, name: str, *more: str) -> Ended:
+        """How a party ends that is started in a directory, which may be a copy of its own."""
+        arguments = ["--session", "session.toml", "--config", "party.toml", "--json", *more]
+        said = f"{name}-again"
+        code = self._fork(name, arguments, {}, directory, said).wait(PATIENCE)
+        return Ended(code, self._said(said, "out").read_text(), self.log(said))
+
+    def namespace(self, name: str) -> Path | None:
+        """The network namespace that a party's process runs in; None: this process's."""
+        return None
 
     def role(self, name: str) -> str:
         return name if name in (CURATOR, CONSUMER) else "owner"
@@ -246,13 +263,29 @@ class Cluster:
         """Run Python with these arguments as a party's process."""
         with self._said(name, "out").open("wb") as out, self._said(name, "err").open("wb") as err:
             self.processes[name] = subprocess.Popen(
-                [*self.launcher(name), sys.executable, "-P", *arguments],
+                [sys.executable, "-P", *arguments],
                 cwd=self.directory(name),
                 env=party_environment(os.environ) | dict(environment),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
             )
+
+    def _fork(
+        self, name: str, arguments: Sequence[str], environment: Mapping[str, str], directory: Path, said: str
+    ) -> ForkedProcess:
+        out, err = (self._said(said, stream) for stream in ("out", "err"))
+        for path in (out, err):
+            path.write_bytes(b"")
+        return ForkedProcess(
+            self.role(name),
+            arguments,
+            directory=directory,
+            environment=party_environment(os.environ) | dict(environment),
+            out=out,
+            err=err,
+            network=self.namespace(name),
+        )
 
     def start_all(self, *, but: Sequence[str] = ()) -> None:
         self.start(*(name for name in self.names if name not in but))
@@ -286,10 +319,16 @@ class Cluster:
 
     def records(self, name: str) -> tuple[Record, ...]:
         """Its transcript so far; empty while there is none."""
+        path = self.transcript_path(name)
         try:
-            return read_transcript(self.transcript_path(name)).records
+            seen = path.stat()
+            # Tests that wait ask again and again, mostly before anything has been added.
+            state = (seen.st_ino, seen.st_size, seen.st_mtime_ns)
+            if self._read.get(name, (None, ()))[0] != state:
+                self._read[name] = state, read_transcript(path).records
+            return self._read[name][1]
         except Exception:
-            if self.transcript_path(name).exists() and not self.running(name):
+            if path.exists() and not self.running(name):
                 raise
             return ()  # still being made
 
@@ -320,7 +359,10 @@ class Cluster:
             poller = zmq.Poller()
             for puppet in self.puppets:
                 puppet.watch(poller)
-            poller.poll(_LOOK_MS)
+            if poller.sockets:
+                poller.poll(_LOOK_MS)
+            else:  # of nothing, ZeroMQ does not wait at all
+                time.sleep(_LOOK_MS / 1000)
             for puppet in self.puppets:
                 puppet.pump()
         return found

@@ -7,8 +7,7 @@ the machine does takes from the rate of seconds that pass.
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ import pytest
 from protocol.limits import MAX_UNNAMED_CONNECTIONS
 from protocol.runtime.connection_limits import UNREAD_EVENTS
 from tests.processes.cluster import Cluster
+from tests.processes.forked import ForkedProcess
 from tests.processes.strangers import ATTACKS
 from tests.processes.watch import Watch
 
@@ -79,20 +79,26 @@ class Story:
 
 
 def attack(kind: str, cluster: Cluster, watch: RoundWatch) -> Attacked:
-    command = [sys.executable, "-m", "tests.processes.strangers", kind, str(cluster.port)]
-    command += [cluster.keys["curator"].public.text, str(SECONDS)]
-    memory, descriptors = watch.memory(), 0
-    most = memory
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
-        recorded = watch.recorded()
-        while process.poll() is None:
-            most = max(most, watch.memory())
-            descriptors = max(descriptors, watch.descriptors())
-            time.sleep(0.02)
-        during = watch.recorded() - recorded
-        assert process.stdout is not None
-        assert process.returncode == 0
-        return Attacked(int(process.stdout.read()), most - memory, descriptors, during)
+    before = watch.memory()
+    out, err = (cluster.place / "said" / f"{kind}.{stream}" for stream in ("out", "err"))
+    for path in (out, err):
+        path.touch()
+    process = ForkedProcess(
+        "tests.processes.strangers",
+        [kind, str(cluster.port), cluster.keys["curator"].public.text, str(SECONDS)],
+        directory=ROOT,
+        environment=os.environ,
+        out=out,
+        err=err,
+    )
+    memory, descriptors = before, 0
+    recorded = watch.recorded()
+    while process.poll() is None:
+        memory = max(memory, watch.memory())
+        descriptors = max(descriptors, watch.descriptors())
+        time.sleep(0.02)
+    assert process.wait() == 0, err.read_text()
+    return Attacked(int(out.read_text()), memory - before, descriptors, watch.recorded() - recorded)
 
 
 @pytest.fixture(scope="module")

@@ -43,7 +43,8 @@ class Door:
     def peer(self, pair: KeyPair, lives: ExitStack | None = None) -> zmq.Socket[bytes]:
         """A peer whose connection is not made again when it is cut, and is known to have come.
 
-        A frame that is taken before the thread has heard of its connection names none.
+        A frame that is taken before the thread has heard of its connection names none. Nor does one on a
+        descriptor that another connection had, before the socket was found empty since.
         """
         lives = lives or self.open
         context = lives.enter_context(zmq.Context())
@@ -55,7 +56,7 @@ class Door:
         self.came += 1
         known = self.router._limits
         assert known is not None
-        self.until(lambda: known.accepted >= self.came, "a connection")
+        self.until(lambda: known._drained >= self.came, "a connection")
         return dealer
 
     def until(self, condition: Callable[[], object], what: str) -> None:

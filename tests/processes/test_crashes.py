@@ -122,7 +122,7 @@ def test_a_session_ends_as_it_would_have_without_the_crashes(
         time.sleep(rng.uniform(0.0, 2.0))  # who enrols is killed too
         crashes.kill(str(rng.choice([name for name in names if name != LAST])))
         crashes.cluster.start(LAST)
-        for part in np.sort(rng.uniform(0.0, 0.8, moments - 1)):
+        for part in np.sort(rng.uniform(0.0, 0.7, moments - 1)):
             crashes.reach(part * expected.bytes)
             time.sleep(rng.uniform(0.0, 0.02))
             victims = rng.choice(names, size=2 if rng.random() < 0.25 else 1, replace=False).tolist()
@@ -142,7 +142,7 @@ def test_all_parties_together_go_on(tmp_path: Path, undisturbed: Callable[[str],
     """As after a power cut."""
     expected = undisturbed("ask-all")
     with crashing(tmp_path, "ask-all", 5) as (crashes, rng):
-        crashes.reach(rng.uniform(0.1, 0.8) * expected.bytes)
+        crashes.reach(rng.uniform(0.1, 0.7) * expected.bytes)
         crashes.kill(*crashes.cluster.names)
         assert len(crashes.killed) == len(crashes.cluster.names)
         ended = end_well(crashes.cluster)

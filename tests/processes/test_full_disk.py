@@ -15,7 +15,7 @@ from protocol.names import CONSUMER, CURATOR
 from protocol.runtime.box_file import read_boxes
 from protocol.transcript.reader import read_transcript
 from tests.processes.cluster import Cluster, Ended
-from tests.processes.recovery import OWNERS, check_whole, end_well, recorded_bytes, session
+from tests.processes.recovery import OWNERS, SHORT, check_whole, end_well, recorded_bytes, session
 
 OWNER = OWNERS[0]
 UNDER_WAY = 30_000
@@ -76,8 +76,8 @@ def test_the_consumer_has_no_room_for_its_delivery(tmp_path: Path) -> None:
 
 def test_the_consumer_cannot_write_what_was_delivered(tmp_path: Path) -> None:
     """It is on record, and written when the consumer starts again."""
-    with session(tmp_path / "session", "ask-all") as cluster:
-        obstacle = cluster.directory(CONSUMER) / "state" / "delivered.partial"
+    with session(tmp_path / "session", "ask-all", SHORT) as cluster:
+        obstacle = cluster.directory(CONSUMER) / "state" / ".delivered.npz.partial"
         obstacle.mkdir(parents=True)
         cluster.start_all()
         ended = cluster.end(CONSUMER)[CONSUMER]

@@ -11,7 +11,7 @@ import pytest
 from zmq.utils import z85
 
 from tests.processes.cluster import Cluster, Ended, bodies
-from tests.unit.transcripts import record_spans
+from tests.support.transcripts import record_spans
 
 PROCESSES = ("curator", "consumer", "heron", "magpie")
 OWNERS = ("heron", "magpie")
@@ -52,7 +52,7 @@ def look(process: psutil.Process) -> Seen:
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    with Cluster(tmp_path_factory.mktemp("isolation")) as cluster:
+    with Cluster(tmp_path_factory.mktemp("isolation"), anew=True) as cluster:
         pacer = cluster.puppet(PACER)
         pacer.hold_bids_from(ROUNDS // 2)
         cluster.start(*PROCESSES)

@@ -19,8 +19,8 @@ from protocol.wire import Direction, decode_message, encode_message
 from tests.processes.cluster import SEALED, SECURE, Cluster, bodies
 
 OWNERS = ("heron", "magpie")
-ROUNDS = 300
-"""More than are run before the curator is killed."""
+ROUNDS = 140
+"""More than are run before the curator is killed: it has drawn one batch of noise then, or two, of three."""
 MOMENTS = 10
 _GAUSSIAN: dict[str, Any] = {"mechanism": "gaussian", "epsilon": 8.0}
 CHANGES: dict[str, Any] = {

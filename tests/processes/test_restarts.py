@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hushbid.party_process import party_environment
 from protocol.errors import ExitCode
 from protocol.names import CONSUMER, CURATOR
 from protocol.runtime.status_file import SUFFIX
-from tests.processes.cluster import PATIENCE, Cluster, Ended
-from tests.processes.recovery import OWNERS, POINTS, check_whole, end_well, recorded_bytes, session
+from tests.processes.cluster import Cluster, Ended
+from tests.processes.recovery import OWNERS, POINTS, SHORT, check_whole, end_well, recorded_bytes, session
 
 OWNER = OWNERS[0]
 UNDER_WAY = 60_000
 """Bytes of the curator's transcript by which the rounds have begun."""
-
-
-def started(cluster: Cluster, name: str, directory: Path, *more: str) -> Ended:
-    """How a party ends that is started in a directory, which may be a copy of its own."""
-    arguments = ["--session", "session.toml", "--config", "party.toml", "--json", *more]
-    process = subprocess.run(
-        [sys.executable, "-P", "-m", cluster.role(name), *arguments],
-        cwd=directory,
-        env=party_environment(os.environ),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    return Ended(process.returncode, process.stdout, process.stderr)
 
 
 def begin(cluster: Cluster) -> None:
@@ -64,7 +45,7 @@ def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def over(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, dict[str, Ended]]]:
     """A sealed session that has ended well, and what its parties told."""
-    with session(tmp_path_factory.mktemp("over") / "session", "sealed") as cluster:
+    with session(tmp_path_factory.mktemp("over") / "session", "sealed", SHORT) as cluster:
         cluster.start_all()
         yield cluster, end_well(cluster)
 
@@ -101,7 +82,7 @@ def test_a_party_that_is_told_to_stop_goes_on_when_it_is_started_again(
         check_whole(cluster, end_well(cluster))
         # The time of a session is that of all its processes.
         result = cluster.ended(CURATOR).json
-        assert result["wall_seconds"] > 0.5
+        assert result["wall_seconds"] > 0.3
         assert result["rounds_per_second"] == pytest.approx(POINTS / result["wall_seconds"])
 
 
@@ -110,7 +91,7 @@ def test_a_party_that_runs_is_not_started_twice(tmp_path: Path, name: str) -> No
     with session(tmp_path / "session", "ask-all") as cluster:
         cluster.start(name)
         cluster.until(lambda: recorded_bytes(cluster, name), "its transcript")
-        refused = started(cluster, name, cluster.directory(name))
+        refused = cluster.start_in(cluster.directory(name), name)
         assert refused.code == ExitCode.USAGE
         assert refused.error["what"].endswith(
             f"{name}.transcript: another process records to this transcript."
@@ -123,10 +104,10 @@ def test_a_curator_that_runs_is_not_started_twice(tmp_path: Path) -> None:
     with session(tmp_path / "session", "ask-all") as cluster:
         cluster.start(CURATOR)
         cluster.until(lambda: recorded_bytes(cluster, CURATOR), "its transcript")
-        refused = started(cluster, CURATOR, cluster.directory(CURATOR))
+        refused = cluster.start_in(cluster.directory(CURATOR), CURATOR)
         assert refused.code == ExitCode.CONNECTION
         assert "Address already in use" in refused.error["what"]
-        refused = started(cluster, CURATOR, cluster.directory(CURATOR), "--listen", "tcp://127.0.0.1:*")
+        refused = cluster.start_in(cluster.directory(CURATOR), CURATOR, "--listen", "tcp://127.0.0.1:*")
         assert refused.code == ExitCode.USAGE
         assert "another process records to this transcript" in refused.error["what"]
         assert cluster.running(CURATOR)
@@ -140,7 +121,7 @@ def test_another_session_does_not_go_on_with_the_transcript(
     before = contents(directory)
     text = (directory / "session.toml").read_text(encoding="utf-8")
     (directory / "session.toml").write_text(text.replace(f"points = {POINTS}", f"points = {POINTS - 1}"))
-    refused = started(interrupted, name, directory)
+    refused = interrupted.start_in(directory, name)
     assert refused.code == ExitCode.USAGE
     assert refused.error["what"].endswith(
         f"{name}.transcript: the transcript of another session is there already, or of another party."
@@ -155,7 +136,7 @@ def test_a_curator_does_not_go_on_without_its_boxes(interrupted: Cluster, curato
     before = contents(curator)
     boxes = curator / "state" / "curator.boxes"
     boxes.unlink()
-    refused = started(interrupted, CURATOR, curator)
+    refused = interrupted.start_in(curator, CURATOR)
     assert refused.code == ExitCode.USAGE
     assert "curator.boxes: " in refused.error["what"]
     assert "sealed boxes are not there, of which the transcript has the digests" in refused.error["what"]
@@ -173,7 +154,7 @@ def test_a_damaged_transcript_is_refused_and_left_as_it_is(
     damaged[len(damaged) // 2] ^= 1
     path.write_bytes(damaged)
     before = contents(directory)
-    refused = started(interrupted, name, directory)
+    refused = interrupted.start_in(directory, name)
     assert refused.code == ExitCode.FAILED
     assert refused.error["kind"] == "TranscriptDamaged"
     assert f"{name}.transcript: record " in refused.error["what"]
@@ -196,7 +177,7 @@ def test_what_a_crash_left_of_a_record_is_cut_off(tmp_path: Path) -> None:
 
 
 def test_a_party_that_was_killed_before_its_first_byte_begins(tmp_path: Path) -> None:
-    with session(tmp_path / "session", "ask-all") as cluster:
+    with session(tmp_path / "session", "ask-all", SHORT) as cluster:
         for name in cluster.names:
             cluster.transcript_path(name).parent.mkdir()
             cluster.transcript_path(name).touch()
@@ -224,7 +205,7 @@ def test_a_session_that_is_over_is_told_of_again(over: tuple[Cluster, dict[str, 
     """Without any of the others, and to the same figures."""
     cluster, ended = over
     before = contents(cluster.directory(name))
-    again = started(cluster, name, cluster.directory(name))
+    again = cluster.start_in(cluster.directory(name), name)
     assert again.code == ExitCode.DONE, again.err
     assert again.json == ended[name].json
     assert "the session was over for this party" in again.err
@@ -233,7 +214,7 @@ def test_a_session_that_is_over_is_told_of_again(over: tuple[Cluster, dict[str, 
 
 
 def test_a_party_that_came_too_early_takes_part_when_it_is_started_again(tmp_path: Path) -> None:
-    with session(tmp_path / "session", "sealed") as cluster:
+    with session(tmp_path / "session", "sealed", SHORT) as cluster:
         cluster.change(OWNER, {"timeouts.enrolment": 1.0})
         cluster.start(OWNER)
         early = cluster.end(OWNER)[OWNER]
@@ -273,7 +254,7 @@ def test_a_session_that_was_charged_is_not_run_anew_from_an_empty_transcript(
     header = 16 + int.from_bytes(whole[12:16], "little") + 32
     for left in (b"", whole[:header]):
         transcript.write_bytes(left)
-        ended = started(cluster, name, directory)
+        ended = cluster.start_in(directory, name)
         assert ended.code == ExitCode.USAGE
         assert "this session has been run before with these data" in ended.error["what"]
 
@@ -285,7 +266,7 @@ def test_a_party_does_not_go_on_with_other_data(interrupted: Cluster, tmp_path: 
     for name in ("features", "labels"):
         other = {**data, name: data[name][::-1]}
         np.savez(directory / "data.npz", **other)
-        ended = started(interrupted, OWNER, directory)
+        ended = interrupted.start_in(directory, OWNER)
         assert ended.code == ExitCode.USAGE
         assert ended.error["what"] == "The data are not those that the session was begun with."
 
@@ -298,7 +279,7 @@ def test_a_party_does_not_go_on_with_other_timeouts_and_says_which(
     assert "round = 120.0" in text
     file.write_text(text.replace("round = 120.0", "round = 121.0"), encoding="utf-8")
     before = contents(curator)
-    ended = started(interrupted, CURATOR, curator)
+    ended = interrupted.start_in(curator, CURATOR)
     assert ended.code == ExitCode.USAGE
     assert "other timeouts" in ended.error["what"]
     assert "round = 120.0" in ended.error["advice"]

@@ -1,4 +1,4 @@
-"""`hushbid run` from outside: seven processes that know nothing of each other, and how a run can fail."""
+"""`hushbid run` from outside: processes that know nothing of each other, and how a run can fail."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -22,12 +22,18 @@ import pytest
 
 from hushbid.cluster import open_cluster
 from hushbid.simulation import simulate
+from hushbid.transcripts.verification.session import verify_all
 from tests.conftest import ROOT
-from tests.unit.test_cluster import DIGITS, DIGITS_OWNERS, files_cluster
+from tests.processes.cluster import Ended
+from tests.processes.forked import ForkedProcess, PartyProcess
+from tests.unit.hushbid.test_cluster import DIGITS, DIGITS_OWNERS, files_cluster
 
 PARTIES = ("curator", "consumer", *DIGITS_OWNERS)
+OWNERS = ("north", "south")
+SMALL = ("curator", "consumer", *OWNERS)
+"""The parties of `of_two`: where it is not the subject how many they are."""
 EXACT = DIGITS.with_name("exact.toml")
-LONG = "session.points=20000"
+LONG = 20_000
 """More rounds than are run while a test looks on."""
 PATIENCE = 60.0
 
@@ -43,80 +49,75 @@ class Seen:
 
 
 @dataclass
-class Watched:
+class Run:
+    """A run that was started; what it says goes to files."""
+
+    process: PartyProcess
+    said: Path
+
+    def end(self, seconds: float = PATIENCE) -> Ended:
+        """Wait until it has ended."""
+        code = self.process.wait(seconds)
+        out, err = ((self.said / stream).read_text(encoding="utf-8") for stream in ("out", "err"))
+        return Ended(code, out, err)
+
+
+@dataclass(frozen=True)
+class Watched(Ended):
     """A run that was watched until it ended."""
 
-    code: int
-    out: str
-    err: str
     seconds: float
     processes: dict[int, Seen]
 
-    @property
-    def json(self) -> dict[str, Any]:
-        assert len(self.out.splitlines()) == 1, self.out
-        found: dict[str, Any] = json.loads(self.out)
-        return found
 
-
-def start(cluster: Path, directory: Path, *settings: str) -> subprocess.Popen[str]:
-    arguments = [
-        sys.executable,
-        "-m",
-        "hushbid",
-        "run",
-        str(cluster),
-        "--directory",
-        str(directory),
-        "--json",
-    ]
+def start(cluster: Path, directory: Path, *settings: str, anew: bool = False) -> Run:
+    """``hushbid run``, forked with its parties (`ForkedProcess`); `anew`: each of them is a new Python."""
+    arguments = ["run", str(cluster), "--directory", str(directory), "--json"]
     for setting in settings:
         arguments += ["--set", setting]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HUSHBID_")}
-    with interruptible():
-        return subprocess.Popen(
-            arguments,
-            cwd=ROOT,
-            env=environment | {"OPERATOR_TOKEN": "kept-from-parties"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+    environment["OPERATOR_TOKEN"] = "kept-from-parties"
+    said = directory.with_name(f"{directory.name}-said")
+    said.mkdir()
+    out, err = said / "out", said / "err"
+    for path in (out, err):
+        path.touch()
+    if not anew:
+        forked = ForkedProcess(
+            "hushbid", arguments, directory=ROOT, environment=environment, out=out, err=err
         )
+        return Run(forked, said)
+    with out.open("wb") as to_out, err.open("wb") as to_err:
+        command = [sys.executable, "-m", "hushbid", *arguments]
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=to_out, stderr=to_err)
+    return Run(process, said)
 
 
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Shells start background jobs with SIGINT ignored, and children inherit that: these tests' too."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def look(launcher: psutil.Process, seen: dict[int, Seen]) -> None:
+def look(launcher: psutil.Process, seen: dict[int, Seen], *, files: bool = False) -> None:
     """Note what the launcher's children show of themselves now."""
-    for child in launcher.children(recursive=True):
+    for child in launcher.children():
         try:
-            arguments = child.cmdline()
-            if "-m" not in arguments or arguments == launcher.cmdline():
-                continue  # not yet the program that it becomes
-            known = seen.setdefault(child.pid, Seen(arguments, child.environ(), child.cwd()))
-            known.files |= {file.path for file in child.open_files()}
+            if child.pid not in seen:
+                if Path(child.cwd()).parent.name != "parties":
+                    continue  # not yet the program that it becomes
+                seen[child.pid] = Seen(child.cmdline(), child.environ(), child.cwd())
+            if files:
+                seen[child.pid].files |= {file.path for file in child.open_files()}
         except (psutil.NoSuchProcess, psutil.ZombieProcess, psutil.AccessDenied):
             continue
 
 
-def watch(process: subprocess.Popen[str]) -> Watched:
+def watch(run: Run, *, files: bool = False) -> Watched:
     seen: dict[int, Seen] = {}
     started = time.monotonic()
-    launcher = psutil.Process(process.pid)
-    while process.poll() is None and time.monotonic() - started < PATIENCE:
-        look(launcher, seen)
-        time.sleep(0.05)
+    launcher = psutil.Process(run.process.pid)
+    while run.process.poll() is None and time.monotonic() - started < PATIENCE:
+        with suppress(psutil.NoSuchProcess):
+            look(launcher, seen, files=files)
+        time.sleep(0.1)
     seconds = time.monotonic() - started
-    out, err = process.communicate(timeout=5)
-    return Watched(process.returncode, out, err, seconds, seen)
+    ended = run.end(5.0)
+    return Watched(ended.code, ended.out, ended.err, seconds, seen)
 
 
 def party_of(seen: Seen) -> str:
@@ -127,28 +128,50 @@ def survivors(processes: Sequence[int]) -> list[int]:
     return [pid for pid in processes if psutil.pid_exists(pid)]
 
 
+def of_two(place: Path, *, points: int, rows: int = 20) -> Path:
+    """The file of a cluster of two owners with so many rows each, its parties `SMALL`."""
+    cluster = files_cluster(
+        place,
+        session={"name": "files", "points": points, "allow_nonprivate": True},
+        consumer={"validation": "validation.npz", "seed_set": "seed.npz"},
+    )
+    generator = np.random.default_rng(1)
+    for owner in OWNERS:
+        np.savez(place / f"{owner}.npz", features=generator.random((rows, 2)), labels=np.arange(rows) % 2)
+    return cluster
+
+
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Watched:
-    return watch(start(EXACT, tmp_path_factory.mktemp("runs"), "session.points=300"))
+    """The demonstration without privacy."""
+    return watch(start(EXACT, tmp_path_factory.mktemp("runs") / "exact", "session.points=150"))
+
+
+@pytest.fixture(scope="module")
+def anew(tmp_path_factory: pytest.TempPathFactory) -> Watched:
+    """A run as people start it."""
+    place = tmp_path_factory.mktemp("anew")
+    return watch(start(of_two(place, points=300, rows=150), place / "runs", anew=True), files=True)
 
 
 @pytest.fixture(scope="module")
 def simulated() -> dict[str, Any]:
-    return simulate(open_cluster(EXACT, settings=["session.points=300"])).as_json()
+    return simulate(open_cluster(EXACT, settings=["session.points=150"])).as_json()
 
 
 # -- a run that succeeds ---------------------------------------------------------------------------------
 
 
-def test_every_party_is_a_process_of_its_own(watched: Watched) -> None:
-    assert watched.code == 0, watched.err
-    assert sorted(party_of(seen) for seen in watched.processes.values()) == sorted(PARTIES)
-    assert set(watched.json["processes"].values()) == set(watched.processes)
-    assert watched.seconds < 60
+def test_every_party_is_a_process_of_its_own(watched: Watched, anew: Watched) -> None:
+    for found, parties in ((watched, PARTIES), (anew, SMALL)):
+        assert found.code == 0, found.err
+        assert sorted(party_of(seen) for seen in found.processes.values()) == sorted(parties)
+        assert set(found.json["processes"].values()) == set(found.processes)
+        assert found.seconds < 60
 
 
-def test_no_process_is_left(watched: Watched) -> None:
-    assert survivors(list(watched.processes)) == []
+def test_no_process_is_left(watched: Watched, anew: Watched) -> None:
+    assert survivors([*watched.processes, *anew.processes]) == []
 
 
 def test_the_session_is_authenticated(watched: Watched) -> None:
@@ -177,14 +200,16 @@ def test_an_exact_run_is_as_good_as_greedy_and_better_than_uniform(watched: Watc
 
 def test_the_tables_are_on_stderr_and_the_result_in_the_directory(watched: Watched) -> None:
     assert "greedy" in watched.err
-    assert json.loads((Path(watched.json["directory"]) / "result.json").read_text()) == watched.json
+    kept = Path(watched.json["directory"]) / "result.json"
+    assert json.loads(kept.read_text()) == watched.json
+    assert kept.stat().st_mode & 0o077 == 0
 
 
 def test_transcripts_and_delivered_points_lie_where_the_result_says(watched: Watched) -> None:
     assert set(watched.json["transcripts"]) == set(PARTIES)
     assert all(Path(path).is_file() for path in watched.json["transcripts"].values())
     with np.load(watched.json["data"]) as delivered:
-        assert len(delivered["features"]) == watched.json["points_delivered"] == 300
+        assert len(delivered["features"]) == watched.json["points_delivered"] == 150
 
 
 def test_a_report_lies_beside_the_result(watched: Watched) -> None:
@@ -200,7 +225,7 @@ def test_a_report_lies_beside_the_result(watched: Watched) -> None:
 
 @pytest.fixture(scope="module")
 def private(tmp_path_factory: pytest.TempPathFactory) -> Watched:
-    return watch(start(DIGITS, tmp_path_factory.mktemp("runs")))
+    return watch(start(DIGITS, tmp_path_factory.mktemp("runs") / "private"))
 
 
 def test_the_demonstration_guarantees_what_its_file_asks_for(private: Watched) -> None:
@@ -245,7 +270,7 @@ SEEDED = ("session.allow_nonprivate=true", "noise.source=simulated", "noise.seed
 
 
 def test_a_private_settlement_is_the_simulation_s_and_may_not_be_told_with_its_noise(tmp_path: Path) -> None:
-    found = watch(start(DIGITS, tmp_path, *SETTLED, *SEEDED))
+    found = watch(start(DIGITS, tmp_path / "runs", *SETTLED, *SEEDED))
     assert found.code == 0, found.err
     wanted = simulate(open_cluster(DIGITS, settings=[*SETTLED, *SEEDED])).as_json()
     for name in ("settlement", "settlement_terms", "odometer", "privacy"):
@@ -254,7 +279,7 @@ def test_a_private_settlement_is_the_simulation_s_and_may_not_be_told_with_its_n
 
 
 def test_a_private_settlement_is_charged_to_every_owner_s_ledger(tmp_path: Path) -> None:
-    found = watch(start(DIGITS, tmp_path, *SETTLED))
+    found = watch(start(DIGITS, tmp_path / "runs", *SETTLED))
     assert found.code == 0, found.err
     terms, (owners, *_) = found.json["settlement_terms"], found.json["privacy"]
     assert terms["disclosure"] == "private: owners may be told it, and be paid by it"
@@ -276,17 +301,19 @@ def test_a_private_settlement_is_charged_to_every_owner_s_ledger(tmp_path: Path)
 # -- isolation, seen from outside ------------------------------------------------------------------------
 
 
-def test_arguments_and_environment_name_no_other_party(watched: Watched) -> None:
-    for seen in watched.processes.values():
+def test_arguments_and_environment_name_no_other_party(anew: Watched) -> None:
+    assert len(anew.processes) == len(SMALL)
+    for seen in anew.processes.values():
+        assert "-m" in seen.arguments, "a program of its own"
         text = " ".join([*seen.arguments, *seen.environment.values()])
-        assert [name for name in DIGITS_OWNERS if name in text] == []
+        assert [name for name in OWNERS if name in text] == []
         assert "kept-from-parties" not in text
         assert not any(name.startswith("HUSHBID_") for name in seen.environment)
 
 
-def test_no_process_opens_a_file_of_another_party(watched: Watched) -> None:
-    parties = Path(watched.json["directory"]) / "parties"
-    for seen in watched.processes.values():
+def test_no_process_opens_a_file_of_another_party(anew: Watched) -> None:
+    parties = Path(anew.json["directory"]) / "parties"
+    for seen in anew.processes.values():
         of_parties = {Path(file) for file in seen.files if Path(file).is_relative_to(parties)}
         assert of_parties, "the onlooker saw nothing of it"
         assert all(file.is_relative_to(parties / party_of(seen)) for file in of_parties)
@@ -385,47 +412,47 @@ def test_a_port_in_use_fails_the_run_with_2(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
-        watched = watch(start(EXACT, tmp_path, f"network.address={address}"))
+        watched = watch(start(of_two(tmp_path, points=5), tmp_path / "runs", f"network.address={address}"))
     assert watched.code == 2, watched.err
     assert watched.json["error"]["what"].startswith("curator: ")
     assert survivors(list(watched.processes)) == []
 
 
-Begun: TypeAlias = tuple[subprocess.Popen[str], dict[str, int]]
+Begun: TypeAlias = tuple[Run, dict[str, int]]
 """A run in its rounds, and the process id of each party."""
 
 
 @contextmanager
-def begun(directory: Path, *settings: str) -> Iterator[Begun]:
-    process = start(EXACT, directory, "run.durability=flush", *settings)
+def begun(cluster: Path, directory: Path, *settings: str) -> Iterator[Begun]:
+    run = start(cluster, directory, "run.durability=flush", *settings)
     seen: dict[int, Seen] = {}
     deadline = time.monotonic() + PATIENCE
-    transcript = directory / "digits-exact-1/parties/curator/state/curator.transcript"
+    transcript = directory / "files-1/parties/curator/state/curator.transcript"
     try:
-        while time.monotonic() < deadline and process.poll() is None:
-            look(psutil.Process(process.pid), seen)
-            if len(seen) == 7 and transcript.exists() and transcript.stat().st_size > 100_000:
+        while time.monotonic() < deadline and run.process.poll() is None:
+            look(psutil.Process(run.process.pid), seen)
+            if len(seen) == len(SMALL) and transcript.exists() and transcript.stat().st_size > 100_000:
                 break
             time.sleep(0.05)
-        yield process, {party_of(each): pid for pid, each in seen.items()}
+        yield run, {party_of(each): pid for pid, each in seen.items()}
     finally:
-        process.kill()
-        process.communicate()
+        run.process.kill()
+        run.process.wait(PATIENCE)
 
 
 @pytest.fixture
 def long_run(tmp_path: Path) -> Iterator[Begun]:
-    with begun(tmp_path, LONG, "dataset.owner_points=20") as run:
+    with begun(of_two(tmp_path, points=LONG), tmp_path / "runs") as run:
         yield run
 
 
 @pytest.mark.parametrize("party", ["curator", "consumer"])
 def test_a_curator_or_consumer_that_is_killed_ends_the_run_and_is_named(long_run: Begun, party: str) -> None:
-    process, parties = long_run
+    run, parties = long_run
     os.kill(parties[party], signal.SIGKILL)
-    out, err = process.communicate(timeout=30)
-    assert process.returncode == 1, err
-    assert json.loads(out)["error"]["what"] == f"{party}: its process was ended by SIGKILL."
+    ended = run.end(30)
+    assert ended.code == 1, ended.err
+    assert ended.json["error"]["what"] == f"{party}: its process was ended by SIGKILL."
     assert survivors(list(parties.values())) == []
 
 
@@ -445,19 +472,19 @@ def test_an_owner_that_is_lost_in_the_rounds_is_reported_and_the_run_goes_on(
     tmp_path: Path, number: int, what: str
 ) -> None:
     limits = {"round": 1.0, "silence": 1.0, "abandon": 5.0, "comeback": 0.3}
-    settings = ("session.points=900", *(f"timeouts.{name}={value}" for name, value in limits.items()))
-    with begun(tmp_path, *settings) as (process, parties):
-        os.kill(parties["digits-56"], number)
-        out, err = process.communicate(timeout=50)
-    assert process.returncode == 0, err
-    result = json.loads(out)
-    assert result["failed_parties"] == {"digits-56": what}
-    assert result["rounds"] == 900
-    assert result["points_delivered"] > 500, "the other owners have more than that"
-    assert set(result["absences"]) == {"digits-56"}
-    assert set(result["transcripts"]) == set(PARTIES) - {"digits-56"}
-    assert f"digits-56 failed: {what}" in " ".join(err.split())
-    assert "digits-56 | " in err
+    settings = [f"timeouts.{name}={value}" for name, value in limits.items()]
+    cluster = of_two(tmp_path, points=900, rows=600)
+    with begun(cluster, tmp_path / "runs", *settings) as (run, parties):
+        os.kill(parties["north"], number)
+        ended = run.end(50)
+    assert ended.code == 0, ended.err
+    assert ended.json["failed_parties"] == {"north": what}
+    assert ended.json["rounds"] == 900
+    assert ended.json["points_delivered"] > 500, "the other owner has more than that"
+    assert set(ended.json["absences"]) == {"north"}
+    assert set(ended.json["transcripts"]) == set(SMALL) - {"north"}
+    assert f"north failed: {what}" in " ".join(ended.err.split())
+    assert "north | " in ended.err
     assert survivors(list(parties.values())) == []
 
 
@@ -465,21 +492,14 @@ def test_an_owner_that_is_lost_in_the_rounds_is_reported_and_the_run_goes_on(
 def test_an_interrupted_run_leaves_no_process_and_whole_transcripts(
     long_run: Begun, tmp_path: Path, number: int, code: int
 ) -> None:
-    process, parties = long_run
-    process.send_signal(number)
-    _, err = process.communicate(timeout=30)
-    assert process.returncode == code
-    assert f"The run's directory is {tmp_path / 'digits-exact-1'}\n" in err
-    assert len(parties) == 7
+    run, parties = long_run
+    run.process.send_signal(number)
+    ended = run.end(30)
+    assert ended.code == code
+    assert f"The run's directory is {tmp_path / 'runs' / 'files-1'}\n" in ended.err
+    assert len(parties) == len(SMALL)
     assert survivors(list(parties.values())) == []
-    transcripts = sorted(map(str, tmp_path.glob("digits-exact-1/parties/*/state/*.transcript")))
-    verified = subprocess.run(
-        [sys.executable, "-m", "hushbid", "transcript", "verify", *transcripts, "--json"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert verified.returncode == 0, verified.stdout
-    assert [each["torn_bytes"] for each in json.loads(verified.stdout)["transcripts"]] == [0] * 7
+    transcripts = sorted(tmp_path.glob("runs/files-1/parties/*/state/*.transcript"))
+    verified = verify_all(transcripts)
+    assert verified["ok"], verified
+    assert [each["torn_bytes"] for each in verified["transcripts"]] == [0] * len(SMALL)

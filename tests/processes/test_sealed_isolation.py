@@ -100,7 +100,7 @@ def memory_of(process: int) -> bytes:
 
 
 def run(place: Path, changes: Mapping[str, Any]) -> Session:
-    with Cluster(place, OWNERS, rows=ROWS, changes={**CHANGES, **changes}) as cluster:
+    with Cluster(place, OWNERS, rows=ROWS, changes={**CHANGES, **changes}, anew=True) as cluster:
         furnish(cluster)
         pacer = cluster.puppet(PACER)
         pacer.hold_bids_from(ROUNDS // 2)

@@ -25,28 +25,44 @@ def snapshot(machine: Machine) -> Any:
 
 
 _PLAIN: Final = frozenset({type(None), bool, int, float, str, bytes})
+_MODEL: Final = ("a model's",)
+_FIELDS: Final[dict[type, tuple[str, ...]]] = {}
+"""Attributes of the classes that were met: a walk takes snapshots at every step, and asking takes longer."""
 
 
 def _plain(value: Any) -> Any:
-    if type(value) in _PLAIN or isinstance(value, Enum):
+    kind = type(value)
+    if kind in _PLAIN:
         return value
-    if isinstance(value, np.ndarray):
+    if kind is dict:
+        return {key: item if type(item) in _PLAIN else _plain(item) for key, item in value.items()}
+    if kind in (list, tuple, deque):
+        return [item if type(item) in _PLAIN else _plain(item) for item in value]
+    if kind is np.ndarray:
         return value.dtype.str, value.shape, value.tobytes()
-    if isinstance(value, BaseModel):
-        return type(value).__name__, _plain(dict(value.__dict__))
-    if is_dataclass(value) and not isinstance(value, type):
-        return type(value).__name__, {
-            field.name: _plain(getattr(value, field.name)) for field in fields(value)
+    names = _FIELDS.get(kind)
+    if names is not None:
+        inside = value.__dict__ if names is _MODEL else {name: getattr(value, name) for name in names}
+        return kind.__name__, {
+            key: item if type(item) in _PLAIN else _plain(item) for key, item in inside.items()
         }
+    if isinstance(value, Enum):
+        return value
+    if isinstance(value, BaseModel):
+        _FIELDS[kind] = _MODEL
+        return _plain(value)
+    if is_dataclass(value):
+        _FIELDS[kind] = tuple(field.name for field in fields(value))
+        return _plain(value)
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
+        return _plain(dict(value))
     if isinstance(value, set | frozenset):
         return sorted(map(str, value))
     if isinstance(value, list | tuple | deque):
-        return [_plain(item) for item in value]
-    slots = getattr(type(value), "__slots__", ())
+        return _plain(list(value))
+    slots = getattr(kind, "__slots__", ())
     inside = {name: getattr(value, name) for name in slots} or vars(value)
-    return type(value).__name__, _plain(inside)
+    return kind.__name__, _plain(inside)
 
 
 def arrays_in(value: Any) -> list[np.ndarray[Any, Any]]:

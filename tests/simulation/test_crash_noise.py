@@ -32,7 +32,7 @@ from protocol.session import open_session
 from protocol.transcript.record import Record
 from protocol.transcript.replay import EventReader
 
-ROUNDS = 20
+ROUNDS = 10
 SEALED = Setting("sealed", "filtered-gaussian", ROUNDS, 2)
 ASK_ALL = SEALED._replace(rule="ask-all")
 TOLD_BY = 16

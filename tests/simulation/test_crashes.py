@@ -1,8 +1,8 @@
 """A session survives crashes: every party, every step, and moments of it; the result is the uncrashed one's.
 
-K = 2 and p = 20, but for `logistic`, which no session of two owners can have: it has three here. Owners have
-15 points each, so that some rounds have exhausted bids. `hushbid sweep crashes` runs whatever is too much
-for a test: `--pairs` every two crashes.
+K = 2 and p = 10, and p = 20 in the slow tests, but for `logistic`, which no session of two owners can have:
+it has three here. Owners have 0.75·p points each, so that some rounds have exhausted bids. `hushbid sweep
+crashes` runs whatever is too much for a test: `--pairs` every two crashes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ from protocol.releases import RELEASES
 from protocol.session import Session
 from protocol.transcript.reader import TranscriptReader
 
-ROUNDS = 20
+ROUNDS = 10
+MORE_ROUNDS = 20
+"""Of the slow tests, and of those in which an owner is away for some rounds."""
 DEFAULT_RELEASE = "filtered-gaussian"
 OWNERS = ("owner-0", "owner-1")
 SHARES = 4
@@ -43,8 +45,8 @@ PAIRS = 60
 """In one of these shares."""
 
 
-def setting(rule: str, release: str = DEFAULT_RELEASE) -> Setting:
-    return Setting(rule, release, ROUNDS, FEWEST_FOR_LOGISTIC if rule == Logistic.name else len(OWNERS))
+def setting(rule: str, release: str = DEFAULT_RELEASE, rounds: int = ROUNDS) -> Setting:
+    return Setting(rule, release, rounds, FEWEST_FOR_LOGISTIC if rule == Logistic.name else len(OWNERS))
 
 
 def survives(which: Setting, plan: Sequence[Crashes], *, all_come: bool = True) -> None:
@@ -97,33 +99,33 @@ def test_the_session_that_nobody_crashes_in_is_a_whole_one(rule: str, release: s
 
 @pytest.mark.parametrize("rule", RULES)
 def test_a_crash_of_any_party_at_any_step(rule: str) -> None:
-    """At thirty of them; all are in the slow test below."""
+    """At twenty of them; all are in the slow test below."""
     _, base = uncrashed(setting(rule))
-    survives(setting(rule), spread(one_moment_each(base, tuple(base.steps)), 30))
+    survives(setting(rule), spread(one_moment_each(base, tuple(base.steps)), 20))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES)
 def test_a_crash_of_any_party_at_any_moment_of_any_step(rule: str) -> None:
-    _, base = uncrashed(setting(rule))
+    _, base = uncrashed(setting(rule, rounds=MORE_ROUNDS))
     plan = every(base, Which.SINGLE)
     assert len(plan) > 2 * sum(map(len, base.steps.values()))
-    survives(setting(rule), plan)
+    survives(setting(rule, rounds=MORE_ROUNDS), plan)
 
 
 @pytest.mark.parametrize("release", sorted(RELEASES.keys() - {DEFAULT_RELEASE}))
 def test_a_crash_of_whoever_makes_a_release(release: str) -> None:
     """`mwem` goes from release to release, as the default does: what they carry over is restored."""
     _, base = uncrashed(setting("ask-all", release))
-    survives(setting("ask-all", release), spread(one_moment_each(base, (CURATOR, CONSUMER)), 15))
+    survives(setting("ask-all", release), spread(one_moment_each(base, (CURATOR, CONSUMER)), 9))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("release", sorted(RELEASES.keys() - {DEFAULT_RELEASE}))
 @pytest.mark.parametrize("rule", ["sealed", "winner-only"])
 def test_a_crash_at_any_step_with_another_release(rule: str, release: str) -> None:
-    _, base = uncrashed(setting(rule, release))
-    survives(setting(rule, release), one_moment_each(base, tuple(base.steps)))
+    _, base = uncrashed(setting(rule, release, MORE_ROUNDS))
+    survives(setting(rule, release, MORE_ROUNDS), one_moment_each(base, tuple(base.steps)))
 
 
 # -- two crashes --------------------------------------------------------------------------------------
@@ -144,26 +146,27 @@ def same_step_plan(base: Course) -> list[Crashes]:
 @pytest.mark.parametrize("rule", RULES)
 def test_two_parties_crash_at_the_same_step(rule: str) -> None:
     _, base = uncrashed(setting(rule))
-    survives(setting(rule), spread(same_step_plan(base), 15))
+    survives(setting(rule), spread(same_step_plan(base), 10))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES)
 def test_any_two_parties_crash_at_any_step_that_they_take_at_the_same_time(rule: str) -> None:
-    _, base = uncrashed(setting(rule))
+    _, base = uncrashed(setting(rule, rounds=MORE_ROUNDS))
     plan = same_step_plan(base)
     parties = {frozenset(crash.party for crash in crashes) for crashes in plan}
     count = len(base.steps)
     assert len(parties) == count * (count - 1) // 2
-    survives(setting(rule), plan)
+    survives(setting(rule, rounds=MORE_ROUNDS), plan)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("share", range(SHARES))
 @pytest.mark.parametrize("rule", RULES)
 def test_a_share_of_all_pairs_of_crashes(rule: str, share: int) -> None:
-    _, base = uncrashed(setting(rule))
-    survives(setting(rule), spread(every(base, Which.PAIRS), PAIRS, share * 101), all_come=False)
+    longer = setting(rule, rounds=MORE_ROUNDS)
+    plan = spread(every(uncrashed(longer)[1], Which.PAIRS), PAIRS, share * 101)
+    survives(longer, plan, all_come=False)
 
 
 @pytest.mark.parametrize("again", [2, 3])
@@ -177,7 +180,7 @@ def test_a_party_crashes_again_as_soon_as_it_has_started_again(rule: str, again:
         for crash in crashes_of(base, party)
         if crash.left <= 0 and crash.step < len(base.steps[party]) - 2
     ]
-    survives(setting(rule), spread(plan, 12, again))
+    survives(setting(rule), spread(plan, 8, again))
 
 
 @pytest.mark.parametrize("rule", ["ask-all", "sealed"])
@@ -191,7 +194,7 @@ def test_the_curator_and_another_crash_while_the_session_is_closed(rule: str) ->
         for crash in crashes_of(base, party)
         if crash.step >= len(steps) - 2
     ]
-    survives(setting(rule), spread(list(product(closing, leaving)), 20), all_come=False)
+    survives(setting(rule), spread(list(product(closing, leaving)), 13), all_come=False)
 
 
 # -- places of their own ------------------------------------------------------------------------------
@@ -199,8 +202,8 @@ def test_the_curator_and_another_crash_while_the_session_is_closed(rule: str) ->
 
 @pytest.mark.parametrize("rule", ["ask-all", "sealed"])
 def test_a_crash_between_two_parts_of_a_delivery(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "DELIVERY_CHUNK_BYTES", 2000)
-    session = small_session(rule, release=DEFAULT_RELEASE, rounds=ROUNDS, owners=2)
+    monkeypatch.setattr(limits, "DELIVERY_CHUNK_BYTES", 400)
+    session = small_session(rule, release=DEFAULT_RELEASE, rounds=5, owners=2)
     base = run(session)
     parts = len(base.steps[CONSUMER]) - 4
     assert parts > 3
@@ -218,13 +221,13 @@ def test_a_crash_in_a_session_from_which_an_owner_is_away_for_some_rounds(party:
 
     While it owes answers to older broadcasts nobody waits for it: if it crashes then, it may not catch up.
     """
-    session, _ = uncrashed(setting("sealed"))
+    session, _ = uncrashed(setting("sealed", rounds=MORE_ROUNDS))
     gone = OWNERS[1]
 
     def away(number: int) -> tuple[str, ...]:
         return (gone,) if 5 <= number <= 8 else ()
 
-    for crashes in spread([(crash,) for crash in crashes_of(run(session, away=away), party)], 15):
+    for crashes in spread([(crash,) for crash in crashes_of(run(session, away=away), party)], 10):
         course = run(session, crashes, away=away)
         result = course.result
         assert course.crashed == crashes
@@ -233,8 +236,9 @@ def test_a_crash_in_a_session_from_which_an_owner_is_away_for_some_rounds(party:
         assert not any(result[book] for book in ("faults", "refusals", "disputes"))
         missed = {(absence.owner, absence.round) for absence in result["absences"]}
         assert missed >= {(gone, number) for number in (6, 7, 8)}, crashes
-        assert missed <= {(gone, number) for number in range(5, 21 if party == gone else 11)}, crashes
-        assert len(result["wins"]) == ROUNDS or party == gone, crashes
+        last = MORE_ROUNDS if party == gone else 10
+        assert missed <= {(gone, number) for number in range(5, last + 1)}, crashes
+        assert len(result["wins"]) == MORE_ROUNDS or party == gone, crashes
         assert_recorded(session, course)
 
 

@@ -7,6 +7,12 @@ than rounds; seeds are fixed, and two machines that break a rule must be caught.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from itertools import islice
+from typing import Any, NamedTuple
+
 import numpy as np
 import pytest
 
@@ -24,9 +30,14 @@ from tests.simulation.lemma import (
 EXACT_RULES = sorted(name for name, rule in RULES.items() if rule.exact)
 
 
-def cases(seed: int, count: int) -> list[Case]:
+COUNT = 300
+"""Cases that every test plays which has no control: each is played once by each rule, with x and without."""
+
+
+def cases(seed: int) -> Iterator[Case]:
     rng = np.random.default_rng(seed)
-    return [make_case(rng) for _ in range(count)]
+    while True:
+        yield make_case(rng)
 
 
 def changed(case: Case, rule: str, pool: type[Pool] = Pool) -> int:
@@ -36,61 +47,80 @@ def changed(case: Case, rule: str, pool: type[Pool] = Pool) -> int:
     return difference(without, including)
 
 
+class Played(NamedTuple):
+    """What came of a case."""
+
+    points: Counter[bytes]
+    chosen: list[bytes]
+    books: dict[str, Any]
+    points_accessed: int
+
+
+@cache
+def shared_cases() -> tuple[Case, ...]:
+    return tuple(islice(cases(1), COUNT))
+
+
+@cache
+def played(rule: str, *, with_extra: bool) -> tuple[Played, ...]:
+    """What comes of the cases by a rule."""
+    found = []
+    for case in shared_cases():
+        points, bench = play(case, rule, with_extra=with_extra)
+        ledger = bench.machine.ledger
+        wins = [(win.round, win.owner, win.score, win.bid_round, win.handle) for win in ledger.wins]
+        books = {
+            "wins": wins,
+            "absences": list(ledger.absences),
+            "candidates": ledger.candidates,
+            "settlement": bench.machine.settlement(),
+        }
+        found.append(Played(points, bench.chosen, books, ledger.points_accessed))
+    return tuple(found)
+
+
 @pytest.mark.parametrize("rule", EXACT_RULES)
 def test_one_record_substitutes_at_most_one_point(rule: str) -> None:
-    changes = [changed(case, rule) for case in cases(1, 400)]
-    assert set(changes) == {0, 1}
+    pairs = zip(played(rule, with_extra=False), played(rule, with_extra=True), strict=True)
+    assert {difference(without.points, including.points) for without, including in pairs} == {0, 1}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", EXACT_RULES)
 def test_one_record_substitutes_at_most_one_point_in_ten_thousand_cases(rule: str) -> None:
-    assert max(changed(case, rule) for case in cases(2, 10_000)) == 1
+    assert max(changed(case, rule) for case in islice(cases(2), 10_000)) == 1
 
 
-@pytest.mark.parametrize("pool", [KeepsAbsentOwnersPool, TiesByArrival])
-def test_the_test_catches_a_curator_that_breaks_a_rule(pool: type[Pool]) -> None:
-    broken = next(case for case in cases(3, 1500) if changed(case, "ask-all", pool) > 1)
+# With these seeds the first case that shows the bug comes soon; about one case in 400 does.
+@pytest.mark.parametrize(("pool", "seed"), [(KeepsAbsentOwnersPool, 13), (TiesByArrival, 6)])
+def test_the_test_catches_a_curator_that_breaks_a_rule(pool: type[Pool], seed: int) -> None:
+    broken = next(case for case in islice(cases(seed), 1500) if changed(case, "ask-all", pool) > 1)
     assert changed(broken, "ask-all") <= 1
 
 
 def test_the_cases_have_what_the_rules_are_about() -> None:
     absences = late = exhausted = ties = 0
-    for case in cases(1, 400):
-        chosen, bench = play(case, "ask-all", with_extra=False)
-        ledger = bench.machine.ledger
-        absences += len(ledger.absences)
+    for case, found in zip(shared_cases(), played("ask-all", with_extra=False), strict=True):
+        absences += len(found.books["absences"])
         late += bool(case.late)
         exhausted += sum(map(len, case.data.values())) < len(case.weights)
-        ties += any(count > 1 for count in chosen.values())
+        ties += any(count > 1 for count in found.points.values())
     assert min(absences, late, exhausted, ties) > 50
 
 
-@pytest.mark.parametrize("rule", EXACT_RULES)
+@pytest.mark.parametrize("rule", [rule for rule in EXACT_RULES if rule != "ask-all"])
 def test_every_exact_rule_chooses_the_same_points(rule: str) -> None:
     # What is asked of whom differs, what is chosen does not.
-    for case in cases(4, 100):
-        reference, _ = play(case, "ask-all", with_extra=True)
-        chosen, _ = play(case, rule, with_extra=True)
-        assert chosen == reference
+    references = played("ask-all", with_extra=True)
+    for found, reference in zip(played(rule, with_extra=True), references, strict=True):
+        assert found.points == reference.points
 
 
 def test_sealed_and_ask_all_keep_the_same_books() -> None:
     # Under the same map and weights; the points that a curator is handed raw are none of them sealed.
-    for case in cases(5, 100):
-        _, opened = play(case, "ask-all", with_extra=True)
-        _, sealed = play(case, "sealed", with_extra=True)
+    both = zip(played("sealed", with_extra=True), played("ask-all", with_extra=True), strict=True)
+    for sealed, opened in both:
         assert sealed.chosen == opened.chosen
-        books = [
-            [
-                (win.round, win.owner, win.score, win.bid_round, win.handle)
-                for win in bench.machine.ledger.wins
-            ]
-            for bench in (opened, sealed)
-        ]
-        assert books[0] == books[1]
-        assert sealed.machine.ledger.absences == opened.machine.ledger.absences
-        assert sealed.machine.ledger.candidates == opened.machine.ledger.candidates
-        assert opened.machine.ledger.points_accessed == opened.machine.ledger.candidates
-        assert sealed.machine.ledger.points_accessed == 0
-        assert sealed.machine.settlement() == opened.machine.settlement()
+        assert sealed.books == opened.books
+        assert opened.points_accessed == opened.books["candidates"]
+        assert sealed.points_accessed == 0

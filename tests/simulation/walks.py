@@ -120,15 +120,23 @@ class Walk:
         """Where the last event led, before what it asked for."""
         self.offences: set[Offence] = set()
         self.accepted: list[Received] = []
+        self._state: Any = None
+        """The machine's state after the last step, if it was looked at and nothing came since."""
+
+    def forget(self) -> None:
+        """The machine takes a step that is not this walk's."""
+        self._state = None
 
     def step(self, event: Event) -> bool:
         """Take an event; whether it was taken, and not refused."""
-        before, phase = snapshot(self.machine), self.machine.phase
+        before, phase = self._before(), self.machine.phase
+        self._state = None
         try:
             effects = self.raw_step(event)
         except RemoteProtocolError as error:
             assert isinstance(event, Received), "only a peer's frame can be a peer's breach"
             assert snapshot(self.machine) == before, f"{event.message.kind} was refused and left traces"
+            self._state = before
             self.offences.add(error.offence)
             self.step(
                 Offended(
@@ -144,7 +152,9 @@ class Walk:
         if isinstance(event, Received):
             self.accepted.append(event)
         reached = self.machine.phase
-        if effects or snapshot(self.machine) != before:
+        if not effects:
+            self._state = snapshot(self.machine)
+        if effects or self._state != before:
             self.edges.add((phase, trigger_of(event), reached))
         if SignHead() in effects:
             self.step(HEAD_SIGNED)  # a driver lets nothing come between
@@ -157,9 +167,13 @@ class Walk:
         """A frame comes a second time: nothing happens, or a hello is answered again."""
         if event.sequence == 0 or self.machine.phase == "done":
             return
-        before = snapshot(self.machine)
+        before = self._before()
         assert self.raw_step(event) == ()
         assert snapshot(self.machine) == before
+        self._state = before
+
+    def _before(self) -> Any:
+        return snapshot(self.machine) if self._state is None else self._state
 
     def note(self, phase: str, event: Event) -> None:
         """Count an edge whose step need not change anything."""
@@ -248,6 +262,7 @@ class CuratorWalk:
         if not bench.jobs or bench.machine.phase == "done":
             return False
         phase = bench.machine.phase
+        self.walk.forget()
         if type(bench.jobs[0]) in (DrawNoise, ComputeWeights):
             values = [int(value) for value in self.rng.integers(-2, 3, size=DIMENSION)]
             if type(bench.jobs[0]) is DrawNoise:

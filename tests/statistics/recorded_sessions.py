@@ -23,7 +23,7 @@ from protocol.transcript.record import Header, RecordedItem
 from protocol.transcript.redaction import redact
 from protocol.wire import Direction, decode_frame, decode_message
 from tests.simulation.harness import MAP_SEED, names, session_file
-from tests.unit.transcripts import fixed_salts
+from tests.support.transcripts import fixed_salts
 
 __all__ = [
     "COLUMNS",

@@ -1,0 +1,71 @@
+"""Tables of docs/operations.md, docs/deploy.md and README.md."""
+
+from __future__ import annotations
+
+import logging
+import re
+from functools import partial
+from typing import Final
+
+from curator.connections import Ignored
+from protocol.errors import ExitCode
+from protocol.runtime.authentication import Refusal
+from protocol.runtime.connection_limits import Cut
+from protocol.runtime.log_events import LOG_EVENTS
+from protocol.runtime.metrics import COUNTERS, GAUGES, ROUND_SECONDS
+from protocol.runtime.router import Drop
+from tests.conftest import ROOT
+from tests.docs.tables.markers import OWN, Made, Table, code, codes
+
+_REASONS: Final = {"dropped": Drop, "ignored": Ignored, "refused": Refusal, "cut": Cut}
+
+
+def events(first: str | None, after: str | None) -> Table:
+    """Lines of the log from one to another, in the order in which they are declared."""
+    begin, end = (list(LOG_EVENTS).index(name) if name else None for name in (first, after))
+    return Table(
+        [
+            (code(event.name), logging.getLevelName(event.level).lower(), codes(event.fields))
+            for event in list(LOG_EVENTS.values())[begin:end]
+        ]
+    )
+
+
+def reasons() -> Table:
+    """Why frames and connections come to nothing."""
+    return Table([(of, code(reason)) for of, found in _REASONS.items() for reason in found], keys=2)
+
+
+def metrics() -> Table:
+    """What Prometheus is served."""
+    labels = {name: described.label for name, described in GAUGES.items()}
+    labels[ROUND_SECONDS] = "le"
+    labels |= {f"{name}_total": described.label for name, described in COUNTERS.items()}
+    return Table(
+        [(code(f"hushbid_{name}"), OWN, code(label) if label else "") for name, label in labels.items()]
+    )
+
+
+def variables() -> Table:
+    """Variables of docker-compose, with their defaults."""
+    text = "".join((ROOT / file).read_text(encoding="utf-8") for file in (".env", "docker-compose.yml"))
+    found = set(re.findall(r"\$\{(\w+):-(.*?)\}", text))
+    read = dict(sorted(found))
+    assert len(read) == len(found), "a variable has two defaults"
+    # Without a directory of data the setup is given one that it has no use for.
+    read["HUSHBID_DATA"] = read["HUSHBID_DATA"].removeprefix("./configs")
+    rows = [(code(name), code(default) if default else "none") for name, default in read.items()]
+    return Table(rows, ordered=False)
+
+
+OPERATIONS: Final[dict[str, Made]] = {
+    "events at every party": partial(events, None, "curator.listening"),
+    "events at the curator": partial(events, "curator.listening", "curator.connected"),
+    "events at an owner and the consumer": partial(events, "curator.connected", None),
+    "reasons": reasons,
+    "metrics": metrics,
+}
+DEPLOY: Final[dict[str, Made]] = {"variables": variables}
+README: Final[dict[str, Made]] = {
+    "exit codes": lambda: Table([(str(each),) for each in (*map(int, ExitCode), 130)]),
+}

@@ -1,0 +1,190 @@
+"""Tables and diagrams of docs/protocol.md, docs/wire.md and docs/transcript-format.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from types import NoneType
+from typing import Any, Final, Literal, get_args, get_origin
+
+import numpy as np
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+import consumer.events
+import curator.events
+import owner.events
+from consumer.machine import ConsumerMachine
+from curator.machine import CuratorMachine
+from owner.machine import OwnerMachine
+from protocol import accounting, limits, machine, messages
+from protocol.acquisition import RULES
+from protocol.config.invitation import Invitation
+from protocol.config.session import TimeoutSection
+from protocol.errors import ExitCode, Offence
+from protocol.names import CURATOR
+from protocol.recorded_session import started
+from protocol.wire import Direction
+from tests.docs.tables.diagrams import mermaid
+from tests.docs.tables.markers import OWN, Made, Table, code, codes, first_cells
+from tests.simulation.harness import candidate_of, names, session_file
+from tests.support.message_cases import CASES
+
+# -- messages -------------------------------------------------------------------------------------------
+
+PARTIES: Final = {
+    frozenset({Direction.OWNER_TO_CURATOR}): "owner → curator",
+    frozenset({Direction.CONSUMER_TO_CURATOR}): "consumer → curator",
+    frozenset({Direction.CURATOR_TO_OWNER}): "curator → owner",
+    frozenset({Direction.CURATOR_TO_CONSUMER}): "curator → consumer",
+    frozenset({Direction.OWNER_TO_CURATOR, Direction.CONSUMER_TO_CURATOR}): "all → curator",
+    frozenset({Direction.CURATOR_TO_OWNER, Direction.CURATOR_TO_CONSUMER}): "curator → all",
+    frozenset(Direction) - {Direction.GREETING}: "all → all",
+}
+
+
+def _below(kind: type[messages.Message]) -> Iterator[type[messages.Message]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _below(each)
+
+
+def _example(kind: str) -> Any:
+    return next(case.message for case in CASES.values() if case.message.kind == kind)
+
+
+MESSAGES: Final = {each.model_fields["kind"].default: each for each in _below(messages.Message)}
+"""All of them by kind, in their order."""
+PARTS: Final[dict[str, BaseModel]] = {
+    "candidate": _example("offer").candidate,
+    "sealed candidate": CASES["bid-sealed"].message.candidate,  # type: ignore[attr-defined]
+    "purchase": _example("delivery").purchases[0],
+}
+"""What stands in several messages."""
+_LENGTHS: Final = {"score": "1", "handle": "1", "basis": "F·d"}
+"""Of arrays that do not have d numbers."""
+_PLAIN: Final = {bool: "boolean", bytes: "bytes"}
+
+
+def sender_and_receiver(kind: str) -> str:
+    """Who may send a message to whom."""
+    allowed = next(case.allowed for case in CASES.values() if case.message.kind == kind)
+    return PARTIES[allowed - {Direction.GREETING}]
+
+
+def fields(example: BaseModel) -> Table:
+    """The fields of a message or of a part of one, with their types as far as these are plain."""
+    model = type(example).model_fields
+    return Table(
+        [(code(name), kind_of(name, field, getattr(example, name))) for name, field in model.items()]
+    )
+
+
+def kind_of(name: str, field: FieldInfo, value: Any) -> str | None:
+    """The type of a field; of an array the example tells the type of its numbers."""
+    some = [each for each in get_args(field.annotation) if each is not NoneType]
+    if NoneType in get_args(field.annotation):
+        found = kind_of(name, FieldInfo.from_annotation(some[0]), value)
+        return found and f"{found} or nil"
+    if isinstance(value, np.ndarray):
+        return OWN if name == "point" else f"{value.dtype.name} ({_LENGTHS.get(name, 'd')})"
+    bound = {
+        key: getattr(part, key)
+        for part in field.metadata
+        for key in ("ge", "min_length", "max_length", "pattern")
+        if getattr(part, key, None) is not None
+    }
+    if field.annotation is str or get_origin(field.annotation) is Literal:
+        return "name" if bound.get("pattern") else "text"
+    if field.annotation is int:
+        return "count" if bound["ge"] == 0 else "integer"
+    if field.annotation is bytes and "min_length" in bound and bound["min_length"] == bound["max_length"]:
+        return f"{bound['min_length']} bytes"
+    return _PLAIN.get(field.annotation) if isinstance(field.annotation, type) else OWN
+
+
+def maxima() -> Table:
+    """All limits with their values; the page chooses."""
+    return Table([(code(name), str(value)) for name, value in vars(limits).items()], chosen=True)
+
+
+# -- transcripts ----------------------------------------------------------------------------------------
+
+_ZEROS, _TOTALS = np.zeros(4), np.zeros(4, dtype=np.int64)
+SESSION: Final = session_file(owners=names(2), points=3)
+EXAMPLES: Final[tuple[machine.Event | machine.Effect, ...]] = (
+    started(SESSION),
+    machine.Restarted(),
+    machine.Connected(),
+    machine.Lost(CURATOR),
+    machine.Returned(CURATOR),
+    machine.TimerFired("round", 1),
+    machine.Received(CURATOR, 1, 1, b"", messages.Beat()),
+    machine.Offended(CURATOR, 1, 1, Offence.MALFORMED, "what", "advice"),
+    machine.Send(CURATOR, 1, 1, "beat", b""),
+    machine.SetTimer("round", 1, 1.0),
+    machine.Charge("add-remove-one", 1, 1, ()),
+    machine.HeadSigned(bytes(32), b""),
+    machine.Finish(ExitCode.DONE, "reason", "advice"),
+    curator.events.NoiseDrawn(1, ()),
+    curator.events.WeightsComputed(1, np.zeros(4, dtype=np.int32)),
+    curator.events.CandidatesChecked(None, ()),
+    owner.events.MapOpened(),
+    owner.events.MapRefused("what", "advice"),
+    owner.events.Scored(1, 0, 0, candidate_of(np.zeros(4, dtype=np.int16)), b""),
+    consumer.events.TargetReleased(_ZEROS, 1, _TOTALS, 1, b"", b"", "none", ()),
+    consumer.events.PurchasesChecked((), None),
+)
+"""One of each event and effect that can be on record."""
+COSTS: Final[tuple[accounting.Cost, ...]] = (
+    accounting.GaussianCost(noise_multiplier=1.0, count=1),
+    accounting.DiscreteGaussianCost(sensitivity=1.0, sigma=1.0, width=1, count=1),
+    accounting.LaplaceCost(epsilon=1.0, count=1),
+    accounting.BoundedRangeCost(eta=1.0, count=1),
+    accounting.ZcdpCost(rho_each=1.0, count=1),
+    accounting.ApproximateCost(epsilon=1.0, delta=0.1, count=1),
+)
+"""One of each kind."""
+
+
+def on_record() -> Table:
+    """Kinds of events and effects with their public and their private fields."""
+    items = [example.item() for example in EXAMPLES]
+    return Table([(code(item.kind), codes(item.public), codes(item.private)) for item in items])
+
+
+def costs() -> Table:
+    """Kinds of costs with their numbers."""
+    found = [accounting.cost_to_record(example) for example in COSTS]
+    own = ("kind", "count")
+    return Table([(code(cost["kind"]), codes(name for name in cost if name not in own)) for cost in found])
+
+
+# -- the pages ------------------------------------------------------------------------------------------
+
+
+def diagram(role: type[machine.Machine]) -> str:
+    """A machine's phases."""
+    return f"```mermaid\n{mermaid(role)}\n```\n"
+
+
+PROTOCOL: Final[dict[str, Made]] = {
+    "rules": partial(first_cells, RULES, ordered=False),
+    "messages": lambda: Table([(code(kind), sender_and_receiver(kind)) for kind in MESSAGES]),
+    "offences": partial(first_cells, Offence),
+    "timeouts": lambda: Table(
+        [(code(name), f"{field.default:g}") for name, field in TimeoutSection.model_fields.items()]
+    ),
+    "curator's phases": partial(diagram, CuratorMachine),
+    "owner's phases": partial(diagram, OwnerMachine),
+    "consumer's phases": partial(diagram, ConsumerMachine),
+}
+WIRE: Final[dict[str, Made]] = {
+    "limits": maxima,
+    "limits of the socket": maxima,
+    "offences": partial(first_cells, Offence),
+    **{f"fields of {kind}": partial(fields, _example(kind)) for kind in MESSAGES},
+    **{f"fields of {name}": partial(fields, example) for name, example in PARTS.items()},
+    "invitation": partial(first_cells, Invitation.model_fields, ordered=False),
+}
+TRANSCRIPT: Final[dict[str, Made]] = {"events and effects": on_record, "costs": costs}

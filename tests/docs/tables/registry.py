@@ -1,0 +1,25 @@
+"""Every generated part of every document."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.docs.tables import operations, protocol, results
+from tests.docs.tables.configuration import CONFIGURATION
+from tests.docs.tables.markers import Made
+from tests.docs.tables.privacy import PRIVACY
+
+PAGES: Final[dict[str, dict[str, Made]]] = {
+    "README.md": operations.README,
+    "docs/audit.md": results.AUDIT,
+    "docs/catalogue.md": results.CATALOGUE,
+    "docs/configuration.md": CONFIGURATION,
+    "docs/deploy.md": operations.DEPLOY,
+    "docs/faults.md": results.FAULT_SWEEP,
+    "docs/operations.md": operations.OPERATIONS,
+    "docs/privacy.md": PRIVACY,
+    "docs/protocol.md": protocol.PROTOCOL,
+    "docs/results.md": results.RESULTS,
+    "docs/transcript-format.md": protocol.TRANSCRIPT,
+    "docs/wire.md": protocol.WIRE,
+}

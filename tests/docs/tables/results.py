@@ -1,0 +1,84 @@
+"""Tables of docs/results.md, docs/catalogue.md, docs/audit.md and docs/faults.md."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, Final
+
+from consumer.appraisal import Judgement
+from hushbid.audit.faults import FAULTS
+from hushbid.audit.suites import SUITES
+from hushbid.bench.rules import SETTINGS as BENCHED
+from hushbid.experiments import kme, race, regression, screening, selection
+from hushbid.faults.invariants import INVARIANTS
+from hushbid.results import RunResult
+from protocol.odometer import Odometer
+from protocol.session import PrivacyStatement
+from protocol.settlement import SettlementTerms
+from tests.conftest import ROOT
+from tests.docs.tables.markers import Made, Table, code, codes, first_cells
+
+_RUN: Final = RunResult(
+    session="s", p=1, owners=1, rounds=1, wall_seconds=1.0,
+    chosen=Judgement(), greedy=Judgement(), uniform=Judgement(),
+    points_accessed_curator=0, points_delivered=0, disputed=0, m=1,
+    privacy=(), odometers=(), settlement={}, settlement_terms=SettlementTerms.of(None, ""), absences={},
+    faults=(),
+)  # fmt: skip
+
+
+def returned(path: str, *functions: str) -> Table:
+    """The keys of the dictionaries that functions return: to run them would take a session."""
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    bodies = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    found = [cell for name in functions for cell in _keys(bodies[name])]
+    assert len(found) > 6
+    return Table([(cell,) for cell in found], ordered=False)
+
+
+def _keys(function: ast.FunctionDef) -> Iterator[str]:
+    for node in ast.walk(function):
+        if isinstance(node, ast.Return) and isinstance(node.value, ast.Dict):
+            for key, value in zip(node.value.keys, node.value.values, strict=True):
+                if isinstance(key, ast.Constant):
+                    yield code(key.value)
+                elif isinstance(value, ast.DictComp):
+                    yield from (code(f"{setting}_rounds_per_second") for setting in BENCHED)
+                elif ast.unparse(value) == "judgement.as_json()":
+                    yield codes(Judgement().as_json())
+
+
+def fields(row: Any) -> Table:
+    """The fields of a dataclass."""
+    return first_cells(field.name for field in dataclasses.fields(row))
+
+
+RESULTS: Final[dict[str, Made]] = {
+    "run": partial(first_cells, _RUN.as_json()),
+    "judgement": partial(first_cells, Judgement().as_json()),
+    "privacy": partial(first_cells, PrivacyStatement("", "", "", None, 1e-5, None, "", "").as_json()),
+    "odometer": partial(first_cells, Odometer("", "", 1e-5, (), ()).as_json()),
+    "curator": partial(returned, "curator/process.py", "_curate", "_result"),
+    "owner": partial(returned, "owner/process.py", "_take_part"),
+    "consumer": partial(returned, "consumer/process.py", "_take_part"),
+    "bench rounds": partial(returned, "hushbid/bench/rounds.py", "bench_rounds"),
+    "bench rules": partial(returned, "hushbid/bench/rules.py", "bench_rules"),
+    "experiment selection": partial(fields, selection.Row),
+    "experiment kme": partial(fields, kme.KmeRow),
+    "experiment race": partial(fields, race.RaceRow),
+    "experiment regression": partial(fields, regression.RegressionRow),
+}
+CATALOGUE: Final[dict[str, Made]] = {"experiment screening": partial(fields, screening.Row)}
+AUDIT: Final[dict[str, Made]] = {
+    "suites": lambda: Table(
+        [(code(name), suite.expected) for name, suite in SUITES.items() if name not in FAULTS]
+    ),
+    "faults": lambda: Table([(code(name), code(fault.sound)) for name, fault in FAULTS.items()]),
+}
+FAULT_SWEEP: Final[dict[str, Made]] = {
+    # The last two are no functions: one compares two sessions, the other is what ends one.
+    "invariants": partial(first_cells, [*INVARIANTS, "same-again", "no-bug"]),
+}

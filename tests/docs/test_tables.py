@@ -1,0 +1,72 @@
+"""The generated tables of the documents are what the code makes of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from protocol.machine import Event, Machine, Transition
+from tests.conftest import ROOT
+from tests.docs.tables.diagrams import mermaid
+from tests.docs.tables.markers import OWN, TODO, Table, parts, renewed, written
+from tests.docs.tables.registry import PAGES
+
+PARTS = {page: parts((ROOT / page).read_text(encoding="utf-8")) for page in PAGES}
+TABLE = "| key | default | |\n|---|---|---|\n| `a` | 1 | first \\| last |\n| `b` | 2 | |\n"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_has_the_parts_that_are_made_for_it(page: str) -> None:
+    assert PARTS[page].keys() == PAGES[page].keys()
+
+
+@pytest.mark.parametrize(("page", "name"), [(page, name) for page, found in PARTS.items() for name in found])
+def test_a_part_is_what_the_code_makes(page: str, name: str) -> None:
+    there = PARTS[page][name]
+    assert there == renewed(there, PAGES[page][name]()), "`make docs` writes it anew"
+    assert TODO not in there
+
+
+def test_pages_without_generated_parts_have_no_marker() -> None:
+    pages = {str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")}
+    assert pages > PAGES.keys() - {"README.md"}
+    assert not [page for page in pages - PAGES.keys() if "<!-- generated" in (ROOT / page).read_text("utf-8")]
+
+
+def test_cells_of_the_page_stay_with_their_row_and_the_others_are_made() -> None:
+    made = Table([("`b`", "3"), ("`c`", "4"), ("`a`", OWN)])
+    assert renewed(TABLE, made).splitlines()[2:] == [
+        "| `b` | 3 | |",
+        f"| `c` | 4 | {TODO} |",
+        "| `a` | 1 | first \\| last |",
+    ]
+
+
+def test_rows_may_stand_in_the_order_of_the_page() -> None:
+    made = Table([("`c`", "4", ""), ("`b`", "2"), ("`a`", "1")], ordered=False)
+    assert renewed(TABLE, made) == TABLE + "| `c` | 4 | |\n"
+
+
+def test_only_what_is_between_the_markers_is_written() -> None:
+    page = f"before\n\n<!-- generated: x -->\n{TABLE}<!-- end -->\n\nafter\n"
+    assert parts(page) == {"x": TABLE}
+    assert written(page, {"x": lambda: "other\n"}) == page.replace(TABLE, "other\n")
+
+
+def test_a_changed_table_changes_the_diagram() -> None:
+    class Small(Machine):
+        PHASES = ("a", "b")
+        TRANSITIONS = (
+            Transition("a", "received:hello", "_handle", ("a", "b")),
+            Transition("a", "timer:enrolment", "_handle", ("b",)),
+        )
+
+        def _handle(self, event: Event) -> None:
+            pass
+
+    assert mermaid(Small).splitlines() == [
+        "stateDiagram-v2",
+        "    [*] --> a",
+        "    a --> a: received hello",
+        "    a --> b: received hello, timer enrolment",
+        "    b --> [*]",
+    ]

@@ -1,0 +1,240 @@
+"""Parties' processes that are forked from one that has imported what they need: half a second less for each.
+
+They are processes like others in all else: sockets, files, signals, limits and exit codes are their own. What
+Python is started with, and what it is started by, they do not show: tests of that start Python.
+
+A forked ``hushbid run`` forks the parties that it would have started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import multiprocessing
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from multiprocessing.connection import wait
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final, Protocol
+
+from hushbid import party_process
+
+__all__ = ["ForkedProcess", "PartyProcess"]
+
+_FORKS: Final = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(
+    [
+        "consumer.cli",
+        "consumer.party",
+        "consumer.process",
+        "curator.cli",
+        "curator.party",
+        "curator.process",
+        "owner.cli",
+        "owner.party",
+        "owner.process",
+        "hushbid.cli",
+        "hushbid.launcher",
+        "hushbid.report.page",
+        # Imported where they are needed, and seconds long: for sketches, and for the demonstration's model.
+        "dp_accounting",
+        "sklearn.datasets",
+        "sklearn.linear_model",
+        "tests.processes.frozen",
+    ]
+)
+_NEW_NETWORK: Final = 0x40000000
+"""CLONE_NEWNET, for setns(2)."""
+_SHORTLY: Final = 0.005
+
+
+class PartyProcess(Protocol):
+    """What tests use of a process: `subprocess.Popen` has it, and so has `ForkedProcess`."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def send_signal(self, number: int, /) -> None: ...
+
+    def kill(self) -> None: ...
+
+
+class ForkedProcess:
+    """``python -P -m MODULE ARGUMENTS``, forked.
+
+    Args:
+        module: Its name.
+        arguments: What follows it.
+        directory: Where it works.
+        environment: All that its environment has.
+        out, err: Files that exist.
+        network: The network namespace that it runs in, as a file; None: ours.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        arguments: Sequence[str],
+        *,
+        directory: Path,
+        environment: Mapping[str, str],
+        out: Path,
+        err: Path,
+        network: Path | None = None,
+    ) -> None:
+        self._process = _FORKS.Process(
+            target=_become, args=(module, tuple(arguments), directory, dict(environment), out, err, network)
+        )
+        self._process.start()
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        assert self._process.pid is not None
+        return self._process.pid
+
+    def poll(self) -> int | None:
+        """What it ended with, a negative number for a signal; None while it runs."""
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait until it has ended.
+
+        Raises:
+            subprocess.TimeoutExpired: It has not, in so many seconds.
+        """
+        if not wait([self._process.sentinel], timeout):
+            raise subprocess.TimeoutExpired("a forked process", timeout or 0.0)
+        self._process.join()
+        code = self._process.exitcode
+        assert code is not None
+        return code
+
+    def send_signal(self, number: int, /) -> None:
+        """Send it a signal, if it runs."""
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it."""
+        self.send_signal(signal.SIGKILL)
+
+
+def _become(
+    module: str,
+    arguments: tuple[str, ...],
+    directory: Path,
+    environment: dict[str, str],
+    out: Path,
+    err: Path,
+    network: Path | None,
+) -> None:
+    """In the new process: take over what `subprocess.Popen` would have given it."""
+    for stream, path in ((sys.stdout, out), (sys.stderr, err)):
+        opened = os.open(path, os.O_WRONLY | os.O_APPEND)
+        os.dup2(opened, stream.fileno())
+        os.close(opened)
+    if network is not None:
+        _enter(network)
+    if module == "hushbid":
+        vars(party_process)["subprocess"] = SimpleNamespace(**vars(subprocess) | {"Popen": _ForkedParty})
+    _run(module, arguments, directory, environment)
+
+
+def _run(module: str, arguments: Sequence[str], directory: Path, environment: Mapping[str, str]) -> None:
+    # Shells start background jobs with SIGINT ignored, and who is forked inherits that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.chdir(directory)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv[1:] = arguments
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def _enter(network: Path) -> None:
+    """Go over to a network namespace; `os.setns` is there from Python 3.12 on."""
+    with network.open("rb") as file:
+        if ctypes.CDLL(None, use_errno=True).setns(file.fileno(), _NEW_NETWORK):
+            raise OSError(ctypes.get_errno(), "setns", str(network))
+
+
+class _ForkedParty:
+    """What `hushbid.party_process` uses of `subprocess.Popen`, forked from the process that asks for it."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        stdin: int,
+        stdout: Any,
+        stderr: Any,
+        pass_fds: Sequence[int],
+        process_group: int,
+    ) -> None:
+        python, *options, module = command[:4]
+        assert (python, options, stdin) == (sys.executable, ["-P", "-m"], subprocess.DEVNULL)
+        self._code: int | None = None
+        self.pid = os.fork()
+        if self.pid:
+            return
+        code = 1
+        try:
+            os.setpgid(0, process_group)
+            for source, stream in ((stdout, sys.stdout), (stderr, sys.stderr)):
+                os.dup2(source.fileno(), stream.fileno())
+            # As exec would: a pipe has an end only once nobody else holds it.
+            kept = {0, sys.stdout.fileno(), sys.stderr.fileno(), *pass_fds}
+            for number in {int(name) for name in os.listdir("/dev/fd")} - kept:
+                with contextlib.suppress(OSError):  # what the list was read from
+                    os.close(number)
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_DFL)
+            _run(module, command[4:], cwd, env)
+            code = 0
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            with contextlib.suppress(OSError):
+                sys.stdout.flush()
+            os._exit(code)
+
+    def poll(self) -> int | None:
+        if self._code is None:
+            ended, status = os.waitpid(self.pid, os.WNOHANG)
+            if ended:
+                self._code = os.waitstatus_to_exitcode(status)
+        return self._code
+
+    def wait(self, timeout: float) -> int:
+        deadline = time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if time.monotonic() >= deadline:
+                raise subprocess.TimeoutExpired("a forked party", timeout)
+            time.sleep(_SHORTLY)
+        return code
+
+    def terminate(self) -> None:
+        self._send(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._send(signal.SIGKILL)
+
+    def _send(self, number: signal.Signals) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)

@@ -1,0 +1,200 @@
+"""A played session of two owners and three rounds, and what a fault in it comes to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from consumer.machine import ConsumerMachine
+from owner.machine import OwnerMachine
+from protocol.errors import ExitCode, RemoteProtocolError
+from protocol.machine import (
+    Effect,
+    Event,
+    Finish,
+    Lost,
+    Offended,
+    Received,
+    SignHead,
+    Started,
+    TimerFired,
+    trigger_of,
+)
+from protocol.messages import PROTOCOL_VERSION, Broadcast, Close, Delivery, Refused, Welcome
+from protocol.names import CONSUMER, CURATOR
+from tests.simulation.harness import HEAD_SIGNED, MAP, CuratorBench, names, session_file
+from tests.support.curator_rounds import A, B, W
+
+POINTS = 3
+
+
+class Recorded(CuratorBench):
+    """A curator, the kinds of the events on its record, and peers that answer when they are let.
+
+    Attributes:
+        record: As a driver records them: a frame that is refused is an offence.
+        mute: Peers that do not answer any more.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(session_file(owners=names(2), points=POINTS, **options))
+        self.record: list[str] = []
+        self.mute: set[str] = set()
+
+    def take(self, event: Event) -> tuple[Effect, ...]:
+        try:
+            effects = super().take(event)
+        except RemoteProtocolError as error:
+            assert isinstance(event, Received)
+            event = Offended(
+                event.peer, event.sequence, event.acknowledged, error.offence, error.what, error.advice
+            )
+            effects = super().take(event)
+        self.record.append(trigger_of(event))
+        return effects
+
+    def come(self, *peers: str) -> Recorded:
+        """Peers say hello, and the consumer then sends its target, if it has not yet."""
+        for peer in peers:
+            self.mute.discard(peer)
+            self.say(peer, self.hello(peer))
+            if peer == CONSUMER and self.machine.target is None:
+                self.say(CONSUMER, self.target())
+        return self
+
+    def lose(self, peer: str) -> None:
+        """A peer's connection ends, and it does not answer any more."""
+        self.mute.add(peer)
+        self.lost(peer)
+
+    def begun(self) -> Recorded:
+        """All are there, and the first broadcast is out."""
+        self.step(Started())
+        self.come(A, B, CONSUMER).broadcast(W)
+        return self
+
+    def delivering(self) -> Recorded:
+        """All rounds are over, and the delivery is out."""
+        return self.begun().play(until="delivering")
+
+    def closing(self) -> Recorded:
+        """The session is complete, and nobody has said farewell."""
+        return self.delivering().play(until="closing")
+
+    def play(self, until: str = "done") -> Recorded:
+        """Let all that are not mute do what is due, and clocks run out where nobody does."""
+        while self.machine.phase != until and not (self.finish and self.machine.phase != "done"):
+            if self.jobs:
+                self._compute()
+            elif not any(self._answer(peer) for peer in (B, A, CONSUMER)):
+                self._wait()
+        return self
+
+    def _compute(self) -> None:
+        if self.machine.phase == "weighing":
+            self.broadcast(W)
+        else:
+            self.verify()
+
+    def _answer(self, peer: str) -> bool:
+        if peer in self.mute or {message.kind for message in self.inbox.get(peer, [])} <= {"welcome"}:
+            return False
+        machine = self.machine
+        last = next(message for message in reversed(self.inbox[peer]) if not isinstance(message, Welcome))
+        if isinstance(last, Broadcast) and machine.seats[peer].broadcast == last.round:
+            self.say(peer, self.no_bid(last.round))
+        elif isinstance(last, Delivery) and machine.phase == "delivering" and last.part == machine._part:
+            self.say(peer, self.receipt(last.part))
+        elif isinstance(last, Close) and peer not in machine._farewells:
+            self.say_farewell(peer)
+        else:
+            return False
+        return True
+
+    def _wait(self) -> None:
+        """The timer that is due first, of those that have not been cleared."""
+        live = [t for t in self.timers.values() if self.machine._attempts[t.name] == t.attempt]
+        timer = min(live, key=lambda timer: timer.due)
+        self.fire(timer.name)
+        if self.timers[timer.name] is timer:
+            del self.timers[timer.name]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a case.
+
+    Attributes:
+        record: Kinds of the events that are on the record because of the fault, in order: the curator's
+            record, but where there is no curator.
+        result: Fields of the curator's result that name what happened.
+        codes: Who ends with what.
+    """
+
+    record: list[str]
+    result: Mapping[str, Any]
+    codes: str
+    bench: Recorded | None = field(default=None, compare=False)
+
+
+def outcome(bench: Recorded, record: list[str], itself: str, *, ends: bool = True) -> Outcome:
+    """What a played session came to.
+
+    Args:
+        bench: The session.
+        record: What is on record because of the fault; checked to be there, in that order.
+        itself: Whose fault it is.
+        ends: Whether its process ends by what it is told, or for want of it; else it is not there at all.
+    """
+    there = iter(bench.record)
+    assert all(kind in there for kind in record), (record, bench.record)
+    ledger = bench.machine.ledger
+    assert bench.finish is not None
+    result = {
+        "absences": dict(Counter(absence.owner for absence in ledger.absences)),
+        "faults": [(fault.owner, fault.round) for fault in ledger.faults],
+        "refusals": [(refusal.peer, refusal.offence.value) for refusal in ledger.refusals],
+    }
+    complete = bench.finish.code is ExitCode.DONE  # else an error is told in the place of a result
+    others = {code_of(bench, peer) for peer in (A, B, CONSUMER) if peer != itself}
+    assert len(others) == 1, "all others end alike"
+    codes = {CURATOR: int(bench.finish.code), "others": others.pop()}
+    if ends:
+        codes["itself"] = code_of(bench, itself) if itself != CURATOR else codes[CURATOR]
+    return Outcome(
+        record, {name: value for name, value in result.items() if value and complete}, told_of(codes), bench
+    )
+
+
+def told_of(codes: Mapping[str, int]) -> str:
+    if len(codes) == 3 and len(set(codes.values())) == 1:
+        return f"all {codes[CURATOR]}"
+    return ", ".join(f"{who} {code}" for who, code in codes.items())
+
+
+def code_of(bench: CuratorBench, peer: str) -> int:
+    """The exit code of a party that is told what the curator said; without an end, it waits too long."""
+    machine = ConsumerMachine(bench.opened) if peer == CONSUMER else OwnerMachine(bench.opened, name=peer)
+    step(machine, Started())
+    said = bench.inbox.get(peer, [])
+    end = next((message for message in said if isinstance(message, Refused | Close)), None)
+    if isinstance(end, Refused):
+        return code(step(machine, Received(CURATOR, 0, 0, b"", end)))
+    welcome = Welcome(version=PROTOCOL_VERSION, feature_map=MAP.digest, sent=0, received=0)
+    step(machine, Received(CURATOR, 0, 0, b"", welcome))
+    if isinstance(end, Close):
+        return code(step(machine, Received(CURATOR, 1, 0, b"", end)))
+    (timer,) = [effect for effect in step(machine, Lost(CURATOR)) if not isinstance(effect, Finish)]
+    return code(step(machine, TimerFired("abandon", timer.attempt)))  # type: ignore[attr-defined]
+
+
+def step(machine: OwnerMachine | ConsumerMachine, event: Event) -> tuple[Effect, ...]:
+    effects = machine.step(event, 0.0)
+    return machine.step(HEAD_SIGNED, 0.0) if SignHead() in effects else effects
+
+
+def code(effects: tuple[Effect, ...]) -> int:
+    (finish,) = [effect for effect in effects if isinstance(effect, Finish)]
+    return int(finish.code)

@@ -1,0 +1,82 @@
+"""What `hushbid consumer` prints at the end of a session, for people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from consumer.appraisal import Judgement, Quality, Weighted
+from hushbid.cli import app
+from hushbid.cluster import open_cluster
+from hushbid.setup import set_up
+from protocol.session import open_session
+from tests.conftest import ROOT
+
+
+@pytest.mark.parametrize(
+    ("judgement", "lines"),
+    [
+        (
+            Judgement(
+                Quality(0.0160112, 0.02, 0.9538, 198.0),
+                Weighted(Quality(0.0040112, 0.01, 0.9612, 121.6), 1.0, 1e-8),
+            ),
+            [
+                "MMD² to the validation set               0.01601",
+                "MMD² to the test points                  0.02000",
+                "accuracy                                 0.954",
+                "MMD² to the validation set with weights  0.00401",
+                "MMD² to the test points with weights     0.01000",
+                "accuracy with weights                    0.961",
+                "effective points                         122 of 198, with weights of λ = 1",
+            ],
+        ),
+        (
+            Judgement(Quality(0.5, None, None, 2.0), None, "they are too many"),
+            ["accuracy                      –", "weights                       none: they are too many"],
+        ),
+        (Judgement(), ["MMD² to the validation set    –", "accuracy                      –"]),
+    ],
+    ids=["figures", "no weights", "nothing to compute"],
+)
+def test_it_is_a_table_with_privacy_and_places(
+    judgement: Judgement, lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "session.toml"
+    made = set_up(
+        open_cluster(ROOT / "configs" / "digits" / "cluster.toml"),
+        tmp_path,
+        path,
+        address="tcp://127.0.0.1:1",
+    )
+    result = judgement.as_json() | {
+        "session": "digits",
+        "p": 200,
+        "points_delivered": 198,
+        "disputed": 1,
+        "wall_seconds": 3.14159,
+        "data": "delivered.npz",
+        "ledger": "validation.npz.ledger",
+        "transcript": "consumer.transcript",
+        "privacy": [statement.as_json() for statement in open_session(made.session).privacy()],
+    }
+    monkeypatch.setattr("consumer.process.run_consumer", lambda *_arguments: result)
+    config = str(tmp_path / "consumer" / "data" / "party.toml")
+    out = CliRunner().invoke(app, ["consumer", "--session", str(path), "--config", config]).stdout
+    width = len(lines[0]) - len(lines[0].split()[-1])
+    figures = {
+        "points delivered": "198 of 200, 1 disputed",
+        "seconds": "3.1",
+        "delivered points": "delivered.npz",
+        "ledger of the validation set": "validation.npz.ledger",
+        "transcript": "consumer.transcript",
+    }
+    for line in (
+        "digits: what was procured",
+        *(f"{name:<{width}}{value}" for name, value in figures.items()),
+        *lines,
+        "the consumer's validation set, from the owners and the curator: ε = 3 at δ = 1e-05.",
+    ):
+        assert line in out

@@ -1,0 +1,435 @@
+"""Preflight: every check finds what it is for, once, and says what to do."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import json
+import os
+import shutil
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import tomli_w
+import zmq
+
+from hushbid.cli import main
+from hushbid.cluster import open_cluster
+from hushbid.preflight.checks import CHECKS
+from hushbid.preflight.state import expected_bytes
+from hushbid.simulation import simulate
+from protocol import __version__
+from protocol.config.party import BudgetSection
+from protocol.config.session import SessionFile
+from protocol.runtime.keys import KeyPair, new_keypair, write_secret
+from protocol.runtime.lifetime_ledger import LifetimeLedger
+from protocol.runtime.router import RouterEndpoint
+from protocol.session import open_session
+from tests.conftest import ROOT
+from tests.support.session_files import changed
+
+KEYS = {name: new_keypair() for name in ("curator", "consumer", "north")}
+PRIVATE: dict[str, Any] = {
+    "session.allow_nonprivate": False,
+    "session.points": 5,
+    "features.seed": None,
+    "target": {"mechanism": "filtered-gaussian", "epsilon": 1.0, "neighbours": "substitute-one"},
+    "summary": {"mechanism": "filtered-gaussian", "epsilon": 1.0, "neighbours": "add-remove-one"},
+    "acquisition": {"rule": "sealed"},
+    "noise": {"source": "secure"},
+}
+
+
+class Report(NamedTuple):
+    """What preflight said and ended with."""
+
+    code: int
+    checks: dict[str, dict[str, str]]
+
+    @property
+    def problems(self) -> list[str]:
+        return [name for name, check in self.checks.items() if check["status"] == "problem"]
+
+
+class Party:
+    """A party's directory, in which all is well at first."""
+
+    def __init__(self, place: Path, role: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.place, self.role = place, role
+        self.name = "north" if role == "owner" else role
+        self._monkeypatch = monkeypatch
+        self._capture: pytest.CaptureFixture[str]
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            self.port = probe.getsockname()[1]
+        roster: dict[str, Any] = {name: pair.public.text for name, pair in KEYS.items()}
+        roster["owners"] = {"north": roster.pop("north")}
+        self.session = changed(PRIVATE) | {
+            "network": {"address": f"tcp://127.0.0.1:{self.port}"},
+            "roster": roster,
+        }
+        write_secret(place / "secret.key", KEYS[self.name])
+        rng = np.random.default_rng(3)
+        for name in ("data", "validation", "seed"):
+            np.savez(place / f"{name}.npz", features=rng.random((20, 3)))
+        self.own: dict[str, Any] = {"key": "secret.key", "state": "state"}
+        if role == "owner":
+            self.own |= {"name": "north", "data": "data.npz", "budget": {"epsilon": 2.0}}
+        elif role == "consumer":
+            self.own |= {"validation": "validation.npz", "seed_set": "seed.npz"}
+
+    def preflight(self, *options: str) -> Report:
+        (self.place / "session.toml").write_text(tomli_w.dumps(self.session), encoding="utf-8")
+        (self.place / "party.toml").write_text(tomli_w.dumps(self.own), encoding="utf-8")
+        files = ["--session", str(self.place / "session.toml"), "--config", str(self.place / "party.toml")]
+        self._monkeypatch.setattr(sys, "argv", ["hushbid", "preflight", *files, *options, "--json"])
+        with pytest.raises(SystemExit) as ending:
+            main()
+        said = json.loads(self._capture.readouterr().out)
+        assert isinstance(ending.value.code, int)
+        return Report(int(ending.value.code), {check["check"]: check for check in said["checks"]})
+
+
+@pytest.fixture
+def party(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    for name in [name for name in os.environ if name.startswith("HUSHBID_")]:
+        monkeypatch.delenv(name)
+
+    def of(role: str = "owner") -> Party:
+        made = Party(tmp_path, role, monkeypatch)
+        made._capture = capsys
+        return made
+
+    return of
+
+
+@pytest.fixture
+def curator_of() -> Iterator[Any]:
+    """Binds a party's curator, with whatever key and roster."""
+    bound: list[RouterEndpoint] = []
+
+    def bind(
+        party: Party, key: KeyPair | None = None, roster: tuple[str, ...] = ("north", "consumer")
+    ) -> None:
+        names = {KEYS[name].public.text: name for name in roster}
+        bound.append(
+            RouterEndpoint(f"tcp://127.0.0.1:{party.port}", pair=key or KEYS["curator"], roster=names)
+        )
+
+    yield bind
+    for endpoint in bound:
+        endpoint.close()
+
+
+# -- all is well -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("role", ["curator", "owner", "consumer"])
+def test_where_all_is_well_every_check_of_the_role_says_so(party: Any, curator_of: Any, role: str) -> None:
+    one = party(role)
+    if role != "curator":
+        curator_of(one)
+    report = one.preflight()
+    assert (report.code, report.problems) == (0, [])
+    assert list(report.checks) == ["session", *(check.name for check in CHECKS if role in check.roles)]
+    unchecked = [name for name, check in report.checks.items() if check["status"] == "not checked"]
+    assert unchecked == ["fingerprints"]
+    for name in set(KEYS) - {one.name} - ({"north"} if role != "curator" else set()):
+        assert KEYS[name].public.fingerprint in report.checks["fingerprints"]["said"]
+
+
+def test_preflight_leaves_nothing_behind(party: Any) -> None:
+    one = party()
+    one.preflight("--offline")
+    before = sorted(path.name for path in one.place.iterdir())
+    one.preflight("--offline")
+    assert sorted(path.name for path in one.place.iterdir()) == before
+    assert not (one.place / "state").exists()
+    assert not list(one.place.glob("*.ledger"))
+
+
+def test_nothing_says_how_many_rows_there_are_or_what_is_in_them(party: Any) -> None:
+    one = party()
+    features = np.full((7919, 3), 0.625)
+    np.savez(one.place / "data.npz", features=features)
+    told = json.dumps(one.preflight("--offline").checks)
+    features[101, 1] = 4.71828
+    np.savez(one.place / "data.npz", features=features)
+    told += json.dumps(one.preflight("--offline").checks)
+    assert "row 101" in told
+    assert not [value for value in ("7919", "0.625", "4.71828", "71828") if value in told]
+
+
+def test_offline_asks_nothing_of_the_network(party: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = party()
+    one.session["network"]["address"] = "tcp://curator.example.org:5790"
+
+    def asked(*_: Any, **__: Any) -> None:
+        raise AssertionError("a name was looked up, or a connection made")
+
+    monkeypatch.setattr(socket, "getaddrinfo", asked)
+    monkeypatch.setattr(socket, "create_connection", asked)
+    report = one.preflight("--offline")
+    assert report.code == 0
+    for name in ("address", "connection", "handshake"):
+        assert report.checks[name]["said"] == "left out by --offline"
+
+
+# -- what is wrong ---------------------------------------------------------------------------------------
+
+
+def wrong(report: Report, name: str, code: int, says: str) -> None:
+    """One problem, with its fix; what depends on it is not checked."""
+    assert report.problems == [name], report.checks
+    check = report.checks[name]
+    assert says in check["problem"]
+    assert check["fix"]
+    assert report.code == code
+    assert set(check) == {"check", "status", "said", "problem", "fix"}
+
+
+def test_a_session_that_cannot_be_read_is_the_one_problem(party: Any) -> None:
+    one = party()
+    one.session["session"]["points"] = 0
+    report = one.preflight("--offline")
+    wrong(report, "session", 4, "session.points")
+    assert list(report.checks) == ["session"]
+
+
+def test_an_incomplete_roster(party: Any) -> None:
+    one = party()
+    one.session["roster"]["consumer"] = ""
+    wrong(one.preflight("--offline"), "session", 4, "no public key for consumer")
+
+
+def test_two_parties_with_one_key(party: Any) -> None:
+    one = party()
+    one.session["roster"]["consumer"] = KEYS["curator"].public.text
+    wrong(one.preflight("--offline"), "session", 4, "same key")
+
+
+def test_an_owner_that_is_not_on_the_roster(party: Any) -> None:
+    one = party()
+    one.own["name"] = "east"
+    wrong(one.preflight("--offline"), "session", 4, "no owner named east")
+
+
+def test_a_key_that_others_can_read(party: Any) -> None:
+    one = party()
+    (one.place / "secret.key").chmod(0o640)
+    report = one.preflight("--offline")
+    wrong(report, "key", 4, "can be used by others")
+    assert "chmod 600" in report.checks["key"]["fix"]
+
+
+def test_a_key_that_is_not_the_roster_s(party: Any) -> None:
+    one = party()
+    (one.place / "secret.key").unlink()
+    write_secret(one.place / "secret.key", new_keypair())
+    wrong(one.preflight("--offline"), "key", 4, "not the one that the roster gives to north")
+
+
+def test_a_port_that_is_taken(party: Any, curator_of: Any) -> None:
+    one = party("curator")
+    curator_of(one)
+    wrong(one.preflight(), "listen", 2, "Address already in use")
+
+
+def test_an_address_that_is_not_this_machine_s(party: Any) -> None:
+    one = party("curator")
+    wrong(one.preflight("--listen", "tcp://192.0.2.1:5790"), "listen", 2, "assign requested address")
+
+
+def test_a_host_name_that_is_unknown(party: Any) -> None:
+    one = party()
+    one.session["network"]["address"] = "tcp://curator.invalid:5790"
+    report = one.preflight()
+    wrong(report, "address", 2, "curator.invalid is unknown here")
+    assert report.checks["connection"]["said"] == "only once the check of address succeeds"
+    assert report.checks["handshake"]["status"] == "not checked"
+
+
+def test_a_curator_that_is_not_there(party: Any) -> None:
+    report = party().preflight()
+    wrong(report, "connection", 2, "Connection refused")
+
+
+def test_a_curator_without_our_key(party: Any, curator_of: Any) -> None:
+    one = party()
+    curator_of(one, roster=("consumer",))
+    wrong(one.preflight(), "handshake", 2, "does not know our key")
+
+
+def test_a_curator_with_another_key(party: Any, curator_of: Any) -> None:
+    one = party()
+    curator_of(one, key=new_keypair())
+    wrong(one.preflight(), "handshake", 2, "not the curator of the roster")
+
+
+def test_something_that_is_no_curator(party: Any) -> None:
+    one = party()
+    with socket.create_server(("127.0.0.1", one.port)) as server:
+        server.settimeout(30.0)
+        report = None
+
+        def answer() -> None:
+            with contextlib.suppress(OSError):  # also that nobody comes any more
+                while report is None:
+                    with server.accept()[0] as connection:
+                        connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        import threading
+
+        threading.Thread(target=answer, daemon=True).start()
+        report = one.preflight()
+    wrong(report, "handshake", 2, "no hushbid")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda place: (place / "data.npz").unlink(), "does not exist"),
+        (lambda place: (place / "data.npz").write_bytes(b"no archive"), "data.npz"),
+        (lambda place: np.savez(place / "data.npz", features=np.ones((4, 2))), "2 feature columns"),
+        (
+            lambda place: np.savez(place / "data.npz", features=np.full((4, 3), 2.0)),
+            "row 0, feature column 0",
+        ),
+    ],
+)
+def test_data_that_cannot_be_used(party: Any, change: Any, says: str) -> None:
+    one = party()
+    change(one.place)
+    report = one.preflight("--offline")
+    wrong(report, "data", 4, says)
+    assert report.checks["boxes"]["status"] == "not checked"
+
+
+def test_data_are_called_by_their_path_whether_they_are_there_or_not(party: Any) -> None:
+    one = party()
+    path = str(one.place / "data.npz")
+    assert path in one.preflight("--offline").checks["data"]["said"]
+    (one.place / "data.npz").unlink()
+    assert path in one.preflight("--offline").checks["data"]["problem"]
+
+
+def test_a_value_out_of_bounds_may_be_of_another_column(party: Any) -> None:
+    one = party()
+    np.savez(one.place / "data.npz", features=np.full((4, 3), 2.0))
+    assert "`--features`" in one.preflight("--offline").checks["data"]["fix"]
+
+
+def test_a_seed_set_of_the_validation_set_s_own(party: Any) -> None:
+    one = party("consumer")
+    shutil.copy(one.place / "validation.npz", one.place / "seed.npz")
+    wrong(one.preflight("--offline"), "data", 4, "are in seed.npz too")
+
+
+def test_boxes_that_are_too_small(party: Any) -> None:
+    one = party()
+    one.session["acquisition"]["box_bytes"] = 64
+    labels = np.array(["x" * 100] * 20)
+    np.savez(one.place / "data.npz", features=np.full((20, 3), 0.5), labels=labels)
+    wrong(one.preflight("--offline"), "boxes", 4, "boxes hold 64")
+
+
+def test_a_budget_that_is_too_small(party: Any) -> None:
+    one = party()
+    one.own["budget"] = {"epsilon": 0.5}
+    report = one.preflight("--offline")
+    wrong(report, "budget", 1, "over its budget of ε = 0.5")
+    assert str(one.place / "data.npz.ledger") in report.checks["budget"]["problem"], "the data's, not a copy"
+
+
+def test_a_check_changes_no_budget_and_writes_no_ledger(party: Any) -> None:
+    one = party()
+    ledger = one.place / "data.npz.ledger"
+    assert one.preflight("--offline", "--budget-epsilon", "9").checks["budget"]["status"] == "ok"
+    assert not ledger.exists()
+    LifetimeLedger.open(
+        ledger, budget=BudgetSection(epsilon=2.0), neighbours="add-remove-one", rows=None
+    ).close()
+    kept = ledger.read_bytes()
+    for said in (("--budget-epsilon", "0.5"), ("--budget-epsilon", "9", "--lift-budget"), ()):
+        one.preflight("--offline", *said)
+        assert ledger.read_bytes() == kept
+
+
+def test_a_state_directory_that_cannot_be_made(party: Any) -> None:
+    one = party()
+    (one.place / "state").write_text("in the way")
+    report = one.preflight("--offline")
+    wrong(report, "state", 4, "cannot make or write the state directory")
+    assert report.checks["disk"]["status"] == "not checked"
+
+
+def test_a_disk_that_is_too_small(party: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 1000))
+    wrong(party().preflight("--offline"), "disk", 4, "0.0 MB are free")
+
+
+def test_other_versions_than_those_that_it_is_made_for(party: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    version = importlib.metadata.version
+    monkeypatch.setattr(
+        importlib.metadata, "version", lambda name: "1.0" if name == "numpy" else version(name)
+    )
+    wrong(party().preflight("--offline"), "versions", 4, "numpy 1.0 in place of")
+
+
+def test_a_libzmq_that_cannot_encrypt(party: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zmq, "has", lambda capability: capability != "curve")
+    wrong(party().preflight("--offline"), "versions", 4, "without CURVE")
+
+
+def test_a_clock_that_is_behind(party: Any) -> None:
+    one = party()
+    later = (one.place / "secret.key").stat().st_mtime + 7200
+    os.utime(one.place / "secret.key", (later, later))
+    wrong(one.preflight("--offline"), "clock", 4, "clock is behind")
+
+
+def test_several_problems_are_all_found_and_the_worst_is_what_it_ends_with(party: Any) -> None:
+    one = party()
+    one.own["budget"] = {"epsilon": 0.5}
+    report = one.preflight()
+    assert (report.problems, report.code) == (["connection", "budget"], 1)
+    (one.place / "secret.key").chmod(0o644)
+    report = one.preflight()
+    assert (report.problems, report.code) == (["key", "connection", "budget"], 4)
+
+
+# -- estimates -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["cluster", "exact"])
+def test_the_room_that_a_session_may_take_is_enough_and_not_far_off(tmp_path: Path, name: str) -> None:
+    cluster = open_cluster(ROOT / "configs" / "digits" / f"{name}.toml", settings=["session.points=40"])
+    simulate(cluster, record=tmp_path)
+    sizes = {path.stem: path.stat().st_size for path in tmp_path.rglob("*.transcript")}
+    roster = {"curator": "", "consumer": "", "owners": dict.fromkeys(cluster.load().owners, "")}
+    file = SessionFile.model_validate(
+        {
+            "session": cluster.file.session.model_dump(),
+            "features": cluster.features.model_dump(),
+            "target": cluster.file.target.model_dump(),
+            "summary": cluster.file.summary.model_dump(),
+            "acquisition": cluster.file.acquisition.model_dump(),
+            "network": {"address": "tcp://127.0.0.1:5790", "insecure": True},
+            "roster": roster,
+        }
+    )
+    session = open_session(file)
+    spare = 2**20
+    for party, size in sizes.items():
+        role: Any = party if party in roster else "owner"
+        expected = expected_bytes(session, role) - spare
+        assert size <= expected <= 3 * size + 40 * session.box_bytes * len(roster["owners"]), (party, size)
+    assert len(sizes) == 7
+
+
+def test_the_version_that_is_checked_is_the_one_that_runs(party: Any) -> None:
+    assert f"hushbid {__version__}, " in party().preflight("--offline").checks["versions"]["said"]

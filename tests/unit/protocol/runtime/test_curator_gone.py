@@ -1,0 +1,77 @@
+"""A party whose curator is gone gives it up in time, whatever it still read of its connection."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from owner.party import owner_party
+from protocol.config.session import TimeoutSection
+from protocol.data import Dataset
+from protocol.errors import ExitCode
+from protocol.messages import CONTROL_SEQUENCE, PROTOCOL_VERSION, Welcome
+from protocol.noise import SimulatedNoise
+from protocol.recorded_session import started
+from protocol.runtime import connection
+from protocol.runtime.dealer import DealerEndpoint, Happening
+from protocol.runtime.driver import Driver
+from protocol.runtime.vitals import Vitals
+from protocol.session import Session, open_session
+from protocol.transcript.journal import NullJournal
+from protocol.wire import Frame, encode_frame, encode_message, said_to
+from tests.simulation.harness import names, session_file
+from tests.unit.protocol.test_wire import FRAMES
+
+OWNER = names(1)[0]
+ENROLMENT = 8.0
+ABANDON = 0.3
+
+
+class Scripted(DealerEndpoint):
+    """An endpoint to which happens what a script says, turn by turn: what is read, and what is noticed.
+
+    Nobody listens where it really connects to.
+    """
+
+    script: deque[tuple[list[bytes], list[Happening]]]
+
+    def receive(self, limit: int, *, wait_ms: int = 0) -> list[bytes]:
+        return self.script[0][0] if self.script else super().receive(limit, wait_ms=wait_ms)
+
+    def happenings(self) -> list[Happening]:
+        return self.script.popleft()[1] if self.script else super().happenings()
+
+
+def welcome(session: Session) -> bytes:
+    """The frame in which the curator of a session welcomes."""
+    assert session.public_map is not None
+    message = Welcome(version=PROTOCOL_VERSION, feature_map=session.public_map.digest, sent=0, received=0)
+    return encode_frame(Frame(session.identifier, CONTROL_SEQUENCE, 0, encode_message(message)))
+
+
+@pytest.mark.parametrize("read", ["nothing", "a beat", "a welcome"])
+def test_a_frame_of_a_connection_that_has_ended_is_no_sign_that_the_curator_is_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: str
+) -> None:
+    file = session_file(
+        owners=(OWNER,), points=3, timeouts=TimeoutSection(enrolment=ENROLMENT, abandon=ABANDON, beat=0.05)
+    )
+    session = open_session(file)
+    frames = {"nothing": [], "a beat": [FRAMES["beat"]], "a welcome": [welcome(session)]}
+    monkeypatch.setattr(connection, "DealerEndpoint", Scripted)
+    monkeypatch.setattr(connection, "LOOK_SECONDS", 0.0)
+    Scripted.script = deque([([], [Happening.CONNECTED]), (frames[read], [Happening.DISCONNECTED])])
+    rows = Dataset.from_arrays(OWNER, np.full((1, file.features.columns), 0.5))
+    machine, numerics = owner_party(
+        session, OWNER, rows, identity=None, noise=SimulatedNoise(0, OWNER), scratch=None, memory_limit=2**30
+    )
+    driver = Driver(machine, numerics, NullJournal(), session=session.identifier, direction=said_to(OWNER))
+    vitals = Vitals(tmp_path, party=OWNER, role="owner", session=file)
+    with connection.Connection(file, None) as way:
+        finish = way.run(driver, machine, started(file), vitals)
+    assert not Scripted.script
+    assert finish.code is ExitCode.TIMEOUT
+    assert driver.seconds < ENROLMENT

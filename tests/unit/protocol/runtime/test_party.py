@@ -1,0 +1,140 @@
+"""Where a process gets its noise and its keys from, and what must not be deployed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from protocol.errors import ConfigError
+from protocol.identity import Identity, PublicIdentity, simulated_identity
+from protocol.noise import Draw, SecureNoise, SimulatedNoise
+from protocol.runtime.party import check_durability, head_signer, party_noise, sealing_identity
+from protocol.sealing import head_statement, verify_signature
+from protocol.session import Session, open_session
+from tests.support.session_files import load
+
+HERE, THERE = "tcp://127.0.0.1:5790", "tcp://curator.example.org:5790"
+PARTIES = ("curator", "consumer", "alpha", "beta", "gamma")
+KEYS = {party: simulated_identity(bytes(32), 3, party).public.text for party in PARTIES}
+GAUSSIAN = {"mechanism": "gaussian", "epsilon": 1.0}
+SECURE: dict[str, Any] = {
+    "noise": None,
+    "network.insecure": False,
+    "roster.curator": KEYS["curator"],
+    "roster.consumer": KEYS["consumer"],
+    "roster.owners": {owner: KEYS[owner] for owner in ("alpha", "beta", "gamma")},
+}
+
+
+def session(*, noisy: bool = True, secure: bool = True) -> Session:
+    changes: dict[str, Any] = dict(SECURE) if secure else {}
+    if noisy:
+        changes["target"] = GAUSSIAN | {"neighbours": "substitute-one"}
+        changes["summary"] = GAUSSIAN | {"neighbours": "add-remove-one"}
+    return open_session(load(changes))
+
+
+@pytest.mark.parametrize("address", [HERE, THERE])
+def test_secure_noise_is_not_recorded_where_a_power_cut_could_lose_it(address: str) -> None:
+    """A crash could have the same release made twice, with other noise."""
+    with pytest.raises(ConfigError, match='durability = "flush" is for simulated noise') as caught:
+        check_durability(session(), "flush", listen=address)
+    assert 'durability = "fsync"' in caught.value.advice
+    check_durability(session(), "fsync", listen=address)
+
+
+@pytest.mark.parametrize("durability", ["flush", "fsync"])
+def test_simulated_noise_is_not_deployed(durability: Any) -> None:
+    simulated = session(secure=False)
+    with pytest.raises(ConfigError, match=r"deployed at .*example\.org.* its noise is simulated") as caught:
+        check_durability(simulated, durability, listen=THERE)
+    assert 'source = "secure"' in caught.value.advice
+    check_durability(simulated, durability, listen=HERE)
+
+
+@pytest.mark.parametrize("secure", [True, False])
+def test_a_deployed_session_without_noise_is_recorded_durably_too(secure: bool) -> None:
+    quiet = session(noisy=False, secure=secure)
+    with pytest.raises(ConfigError, match="would lose records in a power cut") as caught:
+        check_durability(quiet, "flush", listen=THERE)
+    assert 'durability = "fsync"' in caught.value.advice
+    check_durability(quiet, "fsync", listen=THERE)
+    check_durability(quiet, "flush", listen=HERE)
+
+
+@pytest.mark.parametrize("address", ["tcp://0.0.0.0:5790", "tcp://*:5790", "tcp://192.168.1.7:5790"])
+def test_every_address_that_others_can_reach_is_a_deployment(address: str) -> None:
+    with pytest.raises(ConfigError):
+        check_durability(session(secure=False), "fsync", listen=address)
+
+
+def test_a_rule_that_draws_coins_counts_as_noise() -> None:
+    coins = open_session(load({"acquisition.rule": "published"}))
+    with pytest.raises(ConfigError, match="its noise is simulated"):
+        check_durability(coins, "fsync", listen=THERE)
+
+
+def test_parties_draw_noise_of_their_own() -> None:
+    simulated = session(secure=False)
+    request = Draw("uniform", 1.0, 4)
+    curator, consumer, again = (
+        party_noise(simulated, party).draw(request).tolist() for party in ("curator", "consumer", "curator")
+    )
+    assert curator == again != consumer
+    assert isinstance(party_noise(simulated, "curator"), SimulatedNoise)
+    other = open_session(load({"noise.seed": 4}))
+    assert party_noise(other, "curator").draw(request).tolist() != curator
+
+
+def test_secure_noise_comes_from_no_session_file() -> None:
+    request = Draw("uniform", 1.0, 4)
+    one, other = (party_noise(session(), "curator") for _ in range(2))
+    assert isinstance(one, SecureNoise)
+    assert one.draw(request).tolist() != other.draw(request).tolist()
+
+
+def test_keys_are_the_partys_own_where_noise_is_secure_and_the_files_where_it_is_simulated() -> None:
+    own = Identity(bytes(range(32)))
+    assert sealing_identity(session(), None, "alpha") is None
+    simulated = session(secure=False)
+    made = sealing_identity(simulated, None, "alpha")
+    assert made is not None
+    assert made.public == simulated.public_identity("alpha")
+    assert made.public != own.public
+    assert session().public_identity("alpha").text == KEYS["alpha"]
+    assert simulated.public_identity("alpha").text != KEYS["alpha"]
+
+
+def test_a_party_signs_the_head_of_its_transcript_with_the_key_that_the_session_knows_it_by() -> None:
+    simulated = session(secure=False)
+    signer = head_signer(simulated, "alpha", sealing_identity(simulated, None, "alpha"))
+    assert signer is not None
+    head = bytes(range(32))
+    statement = head_statement(simulated.identifier, "alpha", head)
+    assert verify_signature(statement, signer(head), simulated.public_identity("alpha").verify)
+    assert not verify_signature(statement, signer(bytes(32)), simulated.public_identity("alpha").verify)
+
+
+def test_a_party_without_a_key_signs_nothing() -> None:
+    """That is one of an insecure session whose noise is secure."""
+    assert head_signer(session(), "alpha", sealing_identity(session(), None, "alpha")) is None
+
+
+def test_a_roster_key_that_is_none_is_refused_by_the_party_whose_it_is() -> None:
+    with pytest.raises(ConfigError, match="consumer") as caught:
+        open_session(load(SECURE | {"roster.consumer": "a" * 40}))
+    assert caught.value.advice
+
+
+def test_two_roster_keys_that_are_one_but_for_a_sign_are_refused() -> None:
+    """They would be one key for CURVE, and for what is sealed."""
+    twin = bytearray(PublicIdentity(KEYS["alpha"]).raw)
+    twin[31] ^= 0x80
+    owners = {
+        "alpha": KEYS["alpha"],
+        "beta": PublicIdentity.from_bytes(bytes(twin)).text,
+        "gamma": KEYS["gamma"],
+    }
+    with pytest.raises(ConfigError, match="keys of alpha and beta are one key but for a sign"):
+        open_session(load(SECURE | {"roster.owners": owners}))
