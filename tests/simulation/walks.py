@@ -7,7 +7,7 @@ fire into nothing. A walk notes which edges of the transition table it took.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -79,10 +79,17 @@ __all__ = [
 ]
 
 Edge = tuple[str, str, str]
+_THAT_ASK = ("published", "winner-only")
+"""Rules that ask, for few owners."""
+_THAT_DO_NOT = ("ask-all", "sealed")
+_ANSWERED: dict[str, type[Message]] = {"ready": SecretMap, "bid": Broadcast, "offer": Ask}
+"""What an owner answers with a message of each kind."""
 CORNERS = corners()
 WRONG = 77
 """A number that nothing has here: round, part, handle."""
 EXACT: dict[str, Any] = {"mechanism": "exact"}
+LIKELY = 0.5
+"""How often a life that looks for rows of the table tries to take one."""
 MAP_BOX = bytes(limits.MAP_BOX_BYTES)
 
 
@@ -181,22 +188,34 @@ class Walk:
 
 
 class CuratorWalk:
-    """One curator, and peers that do what they like."""
+    """One curator, and peers that do what they like.
 
-    def __init__(self, seed: int) -> None:
+    Args:
+        seed: Of all that is drawn.
+        toward: Rows of the table. The life is one that may lead to one of them, and where that row begins,
+            what triggers it is likely to come next.
+    """
+
+    def __init__(self, seed: int, toward: Collection[Edge] = ()) -> None:
         self.rng = np.random.default_rng(seed)
         rng = self.rng
+        rows = sorted(toward)
+        self.aim: Edge = rows[int(rng.integers(len(rows)))] if rows else ("", "", "")
         owners = names(int(rng.integers(1, 4)))
         # Rules that ask lead to more of the table than those that have the points with the bids.
         rules = (*RULES_FOR_FEW, "published", "winner-only")
-        self.paced = bool(rng.random() < 0.35)
+        self.paced = bool({"pacing", "timer:cadence"} & {*self.aim} if rows else rng.random() < 0.35)
         # Of what goes on while the clock is waited for, most is about maps that are late.
         rule = "sealed" if self.paced and rng.random() < 0.3 else rules[int(rng.integers(len(rules)))]
+        if "asking" in self.aim or "received:offer" in self.aim:
+            rule = _THAT_ASK[int(rng.integers(len(_THAT_ASK)))]
+        elif self.aim[0] == "bidding" and self.aim[2] == "verifying":
+            rule = _THAT_DO_NOT[int(rng.integers(len(_THAT_DO_NOT)))]
         session = session_file(
             owners=owners,
             points=int(rng.integers(1, 4)),
             rule=rule,
-            min_owners=int(rng.integers(1, len(owners) + 1)),
+            min_owners=len(owners) if self.aim[2] == "closing" else int(rng.integers(1, len(owners) + 1)),
             summary=private(Neighbours.ADD_REMOVE_ONE) if rng.random() < 0.15 else EXACT,
             fixed_cadence=2.0 if self.paced else None,
         )
@@ -207,11 +226,14 @@ class CuratorWalk:
         self.walk = Walk(self.bench.machine, self.bench.take)
         # Where owners run out, a round is decided as soon as the last of them has answered, or is gone.
         most = int(rng.choice([1, 4, 4]))
+        least = 1 if "asking" in self.aim else 0  # or nobody is asked
         # Owners whose best points are alike are asked together.
         different = int(rng.choice([2, 16]))
         self.players = {
             owner: Player(
-                self.bench, owner, CORNERS[rng.integers(0, different, size=int(rng.integers(0, most)))]
+                self.bench,
+                owner,
+                CORNERS[rng.integers(0, different, size=int(rng.integers(least, most + least)))],
             )
             for owner in owners
         }
@@ -222,6 +244,8 @@ class CuratorWalk:
         self.slow = {owner for owner in owners if rng.random() < 0.5}
         self.hostility = float(rng.choice([0.0, 0.05, 0.3]))
         self.trouble = float(rng.choice([0.0, 0.1, 0.4]))
+        if rows:  # nothing else is to come first
+            self.hostility, self.trouble = self.hostility / 4.0, self.trouble / 4.0
 
     def run(self, steps: int = 120) -> Walk:
         self.walk.step(Started())
@@ -231,6 +255,8 @@ class CuratorWalk:
             dice = self.rng.random()
             if self.bench.machine.phase == "closing" and self.rng.random() < 0.05:
                 self._fire("closing")
+            elif self.bench.machine.phase == self.aim[0] and self.rng.random() < LIKELY and self._aim():
+                continue
             elif dice < self.hostility:
                 self._hostile()
             elif dice < self.hostility + self.trouble:
@@ -238,6 +264,38 @@ class CuratorWalk:
             else:
                 self._honest()
         return self.walk
+
+    def _aim(self) -> bool:
+        """Bring about what triggers the row that this life tends to; whether that was possible."""
+        bench = self.bench
+        due = tuple(owner for owner in self._due() if owner not in self.lost)
+        head, _, name = self.aim[1].partition(":")
+        if len(due) > 1 and self.rng.random() < 0.7:
+            return False  # a phase ends with the last that it waits for
+        if head == "timer" and name in bench.timers:
+            self._fire(name)
+        elif (head == "lost" or name == "comeback") and due:
+            self._lose_or_return(self._pick(due))
+        elif head == "returned" and self.lost:
+            self._lose_or_return(self._pick(tuple(sorted(self.lost))))
+        elif head == "offended" and due:
+            bid = bench.bid(WRONG, CORNERS[0], 1, weights_of(1, 1, 1, 1))
+            self._say(self._pick(due), bid)
+        elif head == "restarted" and not bench.jobs:
+            self._restart()
+        elif name in _ANSWERED:
+            told = {
+                owner: [each for each in self.bench.inbox.get(owner, ()) if type(each) is _ANSWERED[name]]
+                for owner in self.players
+            }
+            owners = tuple(owner for owner, several in told.items() if several)
+            if not owners:
+                return False
+            owner = self._pick(owners)
+            self._owner(owner, told[owner][-1])
+        else:
+            return False
+        return True
 
     def _pick(self, peers: Iterator[str] | tuple[str, ...]) -> str:
         several = tuple(peers)
@@ -312,8 +370,9 @@ class CuratorWalk:
         elif isinstance(last, Close):
             self._say(CONSUMER, farewell_of(self.bench.opened, CONSUMER))
 
-    def _owner(self, owner: str) -> None:
-        seat, last = self.bench.machine.seats[owner], self.bench.last(owner)
+    def _owner(self, owner: str, told: Message | None = None) -> None:
+        """It answers what it was told: that, or what it was told last."""
+        seat, last = self.bench.machine.seats[owner], told or self.bench.last(owner)
         if isinstance(last, Close) and seat.asked and self.rng.random() < 0.5:
             last = next(each for each in reversed(self.bench.inbox[owner]) if isinstance(each, Ask))
         if isinstance(last, SecretMap) and not seat.enrolled:
@@ -338,23 +397,11 @@ class CuratorWalk:
     def _trouble(self) -> None:
         known = tuple(peer for peer in self.peers if peer in self.bench.machine.links)
         dice = self.rng.random()
-        phase = self.bench.machine.phase
         if dice < 0.02 and not self.bench.jobs:
-            self.walk.step(Restarted())
-            self.lost = set(known)
+            self._restart()
         elif dice < 0.4 and known:
             due = tuple(owner for owner in self._due() if owner not in self.lost)
-            peer = self._pick(due if due and self.rng.random() < 0.7 else known)
-            event: Event = Returned(peer) if peer in self.lost else Lost(peer)
-            if type(event) is Lost and self.rng.random() < (0.6 if phase == "asking" else 0.35):
-                # A refused hello leaves its connection be; when that is lost, the peer is not waited for.
-                self._say(peer, self.bench.hello(peer, session=bytes(32)))
-            phase = self.bench.machine.phase
-            self.lost ^= {peer}
-            self.walk.step(event)
-            self.walk.note(phase, event)
-            if type(event) is Lost and "comeback" in self.bench.timers and self.rng.random() < 0.4:
-                self._fire("comeback")
+            self._lose_or_return(self._pick(due if due and self.rng.random() < 0.7 else known))
         elif dice < 0.75 and self.bench.timers:
             name = self._pick(tuple(sorted(self.bench.timers)))
             early = name == "enrolment" and self.bench.machine.target is None
@@ -363,6 +410,23 @@ class CuratorWalk:
             self._fire(name)
         elif self.walk.accepted:
             self.walk.repeat(self.walk.accepted[int(self.rng.integers(len(self.walk.accepted)))])
+
+    def _restart(self) -> None:
+        self.walk.step(Restarted())
+        self.lost = {peer for peer in self.peers if peer in self.bench.machine.links}
+
+    def _lose_or_return(self, peer: str) -> None:
+        event: Event = Returned(peer) if peer in self.lost else Lost(peer)
+        phase = self.bench.machine.phase
+        if type(event) is Lost and self.rng.random() < (0.6 if phase == "asking" else 0.35):
+            # A refused hello leaves its connection be; when that is lost, the peer is not waited for.
+            self._say(peer, self.bench.hello(peer, session=bytes(32)))
+        phase = self.bench.machine.phase
+        self.lost ^= {peer}
+        self.walk.step(event)
+        self.walk.note(phase, event)
+        if type(event) is Lost and "comeback" in self.bench.timers and self.rng.random() < 0.4:
+            self._fire("comeback")
 
     def _fire(self, name: str) -> None:
         timer = self.bench.timers.pop(name)
@@ -427,6 +491,6 @@ class CuratorWalk:
         self._say(peer, message, **changes)
 
 
-def curator_walk(seed: int) -> Walk:
-    """One curator's life."""
-    return CuratorWalk(seed).run()
+def curator_walk(seed: int, toward: Collection[Edge] = ()) -> Walk:
+    """One curator's life; it tends `toward` rows of the table."""
+    return CuratorWalk(seed, toward).run()
