@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Any
 import pytest
 
 from hushbid.cli import main
+from hushbid.cluster import open_cluster
+from hushbid.simulation import simulate
 from protocol import __version__
 from protocol.runtime.keys import read_public, read_secret
 from tests.conftest import ROOT
@@ -214,10 +217,17 @@ def test_a_key_that_others_can_read_is_refused_with_what_to_do(hushbid: Any, tmp
 # -- transcript ------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `simulate --record` leaves; tests work on copies."""
+    place = tmp_path_factory.mktemp("recorded") / "record"
+    simulate(open_cluster(Path(DIGITS), settings=[SHORT[1]]), record=place)
+    return place
+
+
 @pytest.fixture
-def recorded(hushbid: Any, tmp_path: Path) -> Path:
-    assert hushbid("simulate", DIGITS, *SHORT, "--record", str(tmp_path / "record")).code == 0
-    return tmp_path / "record"
+def recorded(record: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(record, tmp_path / "record")
 
 
 def test_transcript_verify_checks_every_file(hushbid: Any, recorded: Path) -> None:
