@@ -97,11 +97,14 @@ def test_the_session_that_nobody_crashes_in_is_a_whole_one(rule: str, release: s
     assert check(base, base) == []
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_a_crash_of_any_party_at_any_step(rule: str) -> None:
-    """At twenty of them; all are in the slow test below."""
+@pytest.mark.parametrize(("start", "rule"), [*enumerate(RULES)])
+def test_a_crash_of_any_party_at_any_step(start: int, rule: str) -> None:
+    """At four of the curator's and three of each other's, with each rule at others; the slow test has all."""
     _, base = uncrashed(setting(rule))
-    survives(setting(rule), spread(one_moment_each(base, tuple(base.steps)), 20))
+    plan = one_moment_each(base, tuple(base.steps))
+    for party in base.steps:
+        own = [crashes for crashes in plan if crashes[0].party == party]
+        survives(setting(rule), spread(own, 4 if party == CURATOR else 3, start))
 
 
 @pytest.mark.slow
@@ -143,10 +146,11 @@ def same_step_plan(base: Course) -> list[Crashes]:
     return plan
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_two_parties_crash_at_the_same_step(rule: str) -> None:
+@pytest.mark.parametrize(("start", "rule"), [*enumerate(RULES)])
+def test_two_parties_crash_at_the_same_step(start: int, rule: str) -> None:
+    """In six sessions, with each rule at other steps; the slow test has all."""
     _, base = uncrashed(setting(rule))
-    survives(setting(rule), spread(same_step_plan(base), 10))
+    survives(setting(rule), spread(same_step_plan(base), 6, 5 * start))
 
 
 @pytest.mark.slow
@@ -194,14 +198,17 @@ def test_the_curator_and_another_crash_while_the_session_is_closed(rule: str) ->
         for crash in crashes_of(base, party)
         if crash.step >= len(steps) - 2
     ]
-    survives(setting(rule), spread(list(product(closing, leaving)), 13), all_come=False)
+    survives(setting(rule), spread(list(product(closing, leaving)), 9), all_come=False)
 
 
 # -- places of their own ------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("count", [12, pytest.param(None, marks=pytest.mark.slow)], ids=["some", "every"])
 @pytest.mark.parametrize("rule", ["ask-all", "sealed"])
-def test_a_crash_between_two_parts_of_a_delivery(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_between_two_parts_of_a_delivery(
+    rule: str, count: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(limits, "DELIVERY_CHUNK_BYTES", 400)
     session = small_session(rule, release=DEFAULT_RELEASE, rounds=5, owners=2)
     base = run(session)
@@ -209,10 +216,11 @@ def test_a_crash_between_two_parts_of_a_delivery(rule: str, monkeypatch: pytest.
     assert parts > 3
     first = len(base.steps[CURATOR]) - parts
     delivering = [crash for crash in crashes_of(base, CURATOR) if crash.step >= first]
-    for crash in [*crashes_of(base, CONSUMER), *delivering]:
-        course = run(session, [crash])
-        assert course.crashed == (crash,)
-        assert check(course, base) == [], crash
+    plan: list[Crashes] = [(crash,) for crash in [*crashes_of(base, CONSUMER), *delivering]]
+    for crashes in plan if count is None else spread(plan, count, rule == "sealed"):
+        course = run(session, crashes)
+        assert course.crashed == crashes
+        assert check(course, base) == [], crashes
 
 
 @pytest.mark.parametrize("party", [CURATOR, *OWNERS])
@@ -227,7 +235,7 @@ def test_a_crash_in_a_session_from_which_an_owner_is_away_for_some_rounds(party:
     def away(number: int) -> tuple[str, ...]:
         return (gone,) if 5 <= number <= 8 else ()
 
-    for crashes in spread([(crash,) for crash in crashes_of(run(session, away=away), party)], 10):
+    for crashes in spread([(crash,) for crash in crashes_of(run(session, away=away), party)], 7):
         course = run(session, crashes, away=away)
         result = course.result
         assert course.crashed == crashes
@@ -262,7 +270,10 @@ def test_a_party_that_crashed_before_its_first_record_begins_anew(party: str) ->
     assert "restarted" not in kinds_of(course, party), "there was nothing to go on from"
 
 
-@pytest.mark.parametrize("party", [CURATOR, CONSUMER, *OWNERS])
+# The second owner is the first with other points: what a crash takes does not depend on them.
+@pytest.mark.parametrize(
+    "party", [CURATOR, CONSUMER, OWNERS[0], pytest.param(OWNERS[1], marks=pytest.mark.slow)]
+)
 def test_a_crash_takes_what_was_not_durable_and_nothing_else(party: str) -> None:
     session, base = uncrashed(setting("sealed"))
     for step in range(1, len(base.steps[party]) - 1, 2 if party == CURATOR else 1):
