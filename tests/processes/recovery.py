@@ -31,8 +31,8 @@ __all__ = [
 ]
 
 OWNERS: Final = ("heron", "magpie")
-POINTS: Final = 250
-"""Rounds of a session: several batches of noise."""
+POINTS: Final = 160
+"""Rounds of a session: three batches of noise."""
 SHORT: Final[Mapping[str, Any]] = {"session.points": 70}
 """Changes for a session that nobody is to catch in its rounds: two batches."""
 SESSION_SECONDS: Final = 90.0

@@ -23,9 +23,9 @@ from tests.processes.forked import ForkedProcess
 from tests.processes.strangers import ATTACKS
 from tests.processes.watch import Watch
 
-SECONDS = 1.5
+SECONDS = 1.0
 """How long each attack lasts."""
-WINDOW = 2.0
+WINDOW = 1.0
 MOSTLY = 0.75
 """Of a rate before: frames come more or fewer at a time, and a round takes less or more of the processor."""
 MOST_BYTES = 100 * 10**6

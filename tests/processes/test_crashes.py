@@ -122,7 +122,7 @@ def test_a_session_ends_as_it_would_have_without_the_crashes(
         time.sleep(rng.uniform(0.0, 2.0))  # who enrols is killed too
         crashes.kill(str(rng.choice([name for name in names if name != LAST])))
         crashes.cluster.start(LAST)
-        for part in np.sort(rng.uniform(0.0, 0.7, moments - 1)):
+        for part in np.sort(rng.uniform(0.0, 0.55, moments - 1)):
             crashes.reach(part * expected.bytes)
             time.sleep(rng.uniform(0.0, 0.02))
             victims = rng.choice(names, size=2 if rng.random() < 0.25 else 1, replace=False).tolist()

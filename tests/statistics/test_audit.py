@@ -7,8 +7,10 @@ control at least 19 have to alarm.
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from hushbid.audit.bounds import epsilon_lower
 from hushbid.audit.faults import FAULTS
 from hushbid.audit.run import AuditResult, audit
 from hushbid.audit.suites import SUITES
@@ -26,23 +28,24 @@ QUICK = {
     "race-added": 2000,
     "mwem-sound": 1000,
     "mwem-printed": 1000,
-    "gaussian-session": 60,
-    "filtered-gaussian-session": 60,
-    "session-concentrated": 60,
-    "session-exhausted": 60,
-    "session-switching": 60,
-    "session-restarted": 40,
-    "session-near-ties": 40,
-    "session-forged": 60,
-    "ask-all": 64,
-    "sealed": 64,
-    "logistic": 20,
+    "gaussian-session": 54,
+    "filtered-gaussian-session": 54,
+    "session-concentrated": 54,
+    "session-exhausted": 54,
+    "session-switching": 54,
+    "session-restarted": 54,
+    "session-near-ties": 140,
+    "session-forged": 54,
+    "ask-all": 54,
+    "sealed": 54,
+    "logistic": 54,
     "session-winner-only": 60,
     "published-auction": 100,
     "gaussian-halved": 2000,
+    "session-one-draw": 80,
     "session-weak-noise": 400,
     "session-single-release": 64,
-    "session-unclipped": 140,
+    "session-unclipped": 112,
     "session-halved": 120,
     "session-unchecked": 100,
     "session-map-by-rows": 140,
@@ -55,7 +58,21 @@ QUICK = {
     "session-actual-count": 64,
     "session-stops-early": 64,
 }
-"""Runs on each dataset, enough for the controls; faults that are not listed have their suite's own number."""
+"""Runs on each dataset, enough for the controls; faults that are not listed have their suite's own number.
+
+With fewer than 54, and δ = 0.5, no bound exceeds an ε of 1.02, whatever is seen.
+"""
+
+NOT_QUICK = {
+    # It lacks a part of the noise of which `session-halved` lacks more, planted by the same function. What is
+    # left is how little the attack on `gaussian-session` notices; four quick controls show that it works.
+    "session-weak-noise",
+    # What a map makes of a point alone or among others: tests/conformance/test_row_independence.py asks it of
+    # every map, bit by bit, and has maps that are broken in this way. A session shows it from outside.
+    "session-near-ties",
+    "session-map-by-rows",
+}
+"""Suites of which the slow tests alone have anything, as a quick test looks for the same more closely."""
 
 REPEATED = QUICK | {
     "null": 2000,
@@ -74,9 +91,10 @@ REPEATED = QUICK | {
     "session-restarted": 100,
     "session-near-ties": 100,
     "session-forged": 200,
-    "logistic": 24,
+    "logistic": 100,
     "ask-all": 100,
     "sealed": 100,
+    "session-one-draw": 100,
     "session-weak-noise": 600,
     "session-single-release": 100,
     "session-unclipped": 200,
@@ -106,10 +124,22 @@ def run(name: str, *, trials: int, repeats: int = 1) -> AuditResult:
     return result
 
 
+def highest_bound(result: AuditResult) -> float:
+    """The lower bound on ε if every run is told apart."""
+    counted = result.trials - result.trials // 2
+    found = epsilon_lower(
+        np.array([counted]), np.array([0]), counted, delta=result.stated.delta, confidence=result.confidence
+    )
+    return float(found[0])
+
+
 @pytest.mark.timeout(600)  # twenty seconds for the longest, on a machine that has time
-@pytest.mark.parametrize("name", SUITES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in NOT_QUICK else ()) for name in SUITES]
+)
 def test_a_control_is_caught_and_what_is_sound_passes(name: str) -> None:
     result = run(name, trials=trials_of(QUICK, name))
+    assert highest_bound(result) > result.stated.epsilon, "with so few runs nothing can alarm"
     assert result.rejected == (SUITES[name].expected == "reject")
     assert result.as_expected
 
@@ -118,6 +148,7 @@ def test_a_control_is_caught_and_what_is_sound_passes(name: str) -> None:
 @pytest.mark.parametrize("name", SUITES)
 def test_twenty_audits_alarm_as_often_as_they_may_or_must(name: str) -> None:
     result = run(name, trials=trials_of(REPEATED, name), repeats=20)
+    assert highest_bound(result) > result.stated.epsilon, "with so few runs nothing can alarm"
     if SUITES[name].expected == "pass":
         assert result.alarms <= 4
     else:
