@@ -144,7 +144,7 @@ def of_two(place: Path, *, points: int, rows: int = 20) -> Path:
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Watched:
     """The demonstration without privacy."""
-    return watch(start(EXACT, tmp_path_factory.mktemp("runs") / "exact", "session.points=150"))
+    return watch(start(EXACT, tmp_path_factory.mktemp("runs") / "exact", "session.points=100"))
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +156,7 @@ def anew(tmp_path_factory: pytest.TempPathFactory) -> Watched:
 
 @pytest.fixture(scope="module")
 def simulated() -> dict[str, Any]:
-    return simulate(open_cluster(EXACT, settings=["session.points=150"])).as_json()
+    return simulate(open_cluster(EXACT, settings=["session.points=100"])).as_json()
 
 
 # -- a run that succeeds ---------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def test_transcripts_and_delivered_points_lie_where_the_result_says(watched: Wat
     assert set(watched.json["transcripts"]) == set(PARTIES)
     assert all(Path(path).is_file() for path in watched.json["transcripts"].values())
     with np.load(watched.json["data"]) as delivered:
-        assert len(delivered["features"]) == watched.json["points_delivered"] == 150
+        assert len(delivered["features"]) == watched.json["points_delivered"] == 100
 
 
 def test_a_report_lies_beside_the_result(watched: Watched) -> None:
@@ -353,9 +353,11 @@ def garbled(path: Path) -> None:
     path.write_bytes(b"no archive")
 
 
+# What a party says of its data, tests/processes/test_bad_input.py has for each of these; a run repeats it,
+# whatever it is. So one file of an owner's and one of the consumer's are quick.
 BAD_DATA = [
-    pytest.param("north", Path.unlink, "north.npz", id="missing"),
-    pytest.param("south", garbled, "south.npz", id="garbled"),
+    pytest.param("north", Path.unlink, "north.npz", id="missing", marks=pytest.mark.slow),
+    pytest.param("south", garbled, "south.npz", id="garbled", marks=pytest.mark.slow),
     pytest.param("north", with_nan, "row 7, feature column 1", id="NaN"),
     pytest.param("validation", Path.unlink, "validation.npz", id="the consumer's"),
 ]
@@ -473,14 +475,14 @@ def test_an_owner_that_is_lost_in_the_rounds_is_reported_and_the_run_goes_on(
 ) -> None:
     limits = {"round": 1.0, "silence": 1.0, "abandon": 5.0, "comeback": 0.3}
     settings = [f"timeouts.{name}={value}" for name, value in limits.items()]
-    cluster = of_two(tmp_path, points=900, rows=600)
+    cluster = of_two(tmp_path, points=500, rows=400)
     with begun(cluster, tmp_path / "runs", *settings) as (run, parties):
         os.kill(parties["north"], number)
         ended = run.end(50)
     assert ended.code == 0, ended.err
     assert ended.json["failed_parties"] == {"north": what}
-    assert ended.json["rounds"] == 900
-    assert ended.json["points_delivered"] > 500, "the other owner has more than that"
+    assert ended.json["rounds"] == 500
+    assert ended.json["points_delivered"] > 350, "the other owner has more than that"
     assert set(ended.json["absences"]) == {"north"}
     assert set(ended.json["transcripts"]) == set(SMALL) - {"north"}
     assert f"north failed: {what}" in " ".join(ended.err.split())
