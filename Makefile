@@ -6,6 +6,7 @@ VENV ?= .venv
 
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+COMPILED := build/.tests-compiled
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
 # Three test files at a time, in their order: those that take minutes come before those that take seconds. Two cores
@@ -15,7 +16,7 @@ TOGETHER := --numprocesses 3 --dist loadfile --no-loadscope-reorder
 # Of an environment that has it set, every process of the tests, and there are thousands, would compile all modules.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install run test test-all bench docs lint types imports browser engine base-image wheelhouse lock clean
+.PHONY: help install run test test-all checks bench docs lint types imports browser engine base-image wheelhouse lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -45,11 +46,21 @@ $(STAMP): requirements.lock pyproject.toml | $(BIN)/python
 run: $(STAMP)
 	$(BIN)/hushbid run configs/digits/cluster.toml
 
-test: lint types imports
+test: checks
 	$(PYTEST) $(TOGETHER) -m "not slow"
 
-test-all: lint types imports
+test-all: checks
 	$(PYTEST) $(TOGETHER)
+
+# Types alone keep one core busy for a while; the other compiles the tests.
+checks: $(STAMP)
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint types imports $(COMPILED)
+
+# pytest keeps what it has compiled. In a new clone its processes would begin together, and each compile all files.
+# What is wrong with a file, the tests themselves say.
+$(COMPILED): | $(STAMP)
+	@$(PYTEST) --collect-only >/dev/null 2>&1 || true
+	@mkdir -p $(@D) && touch $@
 
 bench: $(STAMP)
 	$(PYTEST) benchmarks --benchmark-enable
