@@ -65,10 +65,10 @@ With fewer than 54, and δ = 0.5, no bound exceeds an ε of 1.02, whatever is se
 
 NOT_QUICK = {
     # It lacks a part of the noise of which `session-halved` lacks more, planted by the same function. What is
-    # left is how little the attack on `gaussian-session` notices; four quick controls show that it works.
+    # left is how little the attack on `gaussian-session` notices; three quick controls show that it works.
     "session-weak-noise",
-    # What a map makes of a point alone or among others: tests/conformance/test_row_independence.py asks it of
-    # every map, bit by bit, and has maps that are broken in this way. A session shows it from outside.
+    # A map that depends on how many rows are hashed: tests/statistics/test_rounding_attacks.py audits a
+    # session with one and without, and tests/conformance/test_row_independence.py asks every map bit by bit.
     "session-near-ties",
     "session-map-by-rows",
 }

@@ -68,7 +68,7 @@ def test_a_session_that_comes_to_something_else_is_told_with_what_runs_it_again(
     swept: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(OwnerNumerics, "restore", lambda self, effect, outcome: None)
-    ended = swept("--json")
+    ended = swept("--json", "--share", "0/3")
     assert ended.code == 1
     assert not ended.json["ok"]
     (rule,) = ended.json["rules"]
