@@ -6,9 +6,8 @@ that rounds are made during each attack.
 
 from __future__ import annotations
 
+import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +21,7 @@ from protocol.runtime.connection_limits import UNREAD_EVENTS, Cut
 from protocol.runtime.driver import Outgoing
 from protocol.wire import Direction, Frame, decode_frame, decode_message, encode_frame, encode_message
 from tests.processes.cluster import Cluster, Ended, Puppet, bodies
+from tests.processes.forked import ForkedProcess
 from tests.processes.insiders import ATTACKS
 from tests.processes.watch import Watch
 
@@ -75,24 +75,32 @@ class Pace:
 
 def attack(story: Story, kind: str, pace: Pace) -> None:
     cluster, watch = story.cluster, Watch(story.cluster)
-    command = [sys.executable, "-m", "tests.processes.insiders", kind, str(cluster.port)]
-    command += [
-        cluster.keys["curator"].public.text,
-        str(cluster.directory(MALLORY) / "secret.key"),
-        str(SECONDS),
-    ]
+    out, err = (cluster.place / "said" / f"{kind}.{stream}" for stream in ("out", "err"))
+    for path in (out, err):
+        path.touch()
+    key = cluster.directory(MALLORY) / "secret.key"
     before = watch.memory()
     story.memory[kind] = story.descriptors[kind] = 0
-    with subprocess.Popen(command, cwd=ROOT) as process:
+    process = ForkedProcess(
+        "tests.processes.insiders",
+        [kind, str(cluster.port), cluster.keys["curator"].public.text, str(key), str(SECONDS)],
+        directory=ROOT,
+        environment=os.environ,
+        out=out,
+        err=err,
+    )
 
-        def over() -> bool:
-            story.memory[kind] = max(story.memory[kind], watch.memory() - before)
-            story.descriptors[kind] = max(story.descriptors[kind], watch.descriptors())
-            return process.poll() is not None
+    def over() -> bool:
+        story.memory[kind] = max(story.memory[kind], watch.memory() - before)
+        story.descriptors[kind] = max(story.descriptors[kind], watch.descriptors())
+        return process.poll() is not None
 
+    try:
         pace.step()
         cluster.until(over, f"the end of {kind}")
-    assert process.returncode == 0
+    finally:
+        process.kill()
+    assert process.wait() == 0, err.read_text()
 
 
 def pretend(story: Story, what: str, *frames: bytes, routing_id: bytes | None = None) -> None:
