@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from curator.ledger import Win
 from protocol import limits
-from protocol.messages import Candidate, Delivery, Purchase, SealedCandidate, fixed
+from protocol.messages import BatchedCandidate, Candidate, Delivery, Purchase, SealedCandidate, fixed
 
 __all__ = ["parts_of"]
 
@@ -42,5 +42,6 @@ def parts_of(wins: Sequence[Win]) -> tuple[Delivery, ...]:
 
 def _content_bytes(candidate: Candidate | SealedCandidate) -> int:
     if isinstance(candidate, SealedCandidate):
-        return len(candidate.box) + len(candidate.signature)
+        digests = len(candidate.digests) if isinstance(candidate, BatchedCandidate) else 0
+        return len(candidate.box) + len(candidate.signature) + digests
     return candidate.point.nbytes + len(candidate.attributes)

@@ -89,8 +89,8 @@ class ComputeWeights(Computation):
     """g̃, and what is public of the seed set."""
     total: Totals
     """Sum of the won points' statistic (`ReleaseMechanism.statistic`)."""
-    count: int
-    """q = |D_init| + round - 1 (DESIGN §1), never an actual count."""
+    count: float
+    """q = s·|D_init| + b·(round - 1) (DESIGN §1), never an actual count."""
     noise: tuple[npt.NDArray[Any], ...]
 
 

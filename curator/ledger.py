@@ -6,7 +6,7 @@ other owners' data (DESIGN §3, "No feedback").
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -59,6 +59,8 @@ class Dispute:
     round: int
     """In which it was chosen."""
     owner: str
+    handle: int
+    """Its owner's number of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +87,22 @@ class Ledger:
     candidates: int = 0
     """Points that were handed over, raw or sealed."""
 
+    def by_round(self) -> Mapping[int, Sequence[Win]]:
+        """What was chosen, by the round that it was chosen in."""
+        found: dict[int, list[Win]] = {}
+        for win in self.wins:
+            found.setdefault(win.round, []).append(win)
+        return found
+
 
 def settle(
     wins: list[Win],
-    disputed: Collection[tuple[int, str]],
+    disputed: Collection[tuple[int, str, int]],
     owners: tuple[str, ...],
     target: np.ndarray[tuple[int], np.dtype[np.float64]],
     seed_total: Totals,
     seed_size: int,
+    seed_weight: float = 1.0,
 ) -> Mapping[str, float]:
     """Each owner's share: the sum of its points' marginal gains in the released g̃ (DPDS §2, incentives).
 
@@ -100,21 +110,22 @@ def settle(
 
     Args:
         wins: In the order of the rounds.
-        disputed: (round, owner) of points that the consumer disputes: they stand in S, and nobody is paid.
+        disputed: (round, owner, its number) of points that the consumer disputes: they stand in S, unpaid.
         owners: All owners, winners or not.
         target: g̃, shape (d,).
         seed_total: Σφ(D_init) in units of 2^-15.
         seed_size: |D_init|.
+        seed_weight: s, what a point of the seed set counts for beside one that was bought.
 
     Returns:
         Per owner, the sum of J(S+x) - J(S) over its points; no unit (J is a squared kernel distance).
     """
     values = dict.fromkeys(owners, 0.0)
-    total = features_to_float(seed_total)
-    size = seed_size
+    total = seed_weight * features_to_float(seed_total)
+    size = seed_weight * seed_size
     for win in wins:
         features = _value(win.candidate.features)
-        if (win.round, win.owner) not in disputed:
+        if (win.round, win.owner, win.handle) not in disputed:
             values[win.owner] += embedding_gain(target, total / size, size, features)
         total = total + features
         size += 1
@@ -123,7 +134,7 @@ def settle(
 
 def settle_privately(
     wins: list[Win],
-    disputed: Collection[tuple[int, str]],
+    disputed: Collection[tuple[int, str, int]],
     owners: tuple[str, ...],
     weights: Weights | None,
     noise: npt.NDArray[np.int64],
@@ -144,7 +155,7 @@ def settle_privately(
     """
     totals = dict(zip(owners, noise.tolist(), strict=True))
     if weights is not None:
-        paid = [win for win in wins if (win.round, win.owner) not in disputed]
+        paid = [win for win in wins if (win.round, win.owner, win.handle) not in disputed]
         for win, worth in zip(paid, worths([win.candidate.features for win in paid], weights), strict=True):
             totals[win.owner] += worth
     return {owner: total / UNITS for owner, total in totals.items()}

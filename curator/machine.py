@@ -39,6 +39,7 @@ from protocol.messages import (
     SecretMap,
     Target,
     Welcome,
+    unfixed,
 )
 from protocol.names import CONSUMER
 from protocol.session import Session
@@ -228,7 +229,7 @@ class CuratorMachine(Rounds):
                 Offence.MALFORMED, f"A receipt's disputes are not of the {len(purchases)} points of its part."
             )
         self.ledger.disputes.extend(
-            Dispute(purchase.round, purchase.owner)
+            Dispute(purchase.round, purchase.owner, unfixed(purchase.handle))
             for purchase, disputed in zip(purchases, bits.tolist(), strict=False)
             if disputed
         )
@@ -443,10 +444,11 @@ class CuratorMachine(Rounds):
             target.embedding,
             target.seed_total,
             target.seed_size,
+            self.seed_weight,
         )
 
-    def _disputed(self) -> set[tuple[int, str]]:
-        return {(dispute.round, dispute.owner) for dispute in self.ledger.disputes}
+    def _disputed(self) -> set[tuple[int, str, int]]:
+        return {(dispute.round, dispute.owner, dispute.handle) for dispute in self.ledger.disputes}
 
 
 def _listed(names: list[str]) -> str:

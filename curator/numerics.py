@@ -71,11 +71,11 @@ class CuratorNumerics:
             self._destroy()
 
     def _weights(self, effect: ComputeWeights) -> WeightsComputed:
-        """The bid's weight w = g̃ - q/(q+1)·g (DESIGN §1, row 1), on the grid."""
+        """The bid's weight w = g̃ - q/(q+b)·g (DESIGN §1, row 1), on the grid."""
         target = effect.target
         summary = self._summary = self._summary or self._of(target)
         mean = summary.release(effect.round - 1, effect.total, effect.count, effect.noise)
-        ratio = effect.count / (effect.count + 1)
+        ratio = effect.count / (effect.count + self._session.batch)
         weights = round_weights(target.embedding - ratio * mean)
         weights.flags.writeable = False
         return WeightsComputed(effect.round, weights)

@@ -27,7 +27,7 @@ def curator_party(
         ConfigError: Noise that the session needs is none that the source has.
     """
     draws_of = session.release_draws()
-    for number in {1, session.file.session.points, session.owners_releases}:
+    for number in {1, session.rounds, session.owners_releases}:
         for draw in chain(*draws_of(number)):
             noise.check(draw)
     return CuratorMachine(session), CuratorNumerics(session, noise, destroy=destroy or _nothing)

@@ -1,7 +1,7 @@
 """The rounds of a session: weigh, bid, ask, verify, decide.
 
 A round: the broadcast weight is computed → owners bid → the rule may ask some for their points → points are
-verified → the best point of the pool of present owners is taken. All p rounds are run (DESIGN §3).
+verified → the best b points of the pool of present owners are taken. All rounds are run (DESIGN §3).
 
 Presence: an owner takes part in a round only if its bid for that round is in and every point that was due
 from it has been received and verified. Otherwise its pooled points are withheld too. An owner has at most
@@ -34,7 +34,7 @@ from curator.events import (
 )
 from curator.ledger import Absence, Fault, Ledger, Win
 from curator.seat import Seat
-from curator.verification import Unverified, check_shape, faults_of
+from curator.verification import Unverified, check_batch, check_shape, faults_of
 from protocol import limits
 from protocol.acquisition import Standing
 from protocol.acquisition.ranks import bid_ranks
@@ -48,12 +48,14 @@ from protocol.machine import (
 )
 from protocol.messages import (
     Ask,
+    Batch,
     Bid,
     Broadcast,
     Candidate,
     Offer,
     SealedCandidate,
     Target,
+    bids_of,
     unfixed,
 )
 from protocol.releases import Statistic
@@ -96,6 +98,8 @@ class Rounds(Machine):
         self._noise_name = session.noise_name(summary)
         self._costs_of = session.release_costs()
         self._filter = session.summary_filter()
+        self._batch = session.batch
+        self.seed_weight = session.file.seed_weight
         self.owners = session.file.owners
         self.seats = {owner: Seat(rank) for rank, owner in enumerate(self.owners)}
         self.target: Target | None = None
@@ -157,7 +161,7 @@ class Rounds(Machine):
         self._overdue = self._time_over = False
         if self._noisy and not self._noise:
             last = self.round + NOISE_BATCH - 1
-            if last >= self._session.session.points:
+            if last >= self._opened.rounds:
                 last = self._opened.owners_releases  # with a private settlement's, the last of all
             self._do(DrawNoise(self.round, last))
         else:
@@ -174,7 +178,7 @@ class Rounds(Machine):
     def _compute_weights(self) -> None:
         target = self._require_target()
         noise = self._noise[0][0] if self._noisy else ()
-        count = target.seed_size + self.round - 1
+        count = self.seed_weight * target.seed_size + self._batch * (self.round - 1)
         self._do(ComputeWeights(self.round, target, self._total.copy(), count, noise))
 
     def _on_weights(self, event: Event) -> None:
@@ -231,36 +235,49 @@ class Rounds(Machine):
         owner, _ = self._take_bid(event)
         self.seats[owner].late = True
 
-    def _take_bid(self, event: Event) -> tuple[str, Bid]:
-        """Check a bid, keep it, and put its point, if any, among those to verify."""
+    def _take_bid(self, event: Event) -> tuple[str, Bid | Batch]:
+        """Check a bid, keep it, and put its points, if any, among those to verify."""
         received = cast(Received, event)
-        owner, bid = received.peer, cast(Bid, received.message)
+        owner, message = received.peer, cast(Bid | Batch, received.message)
         seat = self._seat_of(owner)
-        if bid.round != seat.broadcast:
+        if message.round != seat.broadcast:
             raise RemoteProtocolError(
-                Offence.OUT_OF_TURN, f"A bid for round {bid.round}; due was one for {seat.broadcast}."
+                Offence.OUT_OF_TURN, f"A bid for round {message.round}; due was one for {seat.broadcast}."
             )
-        if (bid.candidate is not None) != self._rule.candidate_with_bid:
-            raise RemoteProtocolError(
-                Offence.MALFORMED,
-                f"The rule {self._rule.name} wants bids the other way: with or without point.",
-            )
-        if bid.candidate is not None:
-            check_shape(bid.candidate, self._opened)
-        handle = unfixed(bid.handle)
-        if not bid.exhausted and not 1 <= handle <= limits.MAX_POINTS:
-            raise RemoteProtocolError(Offence.MALFORMED, "A bid's candidate number is out of range.")
-        if not bid.exhausted and handle in seat.handed_over:
-            raise RemoteProtocolError(Offence.OUT_OF_TURN, "A point was handed over before under its number.")
+        bids = self._checked_bids(message, seat)
         seat.broadcast = 0
         self._awaited.discard(owner)
-        seat.bid = bid
+        seat.bid = bids[0]
         seat.late = False
-        if not bid.exhausted:
-            seat.times[handle] = seat.times.get(handle, 0) + 1
+        for bid in bids:
+            if not bid.exhausted:
+                handle = unfixed(bid.handle)
+                seat.times[handle] = seat.times.get(handle, 0) + 1
+                if bid.candidate is not None:
+                    self._hand_over(owner, bid, bid.candidate)
+        return owner, message
+
+    def _checked_bids(self, message: Bid | Batch, seat: Seat) -> tuple[Bid, ...]:
+        check_batch(message, self._opened)
+        bids = bids_of(message)
+        numbers = [unfixed(bid.handle) for bid in bids if not bid.exhausted]
+        for bid in bids:
+            if (bid.candidate is not None) != self._rule.candidate_with_bid:
+                raise RemoteProtocolError(
+                    Offence.MALFORMED,
+                    f"The rule {self._rule.name} wants bids the other way: with or without point.",
+                )
             if bid.candidate is not None:
-                self._hand_over(owner, bid, bid.candidate)
-        return owner, bid
+                check_shape(bid.candidate, self._opened)
+        if not all(1 <= number <= limits.MAX_POINTS for number in numbers):
+            raise RemoteProtocolError(Offence.MALFORMED, "A bid's candidate number is out of range.")
+        if len(set(numbers)) < len(numbers) or any(bid.exhausted for bid in bids[: len(numbers)]):
+            raise RemoteProtocolError(
+                Offence.MALFORMED, "A batch has a point twice under its number, or padding before a point."
+            )
+        if not seat.handed_over.isdisjoint(numbers):
+            raise RemoteProtocolError(Offence.OUT_OF_TURN, "A point was handed over before under its number.")
+        return bids
 
     def _hand_over(self, owner: str, bid: Bid, candidate: Candidate | SealedCandidate) -> None:
         seat, handle = self.seats[owner], unfixed(bid.handle)
@@ -366,6 +383,8 @@ class Rounds(Machine):
             self._set_timer("round", self._session.timeouts.round)
 
     def _ask_next(self) -> tuple[str, ...]:
+        if self._rule.candidate_with_bid:
+            return ()
         noise = self._noise[0][1] if self._noisy else ()
         ranks = self._ranks() if self._rule.ranked else np.zeros(len(self.owners), dtype=np.intp)
         standings = []
@@ -437,11 +456,14 @@ class Rounds(Machine):
             self._go_on()
 
     def _decide(self) -> None:
-        """Take the best point of the present owners, if there is one, and go on when it is time."""
+        """Take the best points of the present owners, as far as there are any, and go on when it is time."""
         present = set(self._present())
         withheld = np.array([owner not in present for owner in self.owners])
-        best = self._pool.best(self._require_weights(), withheld=withheld if withheld.any() else None)
-        if best is not None:
+        for best in self._pool.first(
+            self._require_weights(),
+            self._opened.bought_in(self.round),
+            withheld=withheld if withheld.any() else None,
+        ):
             self._take(best)
         self.ledger.absences.extend(
             Absence(self.round, owner) for owner in self.owners if owner not in present
@@ -455,7 +477,7 @@ class Rounds(Machine):
             self._go_on()
 
     def _go_on(self) -> None:
-        if self.round == self._session.session.points:
+        if self.round == self._opened.rounds:
             self._deliver()
         else:
             self._start_round()
@@ -475,7 +497,8 @@ class Rounds(Machine):
     def check(self) -> None:
         """The invariants of the curator (DESIGN §1 and §3)."""
         ledger = self.ledger
-        if len(ledger.wins) > self.round or self.round > self._session.session.points:
+        most = min(self.round * self._batch, self._session.session.points)
+        if len(ledger.wins) > most or self.round > self._opened.rounds:
             raise LocalProtocolError(f"{len(ledger.wins)} points were won in {self.round} rounds.")
         if len(self._pool) != len(self._pooled):
             raise LocalProtocolError("The pool and its points differ in number.")

@@ -10,12 +10,12 @@ import numpy as np
 from protocol.errors import Offence, RemoteProtocolError
 from protocol.features import FeatureSpace
 from protocol.grid import Features, Weights, exact_scores
-from protocol.messages import Candidate, SealedCandidate
+from protocol.messages import Batch, Bid, Candidate, SealedCandidate
 from protocol.sealing import SEAL_BYTES
 from protocol.session import Session
 from protocol.verification import mapped, matching
 
-__all__ = ["Unverified", "check_shape", "faults_of"]
+__all__ = ["Unverified", "check_batch", "check_shape", "faults_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,17 @@ class Unverified:
     weights: Weights
     """What it was bid under."""
     candidate: Candidate | SealedCandidate
+
+
+def check_batch(message: Bid | Batch, session: Session) -> None:
+    """Raise `RemoteProtocolError` (`MALFORMED`) unless a bid has room for as many points as it must."""
+    points = len(message.handles) if isinstance(message, Batch) else 1
+    if isinstance(message, Batch) is (session.batch == 1) or points != session.batch:
+        raise RemoteProtocolError(
+            Offence.MALFORMED,
+            f"A bid in this session has room for {session.batch} points, not {points}.",
+            advice="Compare session.batch in both session files.",
+        )
 
 
 def check_shape(candidate: Candidate | SealedCandidate, session: Session) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from protocol.errors import ConfigError
 from protocol.runtime.command import run_verb
 
 __all__ = ["bench_app"]
@@ -65,6 +66,39 @@ def _rules(
     run_verb(body, as_json=as_json, show=_show_rules)
 
 
+@bench_app.command("points")
+def _points(
+    owners: Annotated[int, typer.Option(min=1, max=64, help="Number of owners.")] = 5,
+    points: Annotated[int, typer.Option(min=1, help="Points of each owner.")] = 11_000,
+    columns: Annotated[int, typer.Option(min=1, max=900, help="Columns of a point, bytes.")] = 784,
+    bought: Annotated[int, typer.Option(min=1, help="Points that are bought.")] = 1000,
+    batch: Annotated[int, typer.Option(min=1, help="Points that a round buys.")] = 20,
+    repeats: Annotated[int, typer.Option(min=1, help="Sessions.")] = 5,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Compare the points that the default private session buys a second with a bare loop's rounds."""
+
+    def body() -> dict[str, Any]:
+        from hushbid.bench.points import bench_points
+
+        if bought % batch:
+            raise ConfigError(
+                f"{bought} points are not bought in rounds of {batch}.",
+                advice="Give a number of points that the batch divides.",
+            )
+        return bench_points(
+            owners=owners,
+            points=points,
+            columns=columns,
+            bought=bought,
+            batch=batch,
+            repeats=repeats,
+            say=_say,
+        )
+
+    run_verb(body, as_json=as_json, show=_show_points)
+
+
 @bench_app.command("replay")
 def _replay(
     owners: Annotated[int, typer.Option(min=1, max=64, help="Number of owners.")] = 5,
@@ -103,6 +137,19 @@ def _show_replay(result: Mapping[str, Any]) -> None:
             f"{row['ratio_to_recorded']:.1f}",
             f"{row['reading_rounds_per_second']:.0f}",
         )
+    Console().print(table)
+
+
+def _show_points(result: Mapping[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    title = f"{result['owners']} owners, {result['rounds']} rounds of {result['batch']} points"
+    table = Table("a second", "", "ratio to bare", title=title)
+    table.add_row("bare scatter-gather, rounds", f"{result['bare_rounds_per_second']:.0f}", "1")
+    table.add_row(
+        "the default private session, points", f"{result['points_per_second']:.0f}", f"{result['ratio']:.2f}"
+    )
     Console().print(table)
 
 

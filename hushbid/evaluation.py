@@ -152,9 +152,10 @@ def greedy(
     selection: Selection = []
     for q in range(len(seed_set), len(seed_set) + p):
         embedding = total * (FEATURE_UNIT / max(q, 1))  # zero without any point
-        best = table.best(round_weights(target - q / (q + 1) * embedding))
-        if best is None:
+        found = table.first(round_weights(target - q / (q + 1) * embedding), 1)
+        if not found:
             break
+        (best,) = found
         table.withdraw(best.entry)
         total += table.features(best.entry)
         owner = int(np.searchsorted(starts, best.entry, side="right")) - 1

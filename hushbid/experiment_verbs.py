@@ -57,6 +57,12 @@ def _selection(
     first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
     mechanism: Annotated[str, typer.Option(help="Release mechanism.")] = "filtered-gaussian",
     delta: Annotated[float, typer.Option(min=0.0, max=1.0, help="δ of each ε.")] = 1e-5,
+    batch: Annotated[
+        int | None, typer.Option(min=1, help="b, points that a round buys; default: p/50.")
+    ] = None,
+    seed_weight: Annotated[
+        float | None, typer.Option(help="s, what a point of the seed set counts for; default: 0.1.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Say how near privately bought points come to the consumer's, beside greedy and uniform choices."""
@@ -72,6 +78,8 @@ def _selection(
             seeds=range(first_seed, first_seed + seeds),
             mechanism=mechanism,
             delta=delta,
+            batch=batch,
+            seed_weight=seed_weight,
             say=_say,
         )
         return {"rows": [row.as_json() for row in rows]}

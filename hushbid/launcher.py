@@ -134,6 +134,8 @@ def _result(prepared: RunDirectory, session: Session, ended: Ended, reference: B
     return RunResult(
         session=prepared.session.session.name,
         p=prepared.session.session.points,
+        batch=prepared.session.batch,
+        seed_weight=prepared.session.seed_weight,
         owners=len(prepared.session.owners),
         rounds=curator["rounds"],
         wall_seconds=curator["wall_seconds"],

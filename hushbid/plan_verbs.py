@@ -23,7 +23,13 @@ def plan_command(
         typer.Option("--data", help="Where a cluster file's dataset lies.", envvar="HUSHBID_DATA"),
     ] = None,
     owners: Annotated[int | None, typer.Option(min=1, help="K, the number of owners.")] = None,
-    points: Annotated[int | None, typer.Option(min=1, help="p, points to buy: rounds.")] = None,
+    points: Annotated[int | None, typer.Option(min=1, help="p, points to buy.")] = None,
+    batch: Annotated[
+        int | None, typer.Option(min=1, help="b, points that a round buys; default: p/50.")
+    ] = None,
+    seed_weight: Annotated[
+        float | None, typer.Option(help="s, what a point of the seed set counts for; default: 0.1.")
+    ] = None,
     validation: Annotated[
         int | None, typer.Option(min=1, help="m, points of the consumer's validation set.")
     ] = None,
@@ -49,6 +55,10 @@ def plan_command(
     release: Annotated[
         str | None, typer.Option(help="Release mechanism of both sides; default: filtered-gaussian.")
     ] = None,
+    round_trip: Annotated[
+        float,
+        typer.Option(min=0.0, help="Milliseconds that a frame and its answer are under way."),
+    ] = 100.0,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Say what a session would come to: noise, error, points seen, bytes, time, and whether to run it.
@@ -68,6 +78,8 @@ def plan_command(
         flags = PlanFlags(
             owners=owners,
             points=points,
+            batch=batch,
+            seed_weight=seed_weight,
             validation=validation,
             dimension=dimension,
             owner_points=owner_points,
@@ -81,7 +93,7 @@ def plan_command(
             release=release,
         )
         setting = plan_setting(file, flags, data=data)
-        plan = make_plan(setting, measure_speed(setting))
+        plan = make_plan(setting, measure_speed(setting), round_trip=round_trip / 1000.0)
         render(plan, Console(stderr=as_json))
         return plan
 

@@ -38,6 +38,8 @@ class RunResult:
     Attributes:
         session: The session's name.
         p: Points that were to be acquired.
+        batch: b, those that a round buys.
+        seed_weight: s, what a point of the seed set counts for beside one that is bought.
         owners: K.
         rounds: Rounds that were run.
         wall_seconds: From the first round to the end of the last.
@@ -64,6 +66,8 @@ class RunResult:
 
     session: str
     p: int
+    batch: int
+    seed_weight: float
     owners: int
     rounds: int
     wall_seconds: float
@@ -113,6 +117,8 @@ class RunResult:
         return {
             "session": self.session,
             "p": self.p,
+            "batch": self.batch,
+            "seed_weight": self.seed_weight,
             "owners": self.owners,
             "rounds": self.rounds,
             "wall_seconds": self.wall_seconds,

@@ -112,6 +112,8 @@ def simulate(
     result = RunResult(
         session=session.file.session.name,
         p=session.file.session.points,
+        batch=session.batch,
+        seed_weight=session.file.seed_weight,
         owners=len(data.owners),
         rounds=outcome.curator.round,
         wall_seconds=seconds,

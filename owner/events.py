@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from protocol.grid import Weights
 from protocol.machine import Computation, Event
-from protocol.messages import Candidate, SealedCandidate, candidate_of
+from protocol.messages import Candidate, Candidates, SealedCandidate, SealedCandidates, candidate_of
 from protocol.transcript.item import Item
 
 __all__ = ["MapOpened", "MapRefused", "OpenMap", "ScorePoints", "Scored", "Withdraw"]
@@ -47,43 +47,58 @@ class MapRefused(Event):
 
 @dataclass(frozen=True, slots=True)
 class ScorePoints(Computation):
-    """Find the best point that is not withdrawn."""
+    """Find the best points that are not withdrawn, one or as many as a batch has."""
 
     KIND: ClassVar[str] = "score-points"
     round: int
     weights: Weights
     handle: int
-    """The number that a point gets which was not bid before: a sealed one is signed with it."""
+    """The number that a point gets which was not bid before: a sealed one is signed with it. Of more points,
+    the first one's; the others' follow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scored(Event):
-    """The best point under a round's weights; `row` is -1 if none is left, with a blank candidate."""
+    """The best points under a round's weights, best first, and blanks in the places of those missing."""
 
     KIND: ClassVar[str] = "scored"
     round: int
-    row: int
-    score: int
-    """wᵀφ in units of 2^-37."""
-    candidate: Candidate | SealedCandidate
+    rows: tuple[int, ...]
+    """Of the points that are left; at most as many as a bid has room for."""
+    scores: tuple[int, ...]
+    """wᵀφ of each in units of 2^-37."""
+    handed: Candidate | SealedCandidate | Candidates | SealedCandidates
+    """One point where a round buys one, else all of a batch with its padding."""
     ephemeral: bytes
-    """The secret that the box was sealed with, drawn for it alone, as noise is; empty without a box."""
+    """The secrets that boxes were sealed with, each drawn for one alone, as noise is; empty without boxes."""
 
     def item(self) -> Item:
-        return Item(
-            self.KIND,
-            {"round": self.round},
-            {
-                "row": self.row,
-                "score": self.score,
-                "candidate": dict(self.candidate),
-                "ephemeral": self.ephemeral,
-            },
-        )
+        if isinstance(self.handed, Candidate | SealedCandidate):
+            row, score = (self.rows[0], self.scores[0]) if self.rows else (-1, 0)
+            found: dict[str, Any] = {"row": row, "score": score, "candidate": dict(self.handed)}
+        else:
+            found = {"rows": self.rows, "scores": self.scores, "candidates": dict(self.handed)}
+        return Item(self.KIND, {"round": self.round}, {**found, "ephemeral": self.ephemeral})
 
     @classmethod
     def restored(cls, fields: Mapping[str, Any]) -> Self:
-        return cls(**{**fields, "candidate": candidate_of(fields["candidate"])})
+        if "candidate" in fields:
+            there = fields["row"] >= 0
+            return cls(
+                fields["round"],
+                (fields["row"],) if there else (),
+                (fields["score"],) if there else (),
+                candidate_of(fields["candidate"]),
+                fields["ephemeral"],
+            )
+        kind = SealedCandidates if "boxes" in fields["candidates"] else Candidates
+        return cls(
+            fields["round"],
+            tuple(fields["rows"]),
+            tuple(fields["scores"]),
+            kind.model_construct(**fields["candidates"]),
+            fields["ephemeral"],
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 Where the feature map is secret, its seed comes first, sealed by the consumer, and the owner says when it has
 hashed its points.
 
-A point is handed over at most once: with its bid where the rule wants that, else when it is asked for.
+A point is handed over at most once: with its bid where the rule wants that, else when it is asked for. Where
+rounds buy several points, a bid is a batch of the best ones.
 From then on it is bid no more. After an owner's last point, its bids are exhausted but of the same size.
 """
 
@@ -18,7 +19,21 @@ from protocol import limits
 from protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
 from protocol.grid import WEIGHT_BITS
 from protocol.machine import Charge, Event, Received, Transition
-from protocol.messages import Ask, Bid, Broadcast, Candidate, Offer, Ready, SecretMap, fixed, unfixed
+from protocol.messages import (
+    Ask,
+    Batch,
+    Bid,
+    Broadcast,
+    Candidate,
+    Candidates,
+    Offer,
+    Ready,
+    SealedCandidates,
+    SecretMap,
+    fixed,
+    sizes,
+    unfixed,
+)
 from protocol.names import CURATOR
 from protocol.participant import Participant, participant_transitions
 from protocol.releases import Neighbours
@@ -56,6 +71,8 @@ class OwnerMachine(Participant):
     def __init__(self, session: Session, *, name: str) -> None:
         super().__init__(session, name=name)
         self._rule = session.rule
+        self._batch = session.batch
+        self._rounds = session.rounds
         self.charge = Charge(
             Neighbours.ADD_REMOVE_ONE.value, 1, session.owners_releases, session.owners_costs()
         )
@@ -99,7 +116,7 @@ class OwnerMachine(Participant):
             raise RemoteProtocolError(
                 Offence.OVERSIZED, f"A broadcast weight is over the limit of {limits.MAX_WEIGHT:.0f}."
             )
-        if not self.round < broadcast.round <= self._session.session.points:
+        if not self.round < broadcast.round <= self._rounds:
             raise RemoteProtocolError(
                 Offence.OUT_OF_TURN, f"A broadcast of round {broadcast.round} came after round {self.round}."
             )
@@ -115,22 +132,28 @@ class OwnerMachine(Participant):
         scored = cast(Scored, event)
         if scored.round != self.round:
             raise LocalProtocolError(f"Scores of round {scored.round} came in round {self.round}.")
-        exhausted = scored.row < 0
-        handle = 0 if exhausted else self._handles.setdefault(scored.row, len(self._handles) + 1)
-        with_point = self._rule.candidate_with_bid
-        bid = Bid(
-            round=scored.round,
-            exhausted=exhausted,
-            score=fixed(scored.score),
-            handle=fixed(handle),
-            candidate=scored.candidate if with_point else None,
-        )
+        handles = [self._handles.setdefault(row, len(self._handles) + 1) for row in scored.rows]
         self._last_bid = None
-        if not exhausted:
-            if with_point:
-                self._hand_over(scored.row)
-            else:
-                self._last_bid = (handle, scored.row, cast(Candidate, scored.candidate))
+        if isinstance(scored.handed, Candidates | SealedCandidates):
+            padding = [0] * (self._batch - len(handles))
+            scores = sizes([*scored.scores, *padding])
+            bid: Bid | Batch = Batch(
+                round=scored.round, scores=scores, handles=sizes(handles + padding), candidates=scored.handed
+            )
+        else:
+            with_point = self._rule.candidate_with_bid
+            bid = Bid(
+                round=scored.round,
+                exhausted=not handles,
+                score=fixed(scored.scores[0] if handles else 0),
+                handle=fixed(handles[0] if handles else 0),
+                candidate=scored.handed if with_point else None,
+            )
+            if handles and not with_point:
+                self._last_bid = (handles[0], scored.rows[0], cast(Candidate, scored.handed))
+        if self._rule.candidate_with_bid:
+            for row in scored.rows:
+                self._hand_over(row)
         self.phase = "waiting"
         self._send(CURATOR, bid)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -14,13 +15,15 @@ from protocol.features import FeatureMap
 from protocol.grid import Features
 from protocol.identity import Identity, PublicIdentity
 from protocol.machine import Computation, Event
-from protocol.messages import Candidate, SealedCandidate
+from protocol.messages import Array, Candidate, Candidates, SealedCandidate, SealedCandidates
 from protocol.noise import NoiseSource
 from protocol.scoring import Points
 from protocol.sealing import (
     EPHEMERAL_BYTES,
     SEAL_BYTES,
     SIGNATURE_BYTES,
+    batch_statement,
+    batched_digest,
     candidate_statement,
     pack_content,
     seal,
@@ -72,7 +75,10 @@ class OwnerNumerics:
         self._hashed = hashed
         self._sealer = sealer
         self._table: Points | None = None
-        self._blank = self._blank_candidate()
+        self._blank_features = _read_only(np.zeros(session.space.dimension, dtype=np.int16))
+        self._blank_point = np.zeros(dataset.features.shape[1], dtype=dataset.features.dtype)
+        self._blank_attributes = bytes(dataset.attribute_length)
+        self._blank_box = bytes(session.box_bytes + SEAL_BYTES)
         if session.public_map is not None:
             self._hash(session.public_map)
 
@@ -93,7 +99,7 @@ class OwnerNumerics:
         elif isinstance(outcome, Scored) and outcome.ephemeral:
             noise = self._require_sealer().noise
             if not noise.protects:
-                noise.random_bytes(EPHEMERAL_BYTES)  # seeded noise is as far as it was
+                noise.random_bytes(len(outcome.ephemeral))  # seeded noise is as far as it was
 
     def _open_map(self, effect: OpenMap) -> MapOpened | MapRefused:
         sealer = self._require_sealer()
@@ -108,41 +114,81 @@ class OwnerNumerics:
         self._table = Points(self._hashed(feature_map), norm_bound=feature_map.space.norm_bound)
 
     def _score(self, effect: ScorePoints) -> Scored:
-        table = self._points()
-        best = table.best(effect.weights)
-        if best is None:
-            return Scored(effect.round, -1, 0, self._blank, b"")
-        point = np.ascontiguousarray(self._dataset.features[best.entry])
-        point.flags.writeable = False
-        features, attributes = table.features(best.entry), self._dataset.attributes(best.entry)
+        table, batch = self._points(), self._session.batch
+        found = table.first(effect.weights, batch)
+        features = [table.features(best.entry) for best in found]
+        points = [self._dataset.features[best.entry] for best in found]
+        attributes = [self._dataset.attributes(best.entry) for best in found]
+        rows, scores = tuple(best.entry for best in found), tuple(best.score for best in found)
         if self._sealer is None:
-            candidate = Candidate.model_construct(point=point, features=features, attributes=attributes)
-            return Scored(effect.round, best.entry, best.score, candidate, b"")
-        sealer = self._sealer
-        ephemeral = sealer.noise.random_bytes(EPHEMERAL_BYTES)
-        content = pack_content(point, attributes, self._session.box_bytes)
-        box = seal(content, sealer.consumer.sealing, ephemeral)
-        statement = candidate_statement(
-            self._session.identifier, sealer.name, effect.round, effect.handle, box, features
-        )
-        sealed = SealedCandidate.model_construct(
-            features=features, box=box, signature=sign(statement, sealer.identity.signing)
-        )
-        return Scored(effect.round, best.entry, best.score, sealed, ephemeral)
+            if batch > 1:
+                handed: Any = self._batch(features, points, attributes)
+            else:
+                handed = self._opened(features, points, attributes)
+            return Scored(effect.round, rows, scores, handed, b"")
+        contents = [
+            pack_content(_read_only(point), packed, self._session.box_bytes)
+            for point, packed in zip(points, attributes, strict=True)
+        ]
+        ephemeral = self._sealer.noise.random_bytes(EPHEMERAL_BYTES * len(found)) if found else b""
+        boxes = [
+            seal(content, self._sealer.consumer.sealing, ephemeral[at : at + EPHEMERAL_BYTES])
+            for content, at in zip(contents, range(0, len(ephemeral), EPHEMERAL_BYTES), strict=True)
+        ]
+        sealed: Any
+        if batch > 1:
+            sealed = self._sealed_batch(self._sealer, effect, features, boxes)
+        else:
+            sealed = self._sealed(self._sealer, effect, features, boxes)
+        return Scored(effect.round, rows, scores, sealed, ephemeral)
 
-    def _blank_candidate(self) -> Candidate | SealedCandidate:
-        """What an exhausted owner bids: zeros of the usual size."""
-        features = np.zeros(self._session.space.dimension, dtype=np.int16)
-        features.flags.writeable = False
-        if self._sealer is not None:
-            return SealedCandidate(
-                features=features,
-                box=bytes(self._session.box_bytes + SEAL_BYTES),
-                signature=bytes(SIGNATURE_BYTES),
+    def _opened(
+        self, features: Sequence[Features], points: Sequence[Array], attributes: Sequence[bytes]
+    ) -> Candidate:
+        """The one point that there is; where there is none, zeros of its size."""
+        blank = self._blank_point, self._blank_features, self._blank_attributes
+        point, own, packed = (points[0], features[0], attributes[0]) if points else blank
+        return Candidate.model_construct(point=_read_only(point), features=own, attributes=packed)
+
+    def _batch(
+        self, features: Sequence[Features], points: Sequence[Array], attributes: Sequence[bytes]
+    ) -> Candidates:
+        missing = self._session.batch - len(points)
+        return Candidates.model_construct(
+            points=_read_only(np.concatenate([*points, *[self._blank_point] * missing])),
+            features=_read_only(np.concatenate([*features, *[self._blank_features] * missing])),
+            attributes=b"".join([*attributes, *[self._blank_attributes] * missing]),
+        )
+
+    def _sealed(
+        self, sealer: Sealer, effect: ScorePoints, features: Sequence[Features], boxes: Sequence[bytes]
+    ) -> SealedCandidate:
+        if not boxes:
+            return SealedCandidate.model_construct(
+                features=self._blank_features, box=self._blank_box, signature=bytes(SIGNATURE_BYTES)
             )
-        point = np.zeros(self._dataset.features.shape[1], dtype=self._dataset.features.dtype)
-        point.flags.writeable = False
-        return Candidate(point=point, features=features, attributes=bytes(self._dataset.attribute_length))
+        statement = candidate_statement(
+            self._session.identifier, sealer.name, effect.round, effect.handle, boxes[0], features[0]
+        )
+        return SealedCandidate.model_construct(
+            features=features[0], box=boxes[0], signature=sign(statement, sealer.identity.signing)
+        )
+
+    def _sealed_batch(
+        self, sealer: Sealer, effect: ScorePoints, features: Sequence[Features], boxes: Sequence[bytes]
+    ) -> SealedCandidates:
+        missing = self._session.batch - len(boxes)
+        handles = [*range(effect.handle, effect.handle + len(boxes)), *[0] * missing]
+        boxes = [*boxes, *[self._blank_box] * missing]
+        features = [*features, *[self._blank_features] * missing]
+        digests = b"".join(map(batched_digest, handles, boxes, features))
+        statement = batch_statement(self._session.identifier, sealer.name, effect.round, digests)
+        return SealedCandidates.model_construct(
+            features=_read_only(np.concatenate(features)),
+            boxes=b"".join(boxes),
+            digests=digests,
+            signature=sign(statement, sealer.identity.signing),
+        )
 
     def _points(self) -> Points:
         if self._table is None:
@@ -153,3 +199,9 @@ class OwnerNumerics:
         if self._sealer is None:
             raise LocalProtocolError("A secret map came to an owner that has no key to open it.")
         return self._sealer
+
+
+def _read_only(array: Array) -> Array:
+    view = np.ascontiguousarray(array).view(np.ndarray)
+    view.flags.writeable = False
+    return view

@@ -22,6 +22,9 @@ SMALL_FRAME_BYTES: Final = 2**15
 """More than a frame has beside points, boxes, sealed maps and arrays of the feature map's dimension. The
 curator's socket takes no frame that is longer than this and what the session's may have of them."""
 
+MAX_BATCH: Final = 1024
+"""Most points in one bid."""
+
 MAX_MESSAGE_FIELDS: Final = 16
 """Most fields of a message or of a part of one."""
 

@@ -20,7 +20,16 @@ from typing import Any, ClassVar, Final, NamedTuple, Self
 from protocol.accounting import Cost, cost_to_record
 from protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
 from protocol.link import Link
-from protocol.messages import CONTROL_SEQUENCE, Hello, Message, Refused, Target, Welcome, without_box
+from protocol.messages import (
+    CONTROL_SEQUENCE,
+    Batch,
+    Hello,
+    Message,
+    Refused,
+    SubspaceTarget,
+    Welcome,
+    without_box,
+)
 from protocol.transcript.item import Item, Value
 from protocol.wire import encode_message
 
@@ -332,11 +341,17 @@ class Transition(NamedTuple):
     to: tuple[str, ...]
 
 
+_STANDS_FOR: Final[Mapping[type[Message], str]] = {
+    SubspaceTarget: "received:target",
+    Batch: "received:bid",
+}
+"""A target in a subspace is a target, and a batch a bid: no state tells them apart."""
+
+
 def trigger_of(event: Event) -> str:
     """The name under which an event stands in a transition table."""
     if isinstance(event, Received):
-        # A target in a subspace is a target: no state tells them apart.
-        return "received:target" if isinstance(event.message, Target) else f"received:{event.message.kind}"
+        return _STANDS_FOR.get(type(event.message)) or f"received:{event.message.kind}"
     if isinstance(event, TimerFired):
         return f"timer:{event.name}"
     return event.KIND

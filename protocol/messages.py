@@ -8,8 +8,8 @@ msgpack integers grow with their value.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from pydantic import (
     GetPydanticSchema,
     StringConstraints,
     Tag,
+    model_validator,
 )
 from pydantic_core import PydanticCustomError, core_schema
 
@@ -32,10 +33,13 @@ __all__ = [
     "PROTOCOL_VERSION",
     "Array",
     "Ask",
+    "Batch",
+    "BatchedCandidate",
     "Beat",
     "Bid",
     "Broadcast",
     "Candidate",
+    "Candidates",
     "Close",
     "ConsumerToCurator",
     "CuratorToConsumer",
@@ -51,13 +55,18 @@ __all__ = [
     "Receipt",
     "Refused",
     "SealedCandidate",
+    "SealedCandidates",
     "SecretMap",
     "SubspaceTarget",
     "Target",
     "Welcome",
+    "bids_of",
+    "boxes_of",
     "candidate_of",
     "fixed",
+    "sizes",
     "unfixed",
+    "with_boxes",
     "without_box",
 ]
 
@@ -105,18 +114,27 @@ Signature: TypeAlias = Annotated[bytes, Field(min_length=64, max_length=64)]
 HeadSignature: TypeAlias = Annotated[bytes, Field(max_length=64)]
 """A signature of 64 bytes; empty where parties have no keys: sessions without CURVE whose noise is secret."""
 FixedSize: TypeAlias = Annotated[Array, _array((np.int64,), longest=1, length=1)]
-Point: TypeAlias = Annotated[
-    Array,
-    _array(
-        (np.uint8, np.int16, np.int32, np.int64, np.float32, np.float64),
-        longest=limits.MAX_COLUMNS,
-    ),
+FixedSizes: TypeAlias = Annotated[Array, _array((np.int64,), longest=limits.MAX_BATCH)]
+ManyFeatures: TypeAlias = Annotated[
+    Array, _array((np.int16,), longest=limits.MAX_DIMENSION * limits.MAX_BATCH)
 ]
+ManyBytes: TypeAlias = Annotated[bytes, Field(max_length=limits.MAX_MESSAGE_BYTES)]
+Digests: TypeAlias = Annotated[bytes, Field(min_length=32, max_length=32 * limits.MAX_BATCH)]
+_POINT_TYPES = (np.uint8, np.int16, np.int32, np.int64, np.float32, np.float64)
+Point: TypeAlias = Annotated[Array, _array(_POINT_TYPES, longest=limits.MAX_COLUMNS)]
+ManyPoints: TypeAlias = Annotated[Array, _array(_POINT_TYPES, longest=limits.MAX_MESSAGE_BYTES)]
 
 
 def fixed(value: int) -> Array:
     """An integer as a field whose encoded size does not depend on it."""
     array = np.array([value], dtype=np.int64)
+    array.flags.writeable = False
+    return array
+
+
+def sizes(values: Sequence[int]) -> Array:
+    """Integers as one field whose encoded size depends on their number alone, shape (n,)."""
+    array = np.array(values, dtype=np.int64)
     array.flags.writeable = False
     return array
 
@@ -202,6 +220,41 @@ class SealedCandidate(BaseModel):
     """The owner's, over the session, the candidate's number and the digests of box and features."""
 
 
+class BatchedCandidate(SealedCandidate):
+    """A sealed point out of a batch: one signature speaks for all its points, by their digests."""
+
+    digests: Digests
+    """Of the points of the batch, 32 bytes each (`protocol.sealing.batched_digest`): its own among them."""
+
+
+class Candidates(BaseModel):
+    """The points of a batch as they are handed over: those of `Candidate`, one after the other."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
+
+    points: ManyPoints
+    """Shape (b·columns,)."""
+    features: ManyFeatures
+    """Shape (b·d,)."""
+    attributes: ManyBytes
+    """b times the same number of bytes."""
+
+
+class SealedCandidates(BaseModel):
+    """The points of a batch where only the consumer may see them: those of `SealedCandidate`."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
+
+    features: ManyFeatures
+    """Shape (b·d,)."""
+    boxes: ManyBytes
+    """b boxes of one length."""
+    digests: Digests
+    """Of the points (`protocol.sealing.batched_digest`)."""
+    signature: Signature
+    """The owner's, over the session, the round and these digests (`protocol.sealing.batch_statement`)."""
+
+
 def _way(candidate: Any) -> str:
     """How a point is handed over; what is no point at all is refused as an open one."""
     if isinstance(candidate, dict):
@@ -213,6 +266,32 @@ EitherCandidate: TypeAlias = Annotated[
     Annotated[Candidate, Tag("open")] | Annotated[SealedCandidate, Tag("sealed")], Discriminator(_way)
 ]
 """A point either way. Told by its box, so that a refusal names the fault of the one that it is."""
+
+
+def _way_bought(candidate: Any) -> str:
+    if isinstance(candidate, dict):
+        return "batched" if "digests" in candidate else _way(candidate)
+    return "batched" if isinstance(candidate, BatchedCandidate) else _way(candidate)
+
+
+BoughtCandidate: TypeAlias = Annotated[
+    Annotated[Candidate, Tag("open")]
+    | Annotated[SealedCandidate, Tag("sealed")]
+    | Annotated[BatchedCandidate, Tag("batched")],
+    Discriminator(_way_bought),
+]
+"""A point as it is delivered: one that came in a batch brings the digests that its signature is over."""
+
+
+def _ways(candidates: Any) -> str:
+    if isinstance(candidates, dict):
+        return "sealed" if "boxes" in candidates else "open"
+    return "sealed" if isinstance(candidates, SealedCandidates) else "open"
+
+
+EitherCandidates: TypeAlias = Annotated[
+    Annotated[Candidates, Tag("open")] | Annotated[SealedCandidates, Tag("sealed")], Discriminator(_ways)
+]
 
 
 class Target(Message):
@@ -259,7 +338,7 @@ class Broadcast(Message):
     kind: Literal["broadcast"] = "broadcast"
     round: Round
     weights: Weights
-    """w = g̃ - q/(q+1)·g in units of 2^-22, shape (d,)."""
+    """w = g̃ - q/(q+b)·g in units of 2^-22, shape (d,)."""
     noise: Name
 
 
@@ -275,6 +354,31 @@ class Bid(Message):
     handle: FixedSize
     """The candidate's number, counted by its owner from 1 in the order of first bids."""
     candidate: EitherCandidate | None
+
+
+class Batch(Message):
+    """An owner's best available points under a broadcast where rounds buy several: a bid for each.
+
+    The best is first. Where fewer than b points are left, the rest is padding: zeros of the usual size, which
+    have the number 0.
+    """
+
+    kind: Literal["batch"] = "batch"
+    round: Round
+    scores: FixedSizes
+    """wᵀφ of each in units of 2^-37, shape (b,)."""
+    handles: FixedSizes
+    """The owner's number of each, as in a bid, shape (b,)."""
+    candidates: EitherCandidates
+
+    @model_validator(mode="after")
+    def _has_one_of_each_for_every_point(self) -> Self:
+        rows, parts = len(self.handles), dict(self.candidates)
+        parts.pop("signature", None)
+        uneven = [name for name, part in parts.items() if len(part) % rows]
+        if len(self.scores) != rows or uneven or len(parts.get("digests", b"")) not in (0, 32 * rows):
+            raise PydanticCustomError("batch_parts", "the parts of a batch are not of one number of points")
+        return self
 
 
 class Ask(Message):
@@ -306,7 +410,7 @@ class Purchase(BaseModel):
     """In which it was bid. Of this, and the next, the owner's signature speaks."""
     handle: FixedSize
     """The owner's number of the candidate."""
-    candidate: EitherCandidate
+    candidate: BoughtCandidate
 
 
 class Delivery(Message):
@@ -354,20 +458,107 @@ class Farewell(Message):
 
 def candidate_of(fields: Mapping[str, Any]) -> Candidate | SealedCandidate:
     """The point of its fields, which were checked when it came: as a transcript has it."""
-    kind = SealedCandidate if "box" in fields else Candidate
+    kind = BatchedCandidate if "digests" in fields else SealedCandidate if "box" in fields else Candidate
     return kind.model_construct(**fields)
 
 
+def bids_of(message: Bid | Batch) -> tuple[Bid, ...]:
+    """The bids of a message: a batch's one by one, padding as bids that are exhausted.
+
+    Args:
+        message: A batch's arrays must have as many values as its handles ask for.
+    """
+    if isinstance(message, Bid):
+        return (message,)
+    bids = []
+    numbers = zip(message.scores.tolist(), message.handles.tolist(), strict=True)
+    for row, (score, handle) in enumerate(numbers):
+        candidate = _candidate_at(message.candidates, row, len(message.handles))
+        bids.append(
+            Bid.model_construct(
+                kind="bid",
+                round=message.round,
+                exhausted=handle == 0,
+                score=fixed(score),
+                handle=fixed(handle),
+                candidate=candidate,
+            )
+        )
+    return tuple(bids)
+
+
+def _candidate_at(
+    candidates: Candidates | SealedCandidates, row: int, rows: int
+) -> Candidate | SealedCandidate:
+    features = _part(candidates.features, row, rows)
+    if isinstance(candidates, Candidates):
+        point, attributes = _part(candidates.points, row, rows), _part(candidates.attributes, row, rows)
+        return Candidate.model_construct(point=point, features=features, attributes=attributes)
+    return BatchedCandidate.model_construct(
+        features=features,
+        box=_part(candidates.boxes, row, rows),
+        signature=candidates.signature,
+        digests=candidates.digests,
+    )
+
+
+def _part(whole: Any, row: int, rows: int) -> Any:
+    """One of `rows` equal parts of an array or of bytes; a copy, so that it does not keep the rest."""
+    length = len(whole) // rows
+    part = whole[row * length : (row + 1) * length]
+    if isinstance(part, np.ndarray):
+        part = part.copy()
+        part.flags.writeable = False
+    return part
+
+
+def boxes_of(message: Message) -> tuple[bytes, ...]:
+    """The sealed boxes in an owner's message; none in one without."""
+    if isinstance(message, Bid) and isinstance(message.candidate, SealedCandidate):
+        return (message.candidate.box,)
+    if isinstance(message, Batch) and isinstance(message.candidates, SealedCandidates):
+        rows = len(message.handles)
+        return tuple(_part(message.candidates.boxes, row, rows) for row in range(rows))
+    return ()
+
+
+def with_boxes(message: Message, box: Callable[[bytes], bytes]) -> Message:
+    """An owner's message with others in the places of its boxes.
+
+    Args:
+        message: With at least one box (`boxes_of`).
+        box: What is put in the place of each.
+
+    Raises:
+        TypeError: The message has no box.
+    """
+    boxes = [box(each) for each in boxes_of(message)]
+    if isinstance(message, Bid) and boxes:
+        candidate = SealedCandidate.model_construct(**{**dict(_set(message.candidate)), "box": boxes[0]})
+        return Bid.model_construct(**{**dict(message), "candidate": candidate})
+    if isinstance(message, Batch) and boxes:
+        candidates = SealedCandidates.model_construct(
+            **{**dict(_set(message.candidates)), "boxes": b"".join(boxes)}
+        )
+        return Batch.model_construct(**{**dict(message), "candidates": candidates})
+    raise TypeError(f"a {message.kind} has no box")
+
+
+def _set(model: BaseModel | None) -> BaseModel:
+    if model is None:
+        raise TypeError("there is no point")
+    return model
+
+
 def without_box(message: Message) -> Message | None:
-    """A bid with the SHA-256 of its sealed box in the box's place; None for messages without one."""
-    if type(message) is not Bid or not isinstance(message.candidate, SealedCandidate):
+    """A bid with the SHA-256 of each sealed box in the box's place; None for messages without one."""
+    if not boxes_of(message):
         return None
-    digest = hashlib.sha256(message.candidate.box).digest()
-    return message.model_copy(update={"candidate": message.candidate.model_copy(update={"box": digest})})
+    return with_boxes(message, lambda box: hashlib.sha256(box).digest())
 
 
 OwnerToCurator: TypeAlias = Annotated[
-    Hello | Beat | Ready | Bid | Offer | Farewell, Field(discriminator="kind")
+    Hello | Beat | Ready | Bid | Batch | Offer | Farewell, Field(discriminator="kind")
 ]
 ConsumerToCurator: TypeAlias = Annotated[
     Hello | Beat | Target | SubspaceTarget | Receipt | Farewell, Field(discriminator="kind")

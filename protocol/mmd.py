@@ -218,7 +218,7 @@ def embedding_objective(target: Vector, mean: Vector) -> float:
     return float(2.0 * (target @ mean) - mean @ mean)
 
 
-def gain_constant(target: Vector, mean: Vector, q: int, square: float = 1.0) -> float:
+def gain_constant(target: Vector, mean: Vector, q: float, square: float = 1.0) -> float:
     """What J(S + x) - J(S) has besides its score term, 2/(q+1)·[g̃ᵀφ(x) - q/(q+1)·gᵀφ(x)].
 
     const = -2/(q+1)·g̃ᵀg + (2q+1)/(q+1)²·‖g‖² - ‖φ(x)‖²/(q+1)². It orders no candidates where ‖φ‖² is the
@@ -237,7 +237,7 @@ def gain_constant(target: Vector, mean: Vector, q: int, square: float = 1.0) -> 
     )
 
 
-def embedding_gains(target: Vector, mean: Vector, q: int, features: npt.NDArray[np.float64]) -> Vector:
+def embedding_gains(target: Vector, mean: Vector, q: float, features: npt.NDArray[np.float64]) -> Vector:
     """J(S + x) - J(S) for each row of features, by mean embeddings (DESIGN §1, first row).
 
     Args:
@@ -255,7 +255,7 @@ def embedding_gains(target: Vector, mean: Vector, q: int, features: npt.NDArray[
     return np.asarray(2.0 / (q + 1) * (features @ weight) + shared - squares / (q + 1) ** 2)
 
 
-def embedding_gain(target: Vector, mean: Vector, q: int, features: Vector) -> float:
+def embedding_gain(target: Vector, mean: Vector, q: float, features: Vector) -> float:
     """J(S + x) - J(S) of one point: what settlement pays for, with the released g̃ as target.
 
     Args:

@@ -30,7 +30,7 @@ def started(file: SessionFile, data: bytes = b"") -> Started:
         file: The session file; its seeds are kept apart.
         data: Digest of the party's data; empty if it has none.
     """
-    configuration: dict[str, Any] = file.model_dump(mode="json", exclude_none=True)
+    configuration: dict[str, Any] = file.in_force()
     seeds = {name: configuration[name].pop("seed", None) for name in _SEEDED}
     return Started(configuration, seeds, data)
 
@@ -80,6 +80,8 @@ def recorded_session(event: RecordedItem) -> SessionFile:
         for name, seed in _seeds(event, values).items():
             if seed is not None:
                 values[name]["seed"] = seed
+        # Transcripts of sessions before there were such keys do without them.
+        values["session"] = {"batch": 1, "seed_weight": 1.0} | values["session"]
         # As from JSON: tuples and lists are one there.
         return SessionFile.model_validate(values, strict=False)
     except ValidationError as error:

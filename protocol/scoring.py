@@ -87,18 +87,20 @@ class Points:
         """Take an entry out for good; raises `LocalProtocolError` if it was out already."""
         self._withdrawn.add(entry)
 
-    def best(self, weights: Weights) -> Best | None:
-        """The first entry in the total order that is not withdrawn; None if all are.
+    def first(self, weights: Weights, count: int) -> tuple[Best, ...]:
+        """The first entries in the total order that are not withdrawn, in order.
 
         Args:
             weights: Shape (d,), in units of 2^-22.
+            count: How many; fewer are returned if there are no more.
         """
-        if len(self._withdrawn) == len(self._features):
-            return None
+        available = len(self._features) - len(self._withdrawn)
+        if available == 0:
+            return ()
         screened = self._screen.screen(weights)
         screened.scores[self._withdrawn.entries] = np.iinfo(np.int32).min
-        near = _near_the_top(screened)
-        return _first(near, self._features, weights, lambda entry: (entry,))
+        near = _near_the_top(screened, min(count, available))
+        return _first(near, count, self._features, weights, lambda entry: (entry,))
 
 
 class Pool:
@@ -138,23 +140,27 @@ class Pool:
         """Take an entry out for good; raises `LocalProtocolError` if it was out already."""
         self._withdrawn.add(entry)
 
-    def best(self, weights: Weights, *, withheld: npt.NDArray[np.bool_] | None = None) -> Best | None:
-        """The first available entry in the total order; None if nothing is available.
+    def first(
+        self, weights: Weights, count: int, *, withheld: npt.NDArray[np.bool_] | None = None
+    ) -> tuple[Best, ...]:
+        """The first available entries in the total order, in order.
 
         Args:
             weights: Shape (d,), in units of 2^-22.
+            count: How many; fewer are returned if no more are available.
             withheld: Per rank, whether its entries are unavailable this time; None: all are available.
         """
         if len(self._withdrawn) == self._count:
-            return None
+            return ()
         screened = self._screen.screen(weights)
         screened.scores[self._withdrawn.entries] = -np.inf
         if withheld is not None:
             screened.scores[withheld[self._ranks[: self._count]]] = -np.inf
-            if not np.isfinite(screened.scores.max()):
-                return None
-        near = _near_the_top(screened)
-        return _first(near, self._features, weights, lambda entry: (int(self._ranks[entry]), entry))
+        available = int(np.isfinite(screened.scores).sum())
+        if available == 0:
+            return ()
+        near = _near_the_top(screened, min(count, available))
+        return _first(near, count, self._features, weights, lambda entry: (int(self._ranks[entry]), entry))
 
     def best_scores(
         self, weights: Weights, count: int, *, withheld: npt.NDArray[np.bool_] | None = None
@@ -164,7 +170,7 @@ class Pool:
         Args:
             weights: Shape (d,), in units of 2^-22.
             count: How many ranks there are.
-            withheld: As for `best`.
+            withheld: As for `first`.
 
         Returns:
             int64 of shape (count,), in units of 2^-37; `NO_SCORE` where nothing is available.
@@ -186,31 +192,37 @@ class Pool:
         return found
 
 
-def _near_the_top(screened: Screened) -> npt.NDArray[np.intp]:
-    """The entries whose exact score can be the highest."""
+def _near_the_top(screened: Screened, count: int) -> npt.NDArray[np.intp]:
+    """The entries whose exact score can be among the `count` highest; that many are available."""
     scores = screened.scores
-    threshold = float(scores.max()) - 2.0 * screened.error / screened.scale
+    lowest = scores.max() if count == 1 else np.partition(scores, len(scores) - count)[len(scores) - count]
+    threshold = float(lowest) - 2.0 * screened.error / screened.scale
     if scores.dtype == np.int32:
         threshold = max(math.floor(threshold), np.iinfo(np.int32).min)
     near: npt.NDArray[np.intp] = np.flatnonzero(scores >= threshold)
     return near
 
 
-def _first(near: npt.NDArray[np.intp], features: Features, weights: Weights, last_resort: Any) -> Best:
-    """The first of the entries `near` in the total order."""
-    score = NO_SCORE
-    tied: list[int] = []
-    for start in range(0, len(near), _EXACT_ROWS):
-        entries = near[start : start + _EXACT_ROWS]
-        exact = exact_scores(features[entries], weights)
-        highest = int(exact.max())
-        if highest > score:
-            score, tied = highest, []
-        if highest == score:
-            tied += entries[exact == score].tolist()
-    if len(tied) == 1:
-        return Best(tied[0], score)
-    return Best(min(tied, key=lambda entry: (features[entry].tobytes(), *last_resort(entry))), score)
+def _first(
+    near: npt.NDArray[np.intp], count: int, features: Features, weights: Weights, last_resort: Any
+) -> tuple[Best, ...]:
+    """The first `count` of the entries `near` in the total order."""
+    exact = np.concatenate(
+        [
+            exact_scores(features[near[start : start + _EXACT_ROWS]], weights)
+            for start in range(0, len(near), _EXACT_ROWS)
+        ]
+    )
+    if len(near) > count:
+        lowest = np.partition(exact, len(exact) - count)[len(exact) - count]
+        near, exact = near[exact >= lowest], exact[exact >= lowest]
+    scores = dict(zip(near.tolist(), exact.tolist(), strict=True))
+    if len(scores) == 1:
+        return tuple(Best(entry, score) for entry, score in scores.items())
+    entries = sorted(
+        scores, key=lambda entry: (-scores[entry], features[entry].tobytes(), *last_resort(entry))
+    )
+    return tuple(Best(entry, scores[entry]) for entry in entries[:count])
 
 
 def _read_only(row: Features) -> Features:

@@ -38,10 +38,13 @@ from protocol.errors import ConfigError, DataError, LocalProtocolError, Offence,
 
 __all__ = [
     "BETWEEN_BYTES",
+    "DIGEST_BYTES",
     "EPHEMERAL_BYTES",
     "NONCE_BYTES",
     "SEAL_BYTES",
     "SIGNATURE_BYTES",
+    "batch_statement",
+    "batched_digest",
     "candidate_statement",
     "content_bytes",
     "default_content_size",
@@ -66,6 +69,8 @@ SIGNATURE_BYTES: Final = nacl.bindings.crypto_sign_BYTES
 """Bytes of an Ed25519 signature."""
 
 _DIGEST: Final = hashlib.sha256
+DIGEST_BYTES: Final = 32
+"""Of the digest that stands for one point of a batch."""
 _BINDING_BYTES: Final = _DIGEST().digest_size
 _MAC_BYTES: Final = nacl.bindings.crypto_box_BOXZEROBYTES
 BETWEEN_BYTES: Final = NONCE_BYTES + _MAC_BYTES + _BINDING_BYTES
@@ -73,6 +78,8 @@ BETWEEN_BYTES: Final = NONCE_BYTES + _MAC_BYTES + _BINDING_BYTES
 
 _BETWEEN: Final = b"hushbid box between 1\0"
 _CANDIDATE: Final = b"hushbid candidate 1\0"
+_BATCHED: Final = b"hushbid batched 1\0"
+_BATCH: Final = b"hushbid batch 1\0"
 _HEAD: Final = b"hushbid transcript head 1\0"
 _SESSION_BYTES: Final = 16
 _LENGTH: Final = struct.Struct(">I")
@@ -288,13 +295,56 @@ def candidate_statement(
     Raises:
         LocalProtocolError: The identifier has another length.
     """
+    return b"".join(
+        (
+            _CANDIDATE,
+            _placed(session, round, handle, owner),
+            _DIGEST(box).digest(),
+            _DIGEST(pack_array(features)).digest(),
+        )
+    )
+
+
+def batched_digest(handle: int, box: bytes, features: Array) -> bytes:
+    """What stands for one point of a batch in what its owner signs.
+
+    Args:
+        handle: The owner's number of the candidate, an int64; 0 for padding.
+        box: The sealed candidate.
+        features: φ on the grid.
+
+    Returns:
+        SHA-256, 32 bytes, of a tag, the handle, SHA-256 of the box, and SHA-256 of the features as
+        `protocol.arrays` encodes them.
+    """
+    parts = (_DIGEST(box).digest(), _DIGEST(pack_array(features)).digest())
+    return _DIGEST(b"".join((_BATCHED, handle.to_bytes(8, "big", signed=True), *parts))).digest()
+
+
+def batch_statement(session: bytes, owner: str, round: int, digests: bytes) -> bytes:
+    """What an owner signs for all points of a batch together.
+
+    Args:
+        session: The session's identifier, 16 bytes.
+        owner: The owner's name.
+        round: The round of the bids, 0 to 2^64 - 1.
+        digests: Of its points (`batched_digest`), in order, padding included.
+
+    Returns:
+        A tag that no other statement has; session, round, number of points, length of the name and the name;
+        the digests.
+
+    Raises:
+        LocalProtocolError: The identifier has another length.
+    """
+    return b"".join((_BATCH, _placed(session, round, len(digests) // DIGEST_BYTES, owner), digests))
+
+
+def _placed(session: bytes, round: int, number: int, owner: str) -> bytes:
     if len(session) != _SESSION_BYTES:
         raise LocalProtocolError(f"A session identifier of {len(session)} bytes, not {_SESSION_BYTES}.")
     name = owner.encode("utf-8")
-    place = _PLACE.pack(round, handle, len(name))
-    return b"".join(
-        (_CANDIDATE, session, place, name, _DIGEST(box).digest(), _DIGEST(pack_array(features)).digest())
-    )
+    return session + _PLACE.pack(round, number, len(name)) + name
 
 
 def head_statement(session: bytes, party: str, head: bytes) -> bytes:

@@ -20,7 +20,7 @@ from protocol.identity import Identity, PublicIdentity, roster_identity, simulat
 from protocol.names import CONSUMER, CURATOR
 from protocol.noise import Draw, SimulatedNoise
 from protocol.releases import Neighbours, Prior, ReleaseMechanism, Setting, release_mechanism
-from protocol.sealing import SEAL_BYTES
+from protocol.sealing import DIGEST_BYTES, SEAL_BYTES
 from protocol.settlement import PrivateSettlement, SettlementTerms
 from protocol.wire import HEADER_BYTES
 
@@ -122,6 +122,20 @@ class Session:
         return self.recorded_digest or self.file.digest()
 
     @property
+    def rounds(self) -> int:
+        """T, how many rounds there are."""
+        return self.file.rounds
+
+    @property
+    def batch(self) -> int:
+        """b, the points that a bid has room for, and that every round but the last one buys."""
+        return self.file.batch
+
+    def bought_in(self, number: int) -> int:
+        """How many points round number 1, 2, … buys; the last one, what is left of p."""
+        return min(self.batch, self.file.session.points - self.batch * (number - 1))
+
+    @property
     def identifier(self) -> bytes:
         """The 16 bytes that frames name the session by."""
         return self.digest[:16]
@@ -143,7 +157,7 @@ class Session:
         return _mechanism("target", self.file.target, setting, Neighbours.SUBSTITUTE_ONE)
 
     def summary(self, offset: Totals | None = None, prior: Prior | None = None) -> ReleaseMechanism[Any]:
-        """The mechanism of the curator's p releases of S.
+        """The mechanism of the curator's releases of S, one a round.
 
         Args:
             offset: Σφ(D_init), shape (d,); to release, not to state what is guaranteed.
@@ -151,11 +165,13 @@ class Session:
         """
         setting = Setting(
             dimension=self.space.dimension,
-            releases=self.file.session.points,
+            releases=self.file.rounds,
             norm_bound=self.space.norm_bound,
             rows=self.space.rows,
             delta=self.file.session.delta,
             offset=offset,
+            seed_weight=self.file.seed_weight,
+            batch=self.file.batch,
             starts_public=True,
             prior=prior,
         )
@@ -213,6 +229,9 @@ class Session:
         `SMALL_FRAME_BYTES` for all the rest.
         """
         point = 8 * self.space.columns + (self.box_bytes + SEAL_BYTES if self.rule.sealed else 0)
+        if self.batch > 1:
+            beside = DIGEST_BYTES + 2 * 8 + 2 * self.space.dimension
+            point = self.batch * (point + beside + (0 if self.rule.sealed else limits.MAX_ATTRIBUTES))
         arrays = (3 * 8 + 2 * self.directions) * self.space.dimension
         maps = limits.MAP_BOX_BYTES * len(self.file.roster.owners)
         most = HEADER_BYTES + limits.MAX_TARGET_BYTES
@@ -283,7 +302,7 @@ class Session:
     @property
     def owners_releases(self) -> int:
         """How many releases there are of the owners' records: one a round, and a private settlement."""
-        return self.file.session.points + (self.settlement is not None)
+        return self.rounds + (self.settlement is not None)
 
     def owners_costs(self) -> tuple[Cost, ...]:
         """What all these cost the owners together, but for the rule's slack, which is no mechanism's."""
@@ -455,12 +474,13 @@ def open_session(file: SessionFile) -> Session:
         file.acquisition.rule,
         file.acquisition.parameters,
         owners=len(file.roster.owners),
-        rounds=file.session.points,
+        rounds=file.rounds,
         delta=file.session.delta,
     )
     session = Session(file=file, space=space, rule=rule, public_map=_public_map(file.features, space, rule))
     if session.noise_protects and not file.network.insecure:
         _check_keys(session)
+    _check_batch(session)
     _ = session.settlement  # which may be one that it cannot have
     objections = session.objections()
     if objections and not file.session.allow_nonprivate:
@@ -470,6 +490,28 @@ def open_session(file: SessionFile) -> Session:
             advice="Choose other mechanisms, or set session.allow_nonprivate = true if that is meant.",
         )
     return session
+
+
+def _check_batch(session: Session) -> None:
+    """Refuse more points a round than there are to buy, or than the rule and a message can have."""
+    batch, points, most = session.batch, session.file.session.points, session.file.most_in_a_bid
+    if batch > points:
+        raise ConfigError(
+            f"session.batch is {batch}, and {points} points are to be bought in all.",
+            advice=f"Set batch to {points} or less, or leave it out.",
+        )
+    if batch > 1 and not session.rule.candidate_with_bid:
+        raise ConfigError(
+            f"session.batch is {batch}, and the rule {session.rule.name} asks for one point at a time: "
+            f"{session.rule.one_at_a_time}.",
+            advice="Set batch = 1, or choose a rule whose bids bring their points: sealed or ask-all.",
+        )
+    if batch > most:
+        raise ConfigError(
+            f"session.batch is {batch}, and a bid has room for {most} points of "
+            f"{session.space.columns} columns.",
+            advice=f"Set batch to {most} or less, or leave it out.",
+        )
 
 
 def _check_keys(session: Session) -> None:

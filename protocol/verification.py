@@ -12,8 +12,15 @@ from protocol.errors import ConfigError, DataError
 from protocol.features import FeatureMap, FeatureSpace
 from protocol.grid import Features
 from protocol.identity import PublicIdentity
-from protocol.messages import SealedCandidate
-from protocol.sealing import candidate_statement, head_statement, verify_signature
+from protocol.messages import BatchedCandidate, SealedCandidate
+from protocol.sealing import (
+    DIGEST_BYTES,
+    batch_statement,
+    batched_digest,
+    candidate_statement,
+    head_statement,
+    verify_signature,
+)
 from protocol.session import Session
 
 __all__ = [
@@ -64,6 +71,8 @@ class Signatures:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._owners: dict[str, PublicIdentity] = {}
+        self._last: tuple[bytes, bytes, bool] = b"", b"", False
+        """Statement and signature of the batch that was looked at last, and whether it holds."""
 
     def hold(self, owner: str, bid_round: int, handle: int, candidate: SealedCandidate) -> bool:
         """Whether an owner signed a sealed point.
@@ -74,13 +83,26 @@ class Signatures:
             handle: The owner's number of it.
             candidate: The point.
         """
+        box, features = candidate.box, candidate.features
+        if not isinstance(candidate, BatchedCandidate):
+            statement = candidate_statement(self._session.identifier, owner, bid_round, handle, box, features)
+            return self._signed(owner, statement, candidate.signature)
+        digests = candidate.digests
+        own = batched_digest(handle, box, features)
+        if own not in {digests[at : at + DIGEST_BYTES] for at in range(0, len(digests), DIGEST_BYTES)}:
+            return False
+        statement = batch_statement(self._session.identifier, owner, bid_round, digests)
+        # Points of a batch come one after the other, and one signature speaks for them all.
+        if self._last[:2] != (statement, candidate.signature):
+            held = self._signed(owner, statement, candidate.signature)
+            self._last = statement, candidate.signature, held
+        return self._last[2]
+
+    def _signed(self, owner: str, statement: bytes, signature: bytes) -> bool:
         identity = self._owners.get(owner)
         if identity is None:
             identity = self._owners[owner] = self._session.public_identity(owner)
-        statement = candidate_statement(
-            self._session.identifier, owner, bid_round, handle, candidate.box, candidate.features
-        )
-        return verify_signature(statement, candidate.signature, identity.verify)
+        return verify_signature(statement, signature, identity.verify)
 
 
 def signs_head(session: Session, party: str, head: bytes, signature: bytes) -> bool:

@@ -92,7 +92,7 @@ def _names(others: int) -> tuple[str, ...]:
 
 def _attack(session: Session, *, stated: Stated, better: int = 0) -> SessionAttack:
     """The attack, where `better` of the others have points that win all rounds, and the rest bad ones."""
-    rounds = session.file.session.points
+    rounds = session.rounds
     others = [owner for owner in session.file.owners if owner.startswith("other")]
 
     def data(feature_map: FeatureMap) -> SessionData:

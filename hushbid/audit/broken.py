@@ -34,6 +34,7 @@ __all__ = [
     "checking_no_features",
     "choosing_targets",
     "counting_actual_points",
+    "filling_batches_from_one_owner",
     "keeping_absent_pools",
     "stopping_early",
 ]
@@ -104,8 +105,24 @@ def choosing_targets(targets: Targets) -> Callable[[Session, NoiseSource], Curat
 class _NothingWithheld(Pool):
     """A pool in which the points of absent owners stay available."""
 
-    def best(self, weights: Weights, *, withheld: npt.NDArray[np.bool_] | None = None) -> Best | None:  # noqa: ARG002
-        return super().best(weights)
+    def first(
+        self,
+        weights: Weights,
+        count: int,
+        *,
+        withheld: npt.NDArray[np.bool_] | None = None,  # noqa: ARG002
+    ) -> tuple[Best, ...]:
+        return super().first(weights, count)
+
+
+class _OneOwnersBatch(Pool):
+    """A pool whose first entries are all of one owner: of the one that has the best of them."""
+
+    def first(
+        self, weights: Weights, count: int, *, withheld: npt.NDArray[np.bool_] | None = None
+    ) -> tuple[Best, ...]:
+        found = super().first(weights, len(self), withheld=withheld)
+        return tuple(best for best in found if self._ranks[best.entry] == self._ranks[found[0].entry])[:count]
 
 
 class _ActualCount(OtherWeights):
@@ -116,7 +133,7 @@ class _ActualCount(OtherWeights):
         self._machine = machine
 
     def _changed(self, effect: ComputeWeights) -> ComputeWeights:
-        seed_size = effect.count - (effect.round - 1)
+        seed_size = effect.count - self._machine._batch * (effect.round - 1)
         return replace(effect, count=seed_size + len(self._machine.ledger.wins))
 
 
@@ -134,6 +151,13 @@ def keeping_absent_pools(session: Session, party: CuratorParty) -> CuratorParty:
     """The presence rule stops at the pool: an absent owner's points can still win."""
     machine, numerics = party
     machine._pool = _NothingWithheld(session.space.dimension, norm_bound=session.space.norm_bound)
+    return machine, numerics
+
+
+def filling_batches_from_one_owner(session: Session, party: CuratorParty) -> CuratorParty:
+    """A batch is of the owner that has the best point, so that one record more can change all of it."""
+    machine, numerics = party
+    machine._pool = _OneOwnersBatch(session.space.dimension, norm_bound=session.space.norm_bound)
     return machine, numerics
 
 

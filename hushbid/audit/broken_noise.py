@@ -100,7 +100,7 @@ def scaled(factor: float) -> CuratorFault:
 
 def scaled_for_one_release(session: Session, party: CuratorParty) -> CuratorParty:
     """ε is met by each release alone, and not by all of them together."""
-    releases = session.file.session.points - 1
+    releases = session.rounds - 1
     return scaled(releases**-0.5)(session, party)
 
 
@@ -111,7 +111,7 @@ def same_in_every_round(_session: Session, party: CuratorParty) -> CuratorParty:
 
 def missing_from_last_release(session: Session, party: CuratorParty) -> CuratorParty:
     """The release of the last round has no noise."""
-    last = session.file.session.points
+    last = session.rounds
     return _fault(lambda number, noise: np.zeros_like(noise) if number == last else noise)(session, party)
 
 

@@ -207,6 +207,20 @@ _ALL: Final = (
         FEW,
     ),
     Fault(
+        "session-batch-of-one-owner",
+        "a session with a curator that fills a batch with points of the owner that has the best one",
+        "session-batches",
+        _curator(broken.filling_batches_from_one_owner),
+        FEW,
+    ),
+    Fault(
+        "session-batch-noise",
+        "a session of three points a round, with noise as if one record were a third of its batch",
+        "session-batches",
+        _curator(broken_noise.scaled(1.0 / 3.0)),
+        SOME,
+    ),
+    Fault(
         "session-keeps-absent-pool",
         "a session with a curator for which an absent owner's points can still win",
         "ask-all",

@@ -13,22 +13,23 @@ __all__ = ["broadcasts", "with_betrayed_counts"]
 Floats = npt.NDArray[np.float64]
 
 
-def broadcasts(direction: Floats, rounds: int, seed_size: int) -> Reading:
+def broadcasts(direction: Floats, rounds: int, seed_size: int, *, batch: int = 1) -> Reading:
     """Reads off every broadcast the noisy Σφ, up to a constant, and how far it goes into a direction.
 
     Args:
         direction: Shape (d,).
-        rounds: p; a round whose broadcast did not come reads 0.
+        rounds: How many; a round whose broadcast did not come reads 0.
         seed_size: |D_init|.
+        batch: Points that a round buys.
 
     Returns:
-        Of a view, shape (p, d + 1): all coordinates, and the projection.
+        Of a view, shape (rounds, d + 1): all coordinates, and the projection.
     """
 
     def read(view: View) -> Floats:
         sums = np.zeros((rounds, len(direction)))
         for number, weights in view.weights.items():
-            sums[number - 1] = -weights * (seed_size + number)
+            sums[number - 1] = -weights * (seed_size + batch * number)
         return np.column_stack([sums, sums @ direction])
 
     return read

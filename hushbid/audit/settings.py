@@ -51,6 +51,8 @@ def session_of(
     rule: str = "ask-all",
     delta: float,
     features: dict[str, Any] | None = None,
+    batch: int = 1,
+    seed_weight: float = 1.0,
     **parameters: Any,
 ) -> Session:
     """A session in one process, with simulated noise.
@@ -64,6 +66,8 @@ def session_of(
         rule: The acquisition rule.
         delta: The δ at which privacy is stated.
         features: ``[features]`` without a seed; None: of a paired map.
+        batch: Points that a round buys.
+        seed_weight: What a point of the seed set counts for.
         **parameters: Of the rule.
     """
     features = dict(features or feature_table(dimension))
@@ -72,7 +76,14 @@ def session_of(
     return open_session(
         SessionFile.model_validate(
             {
-                "session": {"name": "audit", "points": points, "delta": delta, "allow_nonprivate": True},
+                "session": {
+                    "name": "audit",
+                    "points": points,
+                    "batch": batch,
+                    "seed_weight": seed_weight,
+                    "delta": delta,
+                    "allow_nonprivate": True,
+                },
                 "features": features,
                 "target": target or EXACT,
                 "summary": summary or EXACT,

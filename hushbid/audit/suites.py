@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from hushbid.audit import acquisition, asking, forging, near_ties, releases, sessions, switching
+from hushbid.audit import acquisition, asking, batches, forging, near_ties, releases, sessions, switching
 from hushbid.audit.attack import Attack
 from hushbid.audit.faults import FAULTS, Fault
 
@@ -155,6 +155,13 @@ _OWN: Final[dict[str, Suite]] = {
             "all broadcasts of a session in which the owners run out of points",
             "pass",
             sessions.exhausted,
+            SESSIONS,
+        ),
+        Suite(
+            "session-batches",
+            "all broadcasts of a session of three points a round, an owner having the best record or not",
+            "pass",
+            batches.batches,
             SESSIONS,
         ),
         Suite(

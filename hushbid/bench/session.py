@@ -18,7 +18,14 @@ _LEVELS: Final = 256
 
 
 def write_cluster(
-    place: Path, *, owners: int, points: int, columns: int, rounds: int, whole: bool = False
+    place: Path,
+    *,
+    owners: int,
+    points: int,
+    columns: int,
+    rounds: int,
+    batch: int = 1,
+    whole: bool = False,
 ) -> Path:
     """Write the parties' points and a cluster file with exact releases and `ask-all`.
 
@@ -27,7 +34,8 @@ def write_cluster(
         owners: K.
         points: Points of each owner.
         columns: Feature columns of a point.
-        rounds: p.
+        rounds: How many.
+        batch: Points that a round buys.
         whole: Whether points are bytes, as pixels are, in place of float64.
 
     Returns:
@@ -46,7 +54,12 @@ def write_cluster(
     np.save(place / "validation.npy", drawn(_VALIDATION_POINTS))
     np.save(place / "seed-set.npy", drawn(_SEED_POINTS))
     table = {
-        "session": {"name": "bench", "points": rounds, "allow_nonprivate": True},
+        "session": {
+            "name": "bench",
+            "points": rounds * batch,
+            "batch": batch,
+            "allow_nonprivate": True,
+        },
         "features": {
             "dimension": DIMENSION,
             "gamma": 6.0 / columns,

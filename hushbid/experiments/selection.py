@@ -8,14 +8,15 @@ needs, but whoever has the seed could subtract it.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final, TypeAlias
 
 import tomli_w
 
+from consumer.appraisal import Quality
 from hushbid.cluster import open_cluster
 from hushbid.results import RunResult
 from hushbid.simulation import simulate
@@ -39,6 +40,8 @@ class Row:
         dataset: Its name.
         mechanism: Release mechanism of target and summary.
         points: p.
+        batch: b, the points that a round bought.
+        seed_weight: s, what a point of the seed set counted for.
         epsilon: What each of the two was calibrated to: D_v's records (substitute one), and one record of
             one owner (add or remove one).
         delta: The δ of both.
@@ -47,12 +50,16 @@ class Row:
         mmd2_each: For each seed, in the order in which they were given.
         mmd2_greedy, mmd2_uniform: Means of the baselines.
         accuracy: Mean of the consumer's downstream model; None without labels.
+        choices: Of ``run``, ``greedy`` and ``uniform``, plain and ``weighted``: the means of ``mmd2``,
+            ``mmd2_test``, ``accuracy`` and ``effective_points``; None for what no seed has.
         wall_seconds: Of all sessions, without baselines.
     """
 
     dataset: str
     mechanism: str
     points: int
+    batch: int
+    seed_weight: float
     epsilon: float
     delta: float
     epsilon_owners: float
@@ -62,6 +69,7 @@ class Row:
     mmd2_greedy: float
     mmd2_uniform: float
     accuracy: float | None
+    choices: Mapping[str, Mapping[str, Mapping[str, float | None]]]
     wall_seconds: float
 
     def as_json(self) -> dict[str, Any]:
@@ -78,6 +86,8 @@ def selection(
     seeds: Sequence[int],
     mechanism: str = MECHANISM,
     delta: float = DELTA,
+    batch: int | None = None,
+    seed_weight: float | None = None,
     say: Say | None = None,
 ) -> list[Row]:
     """Run a session for each ε, number of points and seed.
@@ -90,6 +100,8 @@ def selection(
         seeds: Of the dealing and of the noise.
         mechanism: A release mechanism that takes `epsilon` and `neighbours`.
         delta: The δ of each ε.
+        batch: b; None: the session's own default.
+        seed_weight: s; None: likewise.
         say: Told what is being run.
 
     Returns:
@@ -104,6 +116,8 @@ def selection(
             "An experiment needs an epsilon, a number of points and a seed at least.",
             advice="Give one of each.",
         )
+    said = {"batch": batch, "seed_weight": seed_weight}
+    given = {key: value for key, value in said.items() if value is not None}
     rows = []
     with tempfile.TemporaryDirectory(prefix="hushbid-selection-") as name:
         for count in points:
@@ -112,7 +126,7 @@ def selection(
                 for seed in seeds:
                     if say is not None:
                         say(f"{dataset}, p = {count}, ε = {epsilon:g}, seed {seed}")
-                    table = _cluster(dataset, mechanism, count, epsilon, delta, seed)
+                    table = _cluster(dataset, mechanism, count, epsilon, delta, seed, given)
                     path = Path(name) / "cluster.toml"
                     path.write_text(tomli_w.dumps(table), encoding="utf-8")
                     results.append(simulate(open_cluster(path, data=data)))
@@ -121,12 +135,24 @@ def selection(
 
 
 def _cluster(
-    dataset: str, mechanism: str, points: int, epsilon: float, delta: float, seed: int
+    dataset: str,
+    mechanism: str,
+    points: int,
+    epsilon: float,
+    delta: float,
+    seed: int,
+    given: Mapping[str, float],
 ) -> dict[str, Any]:
     # `ask-all` buys the same points as `sealed` and seals nothing; owners learn the same of each other.
     return {
         # Simulated noise protects nobody, and has to be allowed.
-        "session": {"name": "selection", "points": points, "delta": delta, "allow_nonprivate": True},
+        "session": {
+            "name": "selection",
+            "points": points,
+            "delta": delta,
+            "allow_nonprivate": True,
+            **given,
+        },
         "dataset": {"name": dataset, "seed": seed},
         "features": {"map": "paired", "seed": _MAP_SEED},
         "target": _release(mechanism, epsilon, Neighbours.SUBSTITUTE_ONE),
@@ -153,6 +179,8 @@ def _row(results: Sequence[RunResult], dataset: str, mechanism: str, epsilon: fl
         points=results[0].p,
         epsilon=float(epsilon),
         delta=delta,
+        batch=results[0].batch,
+        seed_weight=results[0].seed_weight,
         epsilon_owners=stated[Neighbours.ADD_REMOVE_ONE.value],
         epsilon_consumer=stated[Neighbours.SUBSTITUTE_ONE.value],
         mmd2=fmean(_known(result.mmd2) for result in results),
@@ -160,8 +188,28 @@ def _row(results: Sequence[RunResult], dataset: str, mechanism: str, epsilon: fl
         mmd2_greedy=fmean(_known(result.greedy.plain.mmd2) for result in results),
         mmd2_uniform=fmean(_known(result.uniform.plain.mmd2) for result in results),
         accuracy=fmean(accuracies) if accuracies else None,
+        choices={
+            name: {
+                "plain": _means([judgement.plain for judgement in judged]),
+                "weighted": _means([each.weighted.quality for each in judged if each.weighted is not None]),
+            }
+            for name, judged in (
+                ("run", [result.chosen for result in results]),
+                ("greedy", [result.greedy for result in results]),
+                ("uniform", [result.uniform for result in results]),
+            )
+        },
         wall_seconds=sum(result.wall_seconds for result in results),
     )
+
+
+def _means(qualities: Sequence[Quality]) -> dict[str, float | None]:
+    found: dict[str, float | None] = {}
+    for field in fields(Quality):
+        values = [getattr(quality, field.name) for quality in qualities]
+        known = [value for value in values if value is not None]
+        found[field.name] = fmean(known) if known else None
+    return found
 
 
 def _known(value: float | None) -> float:

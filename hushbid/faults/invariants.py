@@ -30,7 +30,19 @@ from hushbid.transcripts.verification.equivocation import equivocations, several
 from protocol.accounting import cost_to_record
 from protocol.errors import ExitCode, HushbidError, LocalProtocolError
 from protocol.machine import Charge
-from protocol.messages import Ask, Bid, Broadcast, Offer, SealedCandidate, SecretMap, Target, unfixed
+from protocol.messages import (
+    Ask,
+    Batch,
+    Bid,
+    Broadcast,
+    Candidate,
+    Offer,
+    SealedCandidate,
+    SecretMap,
+    Target,
+    bids_of,
+    unfixed,
+)
 from protocol.names import CONSUMER, CURATOR
 from protocol.releases import Neighbours
 from protocol.transcript.item import Value, pack_value
@@ -189,7 +201,7 @@ def points_were_bid(evidence: Evidence) -> Iterator[str]:
         if times > 1:
             yield f"the point {number[1]} of {number[0]} was chosen {times} times"
     for win in wins:
-        if win.owner in evidence.honest_owners and not _was_said(win, said.get((win.owner, win.bid_round))):
+        if win.owner in evidence.honest_owners and not _was_said(win, said.get((win.owner, win.handle))):
             yield f"{win.owner} did not bid in round {win.bid_round} what was chosen in round {win.round}"
     rows = {
         owner: {row.tobytes(): number for number, row in enumerate(evidence.data[owner].features)}
@@ -215,8 +227,8 @@ def books_agree(evidence: Evidence) -> Iterator[str]:
     finish = outcome.finishes.get(CURATOR)
     if finish is None or finish.code is not ExitCode.DONE:
         return
-    if curator.round != evidence.plan.rounds:
-        yield f"the session is complete after {curator.round} of {evidence.plan.rounds} rounds"
+    if curator.round != evidence.session.rounds:
+        yield f"the session is complete after {curator.round} of {evidence.session.rounds} rounds"
     ledger = curator.ledger
     chosen = [(win.owner, win.round) for win in ledger.wins]
     if [(entry.owner, entry.round) for entry in consumer.delivered] != chosen:
@@ -227,7 +239,8 @@ def books_agree(evidence: Evidence) -> Iterator[str]:
     disputed = [(entry.round, entry.owner) for entry in consumer.delivered if entry.dispute]
     if [(dispute.round, dispute.owner) for dispute in ledger.disputes] != disputed:
         yield "curator and consumer have other disputes"
-    paid = {win.owner for win in ledger.wins if (win.round, win.owner) not in disputed}
+    unpaid = {(dispute.owner, dispute.handle) for dispute in ledger.disputes}
+    paid = {win.owner for win in ledger.wins if (win.owner, win.handle) not in unpaid}
     settlement = curator.settlement()
     if settlement is None:
         yield "the session is complete without a settlement"
@@ -287,8 +300,7 @@ def others_see_releases_only(evidence: Evidence) -> Iterator[str]:
             if broadcasts.setdefault(message.round, frame.body) != frame.body:
                 yield f"{owner} was sent another broadcast of round {message.round} than others"
         elif isinstance(message, Ask):
-            bid = said.get((owner, message.round), (None, None))[0]
-            if bid is None or unfixed(bid.handle) != unfixed(message.handle):
+            if message.round not in said.get((owner, unfixed(message.handle)), (set(), None))[0]:
                 yield f"{owner} was asked for what it did not bid in round {message.round}"
         elif isinstance(message, SecretMap) and not (
             isinstance(target, Target) and message.box in target.maps
@@ -356,30 +368,29 @@ def _items(evidence: Evidence) -> Iterator[tuple[str, RecordedItem]]:
                 yield party, item
 
 
-_Said: TypeAlias = tuple[Bid | None, Offer | None]
+_Said: TypeAlias = tuple[set[int], Candidate | SealedCandidate | None]
+"""In which rounds a point was bid, and what was handed over as it."""
 
 
 def _said_of_points(evidence: Evidence) -> dict[tuple[str, int], _Said]:
-    """What each owner's machine bid and offered, by owner and round."""
+    """What each owner's machine bid and offered, by owner and its number of the point."""
     found: dict[tuple[str, int], _Said] = {}
     for frame in evidence.sent:
-        if frame.kind in ("bid", "offer"):
-            message = _read(frame.body, frame.sender)
-            assert isinstance(message, Bid | Offer), "the frame says so"
-            bid, offer = found.get((frame.sender, message.round), (None, None))
-            found[frame.sender, message.round] = (
-                (message, offer) if isinstance(message, Bid) else (bid, message)
-            )
+        if frame.kind not in ("bid", "batch", "offer"):
+            continue
+        message = _read(frame.body, frame.sender)
+        assert isinstance(message, Bid | Batch | Offer), "the frame says so"
+        for said in (message,) if isinstance(message, Offer) else bids_of(message):
+            number = frame.sender, unfixed(said.handle)
+            rounds, candidate = found.get(number, (set(), None))
+            found[number] = rounds | {said.round}, said.candidate or candidate
     return found
 
 
 def _was_said(win: Win, said: _Said | None) -> bool:
     """Whether what was chosen is what its owner bid, point and all."""
-    bid, offer = said if said is not None else (None, None)
-    if bid is None:
-        return False
-    candidate = bid.candidate if offer is None else offer.candidate
-    if bid.exhausted or candidate is None or unfixed(bid.handle) != win.handle:
+    rounds, candidate = said if said is not None else (set(), None)
+    if candidate is None or win.bid_round not in rounds:
         return False
     if not np.array_equal(candidate.features, win.candidate.features):
         return False

@@ -13,7 +13,19 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from protocol import limits
-from protocol.messages import Bid, Candidate, Hello, Message, Offer, Ready, SealedCandidate, fixed, unfixed
+from protocol.grid import Features
+from protocol.messages import (
+    Batch,
+    Bid,
+    Candidate,
+    Hello,
+    Message,
+    Offer,
+    Ready,
+    SealedCandidate,
+    fixed,
+    unfixed,
+)
 from protocol.runtime.driver import Outgoing
 from protocol.wire import Direction, Frame, decode_frame, decode_message, encode_frame, encode_message
 
@@ -129,6 +141,8 @@ def _swapped(_mutator: Mutator, data: bytes) -> list[bytes] | None:
     def swap(message: Message) -> dict[str, Any] | None:
         if isinstance(message, Bid):
             return {"score": message.handle, "handle": message.score}
+        if isinstance(message, Batch):
+            return {"scores": message.handles, "handles": message.scores}
         if isinstance(message, Hello):
             return {"sent": message.received, "received": message.sent}
         if isinstance(message, Offer):
@@ -141,7 +155,7 @@ def _swapped(_mutator: Mutator, data: bytes) -> list[bytes] | None:
 def _other_round(mutator: Mutator, data: bytes) -> list[bytes] | None:
     return _edited(
         data,
-        lambda message: {"round": 1 + mutator.below(9)} if isinstance(message, Bid | Offer) else None,
+        lambda message: {"round": 1 + mutator.below(9)} if isinstance(message, Bid | Batch | Offer) else None,
     )
 
 
@@ -153,6 +167,8 @@ def _oversized(mutator: Mutator, data: bytes) -> list[bytes] | None:
     def enlarge(message: Message) -> dict[str, Any] | None:
         if isinstance(message, Bid):
             return {"handle": fixed(limits.MAX_POINTS + 1)}
+        if isinstance(message, Batch):
+            return {"handles": message.handles + limits.MAX_POINTS}
         if isinstance(message, Hello):
             return {"sent": 2**53, "received": 2**53}
         return None
@@ -161,26 +177,66 @@ def _oversized(mutator: Mutator, data: bytes) -> list[bytes] | None:
 
 
 def _higher_bid(mutator: Mutator, data: bytes) -> list[bytes] | None:
-    return _edited(
-        data,
-        lambda message: (
-            {"score": fixed(unfixed(message.score) + 1 + mutator.below(2**40))}
-            if isinstance(message, Bid)
-            else None
-        ),
-    )
+    def raise_it(message: Message) -> dict[str, Any] | None:
+        more = 1 + mutator.below(2**40)
+        if isinstance(message, Bid):
+            return {"score": message.score + more}
+        if isinstance(message, Batch):
+            return {"scores": message.scores + more}
+        return None
+
+    return _edited(data, raise_it)
+
+
+def _same_number(_mutator: Mutator, data: bytes) -> list[bytes] | None:
+    """All points of a batch under the number of its first."""
+
+    def repeat(message: Message) -> dict[str, Any] | None:
+        if not isinstance(message, Batch):
+            return None
+        return {"handles": np.full_like(message.handles, message.handles[0])}
+
+    return _edited(data, repeat)
+
+
+def _shorter_batch(_mutator: Mutator, data: bytes) -> list[bytes] | None:
+    """A batch of its first point alone."""
+
+    def shorten(message: Message) -> dict[str, Any] | None:
+        if not isinstance(message, Batch):
+            return None
+        rows = len(message.handles)
+        kept = {
+            name: part if name == "signature" else part[: len(part) // rows]
+            for name, part in message.candidates
+        }
+        return {
+            "scores": message.scores[:1],
+            "handles": message.handles[:1],
+            "candidates": message.candidates.model_copy(update=kept),
+        }
+
+    return _edited(data, shorten)
 
 
 def _forged_point(mutator: Mutator, data: bytes) -> list[bytes] | None:
     def forge(message: Message) -> dict[str, Any] | None:
+        if isinstance(message, Batch):
+            changed = _flipped(mutator, message.candidates.features)
+            return {"candidates": message.candidates.model_copy(update={"features": changed})}
         candidate = message.candidate if isinstance(message, Bid | Offer) else None
         if not isinstance(candidate, Candidate | SealedCandidate):
             return None
-        features = candidate.features.copy()
-        features[mutator.below(len(features))] ^= 1 << mutator.below(14)
-        return {"candidate": candidate.model_copy(update={"features": features})}
+        changed = _flipped(mutator, candidate.features)
+        return {"candidate": candidate.model_copy(update={"features": changed})}
 
     return _edited(data, forge)
+
+
+def _flipped(mutator: Mutator, features: Features) -> Features:
+    changed = features.copy()
+    changed[mutator.below(len(changed))] ^= 1 << mutator.below(14)
+    return changed
 
 
 def _edited(data: bytes, edit: Callable[[Message], dict[str, Any] | None]) -> list[bytes] | None:
@@ -210,5 +266,7 @@ MUTATIONS: Final[Mapping[str, _Mutation]] = {
     "oversized": _oversized,
     "a higher bid": _higher_bid,
     "a forged point": _forged_point,
+    "one number for all": _same_number,
+    "a shorter batch": _shorter_batch,
 }
 """What can be done to a frame, by name."""

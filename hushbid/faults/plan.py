@@ -23,6 +23,7 @@ __all__ = ["Fault", "Kind", "Plan", "Way", "plan_of"]
 _T = TypeVar("_T")
 
 ROUNDS: Final = (4, 6, 8, 12)
+BATCHES: Final = (1, 2, 3)
 MOST_OWNERS: Final = 5
 MOST_ROWS: Final = 12
 """Of an owner, which has at least one: many run out of them."""
@@ -113,7 +114,8 @@ class Plan:
         seed: All of it comes from it.
         rule: How points are acquired.
         release: What target and summary are released by.
-        rounds: p.
+        rounds: How many.
+        batch: Points that a round buys.
         min_owners: Fewer present owners pause the session.
         cadence: Seconds of a round that ends by the clock; None: it ends with its slowest owner.
         rows: How many points each owner has.
@@ -130,6 +132,7 @@ class Plan:
     rule: str
     release: str
     rounds: int
+    batch: int
     min_owners: int
     cadence: float | None
     rows: tuple[int, ...]
@@ -148,7 +151,7 @@ class Plan:
     @cached_property
     def session(self) -> Session:
         """The session that is run."""
-        file = _session(self.rule, self.release, self.rounds, len(self.rows)).file
+        file = _session(self.rule, self.release, self.rounds, len(self.rows), self.batch).file
         section = file.session.model_copy(
             update={"min_owners": self.min_owners, "fixed_cadence": self.cadence}
         )
@@ -181,7 +184,7 @@ class Plan:
     def words(self) -> list[str]:
         """The session and its faults, for people."""
         told = [
-            f"{self.rule} with {self.release}, p = {self.rounds}, points of the owners: "
+            f"{self.rule} with {self.release}, {self.rounds} rounds of {self.batch}, points of the owners: "
             f"{', '.join(map(str, self.rows))}, min_owners = {self.min_owners}, "
             f"{f'a round every {self.cadence:.2f} s, ' if self.cadence else ''}"
             f"{'mild' if self.mild else 'hard'} faults until {self.healed:.2f} s, "
@@ -202,19 +205,21 @@ def plan_of(seed: int, rules: Sequence[str] = ()) -> Plan:
         seed: Not negative.
         rules: Acquisition rules to choose from; none: all.
     """
-    kind, of_faults, of_crashes = (np.random.default_rng([seed, place]) for place in range(3))
+    kind, of_faults, of_crashes, sizes = (np.random.default_rng([seed, place]) for place in range(4))
     names_of_rules = tuple(rules) or tuple(RULES)
     rule = names_of_rules[int(kind.integers(len(names_of_rules)))]
     fewest = FEWEST_FOR_LOGISTIC if rule == Logistic.name else 2
     count = int(kind.integers(fewest, MOST_OWNERS + 1))
     owners = _names(count)
     rounds = int(kind.choice(ROUNDS))
+    batch = int(sizes.choice(BATCHES)) if RULES[rule].candidate_with_bid else 1
     mild = bool(kind.random() < 0.25)
     return Plan(
         seed=seed,
         rule=rule,
         release=tuple(RELEASES)[int(kind.integers(len(RELEASES)))],
         rounds=rounds,
+        batch=batch,
         min_owners=1 if kind.random() < 0.5 else int(kind.integers(1, count + 1)),
         cadence=None if mild or kind.random() < 0.8 else float(kind.uniform(0.1, 0.6)),
         rows=tuple(int(rows) for rows in kind.integers(1, MOST_ROWS + 1, size=count)),
@@ -274,5 +279,5 @@ def _names(count: int) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=256)
-def _session(rule: str, release: str, rounds: int, owners: int) -> Session:
-    return small_session(rule, release=release, rounds=rounds, owners=owners)
+def _session(rule: str, release: str, rounds: int, owners: int, batch: int) -> Session:
+    return small_session(rule, release=release, rounds=rounds, owners=owners, batch=batch)

@@ -18,7 +18,7 @@ from hushbid.faults.course import Evidence
 from hushbid.faults.rounds_on_record import HandedOver, Rounds, mismatch
 from protocol import limits
 from protocol.grid import FEATURE_UNIT, WEIGHT_UNIT
-from protocol.messages import SealedCandidate, Target, unfixed
+from protocol.messages import SealedCandidate, Target
 from protocol.names import CONSUMER, CURATOR
 from protocol.releases import ExactRelease
 from protocol.verification import Signatures
@@ -58,8 +58,8 @@ def winners_are_verified(evidence: Evidence) -> Iterator[str]:
     rounds, signatures = evidence.rounds, Signatures(evidence.session)
     for win in evidence.outcome.curator.ledger.wins:
         chosen = f"the point of {win.owner} that was chosen in round {win.round}"
-        point = rounds.points.get((win.owner, win.bid_round))
-        if point is None or not point.is_of(win.candidate) or unfixed(point.bid.handle) != win.handle:
+        point = rounds.points.get((win.owner, win.handle))
+        if point is None or not point.is_of(win.candidate) or point.bid.round != win.bid_round:
             yield f"{chosen} never came as such"
             continue
         wrong = _wrong_with(evidence, win, point)
@@ -95,13 +95,14 @@ def settlement_is_of_the_wins(evidence: Evidence) -> Iterator[str]:
     shares = dict.fromkeys(evidence.plan.owners, 0.0)
     target = _target(evidence)
     if target is not None:
-        disputed = {(dispute.round, dispute.owner) for dispute in curator.ledger.disputes}
-        total, size = target.seed_total * FEATURE_UNIT, target.seed_size
+        disputed = {(dispute.owner, dispute.handle) for dispute in curator.ledger.disputes}
+        weight = evidence.session.file.seed_weight
+        total, size = weight * target.seed_total * FEATURE_UNIT, weight * target.seed_size
         before = _objective(target.embedding, total / size)
         for win in curator.ledger.wins:
             total, size = total + win.candidate.features * FEATURE_UNIT, size + 1
             after = _objective(target.embedding, total / size)
-            if (win.round, win.owner) not in disputed:
+            if (win.owner, win.handle) not in disputed:
                 shares[win.owner] += after - before
             before = after
     told = curator.settlement()
@@ -131,7 +132,7 @@ def _other_private_settlement(evidence: Evidence) -> Iterator[str]:
         return
     ((noise,), _) = drawn[-1]
     totals = dict(zip(session.file.owners, map(int, noise), strict=True))
-    disputed = {(dispute.round, dispute.owner) for dispute in curator.ledger.disputes}
+    disputed = {(dispute.owner, dispute.handle) for dispute in curator.ledger.disputes}
     for win in curator.ledger.wins:
         weights = [int(weight) for weight in evidence.rounds.rounds[0].weights]
         score = sum(
@@ -139,7 +140,7 @@ def _other_private_settlement(evidence: Evidence) -> Iterator[str]:
         )
         # C, half of the weight's length in units of 2^15 · 2^22, and one more.
         whole = math.isqrt(sum(weight**2 for weight in weights) * 2**28) + 1
-        if (win.round, win.owner) not in disputed:
+        if (win.owner, win.handle) not in disputed:
             totals[win.owner] += min(max(score, 0), whole) * 2**15 // whole
     wanted = {owner: total / 2**15 for owner, total in totals.items()}
     if told != wanted:
@@ -151,9 +152,10 @@ def _objective(target: _Vector, mean: _Vector) -> float:
 
 
 def broadcasts_are_numbered(evidence: Evidence) -> Iterator[str]:
-    """The r-th weight is broadcast as round r's, each to an owner once; without noise, it is g̃ - Σφ/(q+1).
+    """The r-th weight is broadcast as round r's, each to an owner once; without noise, it is g̃ - Σφ/(q+b).
 
-    q is the seed set's size and the rounds before, however many points were chosen in these.
+    q is the seed set's size by its weight and b for every round before, however many points were chosen in
+    these.
     """
     rounds = evidence.rounds
     for each in rounds.rounds:
@@ -179,8 +181,9 @@ def _other_weights(evidence: Evidence, rounds: Rounds) -> Iterator[str]:
     wins = evidence.outcome.curator.ledger.wins
     for each in rounds.rounds:
         chosen = [win.candidate.features.astype(np.int64) for win in wins if win.round < each.number]
-        total = sum(chosen, start=target.seed_total)
-        wanted = target.embedding - total * FEATURE_UNIT / (target.seed_size + each.number)
+        weight, batch = evidence.session.file.seed_weight, evidence.session.batch
+        total = sum(chosen, start=weight * target.seed_total)
+        wanted = target.embedding - total * FEATURE_UNIT / (weight * target.seed_size + batch * each.number)
         wanted = np.clip(wanted, -limits.MAX_WEIGHT, limits.MAX_WEIGHT)
         if np.abs(wanted / WEIGHT_UNIT - each.weights).max() > HALF:
             yield f"the weight of round {each.number} is not that of the points that were chosen before"

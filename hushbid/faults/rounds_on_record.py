@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 
 from protocol.grid import Weights
-from protocol.messages import Bid, Broadcast, Candidate, Offer, SealedCandidate, unfixed
+from protocol.messages import Batch, Bid, Broadcast, Candidate, Offer, SealedCandidate, bids_of, unfixed
 from protocol.names import CONSUMER
 from protocol.session import Session
 from protocol.transcript.record import Record, RecordedItem
@@ -102,7 +102,7 @@ class Rounds:
 
     Attributes:
         rounds: In their order.
-        points: Points that came, by owner and the round of the bid.
+        points: Points that came, by owner and the owner's number of them.
         broadcasts: In the order in which they were sent.
     """
 
@@ -214,21 +214,22 @@ class _Reading:
     def _read_received(self, item: RecordedItem) -> None:
         frame: Any = item.private["frame"]
         owner = frame["peer"]
-        if owner == CONSUMER or frame["message"] not in ("bid", "offer"):
+        if owner == CONSUMER or frame["message"] not in ("bid", "batch", "offer"):
             return
         message = read_message(Direction.OWNER_TO_CURATOR, frame["body"])
-        if isinstance(message, Bid):
-            self._bids[owner] = message
+        if isinstance(message, Bid | Batch):
             current = self.found.rounds[-1]
             if message.round == current.number and current.closed is None:
                 current.bids.add(owner)
-            if message.candidate is not None and not message.exhausted:
-                self._hand_over(HandedOver(owner, message, message.candidate))
+            for bid in bids_of(message):
+                self._bids[owner] = bid
+                if bid.candidate is not None and not bid.exhausted:
+                    self._hand_over(HandedOver(owner, bid, bid.candidate))
         elif isinstance(message, Offer):
             self._hand_over(HandedOver(owner, self._bids[owner], message.candidate))
 
     def _hand_over(self, point: HandedOver) -> None:
-        self.found.points[point.owner, point.bid.round] = point
+        self.found.points[point.owner, unfixed(point.bid.handle)] = point
         self._unchecked.append(point)
 
     def _check(self, item: RecordedItem) -> None:

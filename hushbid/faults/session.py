@@ -82,7 +82,7 @@ class Course:
         return {party: tuple(_steps(image)) for party, image in self.transcripts.items()}
 
 
-def small_session(rule: str, *, release: str, rounds: int, owners: int) -> Session:
+def small_session(rule: str, *, release: str, rounds: int, owners: int, batch: int = 1) -> Session:
     """A session of few features and simulated noise.
 
     It settles privately where its rule and its release guarantee something to the owners.
@@ -91,8 +91,9 @@ def small_session(rule: str, *, release: str, rounds: int, owners: int) -> Sessi
     Args:
         rule: A key of `RULES`.
         release: A key of `RELEASES`, for target and summary.
-        rounds: p.
+        rounds: How many.
         owners: K.
+        batch: Points that a round buys.
 
     Raises:
         ConfigError: There is no such rule or release, or the rule is not for as few owners.
@@ -101,7 +102,13 @@ def small_session(rule: str, *, release: str, rounds: int, owners: int) -> Sessi
         raise ConfigError(f"There is no rule named {rule!r}.", advice=f"Choose of: {', '.join(RULES)}.")
     names = [f"owner-{number}" for number in range(owners)]
     values = {
-        "session": {"name": "faults", "points": rounds, "min_owners": 1, "allow_nonprivate": True},
+        "session": {
+            "name": "faults",
+            "points": rounds * batch,
+            "batch": batch,
+            "min_owners": 1,
+            "allow_nonprivate": True,
+        },
         "features": {
             "dimension": DIMENSION,
             "gamma": 1.0,

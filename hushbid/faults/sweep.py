@@ -35,6 +35,7 @@ class Setting(NamedTuple):
     release: str
     rounds: int
     owners: int
+    batch: int = 1
 
 
 class Failure(NamedTuple):
@@ -151,9 +152,8 @@ def _check_block(block: _Block) -> _Checked:
 @lru_cache
 def uncrashed(setting: Setting) -> tuple[Session, Course]:
     """A session and its course without crashes, made once in every process."""
-    session = small_session(
-        setting.rule, release=setting.release, rounds=setting.rounds, owners=setting.owners
-    )
+    rule, release, rounds, owners, batch = setting
+    session = small_session(rule, release=release, rounds=rounds, owners=owners, batch=batch)
     return session, run(session)
 
 

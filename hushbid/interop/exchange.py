@@ -34,12 +34,21 @@ from protocol.secret_map import seal_map
 from protocol.session import Session, open_session
 from protocol.wire import Direction, Frame, decode_message, encode_frame, encode_message
 
-__all__ = ["OWNER", "RULES", "Exchange", "Step", "exchange_files", "key_of", "read_exchange"]
+__all__ = ["GOLDEN", "OWNER", "Exchange", "Step", "exchange_files", "key_of", "read_exchange"]
 
 OWNER: Final = "heron"
-RULES: Final = ("ask-all", "sealed", "winner-only")
-"""Rules of which there is a golden session: with the point, with a box, and asked."""
-POINTS: Final = 6
+_AS_EVER: Final[Mapping[str, Any]] = {"points": 6, "seed_weight": 1.0}
+"""One point a round: the digests and the frames of sessions before there were batches."""
+_BATCHES: Final[Mapping[str, Any]] = {"points": 16, "batch": 3}
+"""Six rounds too: one batch without padding, one with it, then padding alone. The last round buys one."""
+GOLDEN: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
+    "ask-all": ("ask-all", _AS_EVER),
+    "ask-all-batch": ("ask-all", _BATCHES),
+    "sealed": ("sealed", _AS_EVER),
+    "sealed-batch": ("sealed", _BATCHES),
+    "winner-only": ("winner-only", _AS_EVER),
+}
+"""The golden sessions: a rule and keys of ``[session]``. With the point, with a box, and asked."""
 SOFTWARE: Final = "any"
 """What a golden hello says of its software: no release changes the vectors by its number alone."""
 _ROWS: Final = (
@@ -75,9 +84,9 @@ def key_of(party: str) -> Identity:
     return Identity(hashlib.sha256(f"hushbid vector: the key of {party}".encode()).digest())
 
 
-def exchange_files(rule: str) -> dict[str, str]:
-    """The files of a rule's golden session, by name."""
-    text = _session_text(rule)
+def exchange_files(name: str) -> dict[str, str]:
+    """The files of a golden session, by their names."""
+    text = _session_text(name)
     session = open_session(load_toml_text(SessionFile, text, where="session.toml"))
     steps = [
         {"from": step.sender, "kind": _kind(step), "frame": step.data.hex()} for step in _played(session)
@@ -114,10 +123,11 @@ def read_exchange(place: Path) -> Exchange:
     return Exchange(session, steps)
 
 
-def _session_text(rule: str) -> str:
+def _session_text(name: str) -> str:
+    rule, keys = GOLDEN[name]
     sealed = rule == "sealed"
     values: dict[str, Any] = {
-        "session": {"name": f"golden-{rule}", "points": POINTS, "allow_nonprivate": True},
+        "session": {"name": f"golden-{name}", "allow_nonprivate": True, **keys},
         "features": {"columns": 3, "dimension": 8, "gamma": 0.5, "upper": 1},
         "target": {"mechanism": "exact"},
         "summary": {"mechanism": "exact"},

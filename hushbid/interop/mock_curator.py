@@ -1,9 +1,9 @@
 """A curator that plays a golden session to an owner under test, and names the first byte that is another.
 
 It listens with CURVE as a curator does, sends the recorded frames, and compares each answer with the recorded
-one. What an implementation may choose is checked instead of compared: the name of its software, what its box
-is sealed with, the head of its transcript with the signature over it, and whether a frame acknowledges the
-one that it answers. Beats are let pass.
+one. What an implementation may choose is checked instead of compared: the name of its software, what its
+boxes are sealed with, and so their digests and the signature, the head of its transcript with the signature
+over it, and whether a frame acknowledges the one that it answers. Beats are let pass.
 """
 
 from __future__ import annotations
@@ -17,10 +17,29 @@ import msgpack
 
 from hushbid.interop.exchange import OWNER, Exchange, Step, key_of
 from protocol.errors import HushbidError, RemoteProtocolError, TimedOut, VectorMismatch
-from protocol.messages import Beat, Bid, Farewell, Hello, Message, SealedCandidate
+from protocol.messages import (
+    Batch,
+    Beat,
+    Bid,
+    Farewell,
+    Hello,
+    Message,
+    SealedCandidate,
+    SealedCandidates,
+    bids_of,
+    boxes_of,
+)
 from protocol.names import CONSUMER, CURATOR
 from protocol.runtime.router import Arrival, RouterEndpoint
-from protocol.sealing import candidate_statement, head_statement, open_sealed, verify_signature
+from protocol.sealing import (
+    DIGEST_BYTES,
+    batch_statement,
+    batched_digest,
+    candidate_statement,
+    head_statement,
+    open_sealed,
+    verify_signature,
+)
 from protocol.session import Session
 from protocol.wire import (
     HEADER_BYTES,
@@ -177,7 +196,30 @@ def _with_free(due: Any, said: Any) -> Message:
         if isinstance(chosen, SealedCandidate):
             candidate = due.candidate.model_copy(update={"box": chosen.box, "signature": chosen.signature})
             message = due.model_copy(update={"candidate": candidate})
+    elif isinstance(due, Batch) and len(said.handles) == len(due.handles):
+        message = _with_free_batch(due, said)
     return message
+
+
+def _with_free_batch(due: Batch, said: Batch) -> Batch:
+    """The batch that was due, with boxes as the owner sealed them; padding is not for it to choose."""
+    ours, theirs = due.candidates, said.candidates
+    if not (isinstance(ours, SealedCandidates) and isinstance(theirs, SealedCandidates)):
+        return due
+    there = due.handles.tolist()
+    boxes = zip(there, boxes_of(due), boxes_of(said), strict=True)
+    digests = zip(there, _digests(ours), _digests(theirs), strict=True)
+    chosen = {
+        "boxes": b"".join(their if handle else our for handle, our, their in boxes),
+        "digests": b"".join(their if handle else our for handle, our, their in digests),
+        "signature": theirs.signature,
+    }
+    return due.model_copy(update={"candidates": ours.model_copy(update=chosen)})
+
+
+def _digests(candidates: SealedCandidates) -> list[bytes]:
+    whole = candidates.digests
+    return [whole[at : at + DIGEST_BYTES] for at in range(0, len(whole), DIGEST_BYTES)]
 
 
 def _check_free(session: Session, due: Any, said: Any) -> tuple[str, str] | None:
@@ -187,6 +229,8 @@ def _check_free(session: Session, due: Any, said: Any) -> tuple[str, str] | None
         statement = head_statement(session.identifier, OWNER, said.head)
         holds = verify_signature(statement, said.signature, verify)
         return None if holds else ("signature", "it is not the owner's over the head in the farewell")
+    if isinstance(due, Batch):
+        return _check_batch(session, due, said)
     if not (isinstance(due, Bid) and isinstance(due.candidate, SealedCandidate)) or due.exhausted:
         return None
     if not isinstance(said.candidate, SealedCandidate):
@@ -204,6 +248,32 @@ def _check_free(session: Session, due: Any, said: Any) -> tuple[str, str] | None
         if not verify_signature(statement, said.candidate.signature, verify):
             return "signature", "it is not the owner's over what it hands over"
     return None
+
+
+def _check_batch(session: Session, due: Batch, said: Batch) -> tuple[str, str] | None:
+    ours, theirs = due.candidates, said.candidates
+    if not isinstance(ours, SealedCandidates):
+        return None
+    if not isinstance(theirs, SealedCandidates):
+        return "candidates", "sealed candidates were due"
+    if (said.round, said.handles.tobytes(), theirs.features.tobytes()) != (
+        due.round,
+        due.handles.tobytes(),
+        ours.features.tobytes(),
+    ):
+        return None  # the bytes tell where
+    points = zip(due.handles.tolist(), boxes_of(due), bids_of(said), _digests(theirs), strict=True)
+    for number, (handle, expected, bid, digest) in enumerate(points, start=1):
+        candidate = bid.candidate
+        assert isinstance(candidate, SealedCandidate), "a sealed batch is of such"
+        wrong = _check_box(expected, candidate.box) if handle else None
+        if wrong is not None:
+            return "boxes", f"of point {number}: {wrong}"
+        if digest != batched_digest(handle, candidate.box, candidate.features):
+            return "digests", f"of point {number}: it is not that of its number, its box and its features"
+    statement = batch_statement(session.identifier, OWNER, due.round, theirs.digests)
+    holds = verify_signature(statement, theirs.signature, key_of(OWNER).public.verify)
+    return None if holds else ("signature", "it is not the owner's over the digests")
 
 
 def _check_box(due: bytes, box: bytes) -> str | None:

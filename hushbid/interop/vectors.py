@@ -14,7 +14,7 @@ from typing import Any, Final
 import nacl.bindings
 import numpy as np
 
-from hushbid.interop.exchange import OWNER, RULES, exchange_files, key_of, sealed_map
+from hushbid.interop.exchange import GOLDEN, OWNER, exchange_files, key_of, sealed_map
 from protocol.arrays import pack_array
 from protocol.config import SessionFile
 from protocol.config.loading import load_toml_text
@@ -27,6 +27,9 @@ from protocol.identity import Identity, simulated_identity
 from protocol.names import CONSUMER, CURATOR
 from protocol.sealing import (
     EPHEMERAL_BYTES,
+    SEAL_BYTES,
+    batch_statement,
+    batched_digest,
     candidate_statement,
     head_statement,
     pack_content,
@@ -56,8 +59,13 @@ _FILES: Final = {
     "whole-numbers": {"features.gamma": "1", "summary.epsilon": "2"},
     "defaults-written": {"features.map": '"paired"', "features.lower": "[0, 0.0]", "session.nonce": '""'},
     "another": {"session.nonce": '"again"'},
+    "rounds-written": {"session.batch": "1", "session.seed_weight": "0.1"},
+    "the seed set in full": {"session.seed_weight": "1"},
+    "fifty rounds": {"session.points": "999"},
+    "fifty rounds, written": {"session.points": "999", "session.batch": "20"},
+    "as many points as fit": {"session.points": "10_000", "acquisition.box_bytes": "65_536"},
 }
-"""Ways to write a session file: the first two mean the same, and so does the third; the last does not."""
+"""Ways to write a session file. `tests/interop/test_vectors.py` knows which of them mean the same."""
 
 
 def vector_files() -> dict[str, str]:
@@ -78,8 +86,8 @@ def vector_files() -> dict[str, str]:
         )
         + "\n"
     }
-    for rule in RULES:
-        files |= {f"{SESSIONS}/{rule}/{name}": text for name, text in exchange_files(rule).items()}
+    for golden in GOLDEN:
+        files |= {f"{SESSIONS}/{golden}/{name}": text for name, text in exchange_files(golden).items()}
     return files
 
 
@@ -160,7 +168,7 @@ def _session_file(name: str) -> dict[str, Any]:
     return {
         "name": name,
         "toml": text,
-        "encoded": encoded_meaning(file.model_dump(mode="json", exclude_none=True), file.owners).hex(),
+        "encoded": encoded_meaning(file.in_force(), file.owners).hex(),
         "digest": file.digest().hex(),
     }
 
@@ -240,8 +248,8 @@ def _simulated_keys() -> list[dict[str, Any]]:
     return found
 
 
-def _golden(rule: str) -> Session:
-    return open_session(load_toml_text(SessionFile, exchange_files(rule)["session.toml"], where=rule))
+def _golden(name: str) -> Session:
+    return open_session(load_toml_text(SessionFile, exchange_files(name)["session.toml"], where=name))
 
 
 def _sealed() -> dict[str, Mapping[str, Any]]:
@@ -286,10 +294,39 @@ def _sealed() -> dict[str, Mapping[str, Any]]:
             "statement": statement.hex(),
             "signature": sign(statement, owner.signing).hex(),
         },
+        "batch": _batch(box, features),
         "head": {
             "party": OWNER,
             "head": head.hex(),
             "statement": signed_head.hex(),
             "signature": sign(signed_head, owner.signing).hex(),
         },
+    }
+
+
+def _batch(box: bytes, features: np.ndarray[Any, np.dtype[np.int16]]) -> dict[str, Any]:
+    """What is signed in the golden session of `sealed-batch` of two points and padding."""
+    session, owner = _golden("sealed-batch"), key_of(OWNER)
+    other = seal(
+        pack_content(
+            np.array([1.0, 0.0, 0.75]), pack_attributes(Attributes("ä", "row-3"), 40), session.box_bytes
+        ),
+        key_of(CONSUMER).public.sealing,
+        _EPHEMERAL[::-1],
+    )
+    handles = (2, 7, 0)
+    boxes = (box, other, bytes(session.box_bytes + SEAL_BYTES))
+    rows = (features, features[::-1].copy(), np.zeros_like(features))
+    digests = list(map(batched_digest, handles, boxes, rows))
+    statement = batch_statement(session.identifier, OWNER, 3, b"".join(digests))
+    return {
+        "session digest": session.digest.hex(),
+        "owner": OWNER,
+        "round": 3,
+        "handles": handles,
+        "features": [row.tolist() for row in rows],
+        "boxes": [each.hex() for each in boxes],
+        "digests": [digest.hex() for digest in digests],
+        "statement": statement.hex(),
+        "signature": sign(statement, owner.signing).hex(),
     }

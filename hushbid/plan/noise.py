@@ -58,7 +58,7 @@ class ReleaseError:
 
     mechanism: str
     releases: int
-    count: int
+    count: float
     sigma: float | None
     noise: float
     relative_noise: float
@@ -105,13 +105,13 @@ def noise_values(setting: PlanSetting) -> dict[str, int]:
     """Values that all parties draw in a session, by distribution, without the keys of boxes."""
     session = setting.session()
     values: dict[str, int] = {}
-    last = setting.p - 1
+    last = setting.rounds - 1
     summary = session.summary()
     batches: list[tuple[tuple[Draw, ...], int]] = [
         (session.target().draws(0), 1),
         (summary.draws(0), 1),
         (summary.draws(last), last),
-        (() if setting.refusal else session.rule.draws(), setting.p),
+        (() if setting.refusal else session.rule.draws(), setting.rounds),
     ]
     if session.settlement is not None:
         batches.append(((session.settlement.draw,), 1))
@@ -123,7 +123,7 @@ def noise_values(setting: PlanSetting) -> dict[str, int]:
 
 
 def _error(
-    mechanism: ReleaseMechanism[Any], setting: PlanSetting, count: int, neighbours: Neighbours
+    mechanism: ReleaseMechanism[Any], setting: PlanSetting, count: float, neighbours: Neighbours
 ) -> ReleaseError:
     draws = mechanism.draws(mechanism.releases - 1)
     if any(draw.distribution == "laplace" for draw in draws):
@@ -140,7 +140,7 @@ def _error(
     variance, lag = _filtered(mechanism) if draws else (0.0, 0.0)
     noise = sigma * math.sqrt(mechanism.statistic().width * kept)
     # What the filter has not caught up with goes on in the direction of what is wanted.
-    behind = setting.spread * setting.drift * lag
+    behind = setting.spread * setting.drift * lag * mechanism.setting.batch
     return ReleaseError(
         mechanism=mechanism.name,
         releases=mechanism.releases,
@@ -198,7 +198,7 @@ def _unfiltered(mechanism: ReleaseMechanism[Any], noise: Totals) -> float:
 
 
 def _simulated(
-    mechanism: ReleaseMechanism[Any], setting: PlanSetting, count: int, neighbours: Neighbours
+    mechanism: ReleaseMechanism[Any], setting: PlanSetting, count: float, neighbours: Neighbours
 ) -> ReleaseError:
     """Errors of a mechanism that is not linear, where every point adds the same vector to Σφ.
 
@@ -214,7 +214,7 @@ def _simulated(
     first = max(0, mechanism.releases - max(AVERAGED, SIMULATED_STEPS // per_release))
     errors = []
     for index in range(first, mechanism.releases):
-        size = max(1, count - (mechanism.releases - 1 - index))
+        size = max(1.0, count - mechanism.setting.batch * (mechanism.releases - 1 - index))
         total: Totals = np.rint(mean * size / FEATURE_UNIT).astype(np.int64)
         noise = tuple(source.draw(draw) for draw in mechanism.draws(index))
         released = mechanism.release(index, total, size, noise)

@@ -155,7 +155,7 @@ def _noise_as_cause(setting: PlanSetting, target: ReleaseError, summary: Release
         scale = worse.calibrations[_calibration(setting, by_summary=by_summary)]["laplace_scale"]
         return (
             f"The noise drowns {what} releases, with a Laplace scale of {scale:.3g} on coordinate sums that "
-            f"{worse.count:,} points can bring to {worse.count:,} at most"
+            f"{worse.count:,.0f} points can bring to {worse.count:,.0f} at most"
         )
     return (
         f"The noise on {what} mean embedding has a norm of {worse.error:.2g}, where what is to be seen has "
@@ -284,7 +284,7 @@ def _other_rules(setting: PlanSetting) -> tuple[dict[str, Any], ...]:
     def admits(owners: int) -> bool:
         try:
             acquisition_rule(
-                section.rule, section.parameters, owners=owners, rounds=session.points, delta=session.delta
+                section.rule, section.parameters, owners=owners, rounds=setting.rounds, delta=session.delta
             )
         except ConfigError:
             return False

@@ -12,6 +12,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from hushbid.plan.batches import batches
 from hushbid.plan.noise import noise_values, release_errors
 from hushbid.plan.quality import predict, verdict
 from hushbid.plan.setting import PlanSetting
@@ -25,7 +26,9 @@ __all__ = ["make_plan", "render"]
 _STYLES = {"good": "bold green", "poor": "bold yellow", "hopeless": "bold red"}
 
 
-def make_plan(setting: PlanSetting, speed: Speed, *, cores: int | None = None) -> dict[str, Any]:
+def make_plan(
+    setting: PlanSetting, speed: Speed, *, cores: int | None = None, round_trip: float = 0.1
+) -> dict[str, Any]:
     """Every figure of a plan, under the names of docs/plan.md.
 
     Of a session whose acquisition rule is refused, what depends on the rule is None.
@@ -34,17 +37,19 @@ def make_plan(setting: PlanSetting, speed: Speed, *, cores: int | None = None) -
         setting: What is planned.
         speed: Of the machine that runs it (`measure_speed`).
         cores: Of that machine; None: this one's.
+        round_trip: Seconds that a frame and its answer are under way (`batches`).
 
     Raises:
         ConfigError: A mechanism that cannot be had.
     """
+    cores = cores or os.cpu_count() or 1
     target, summary = release_errors(setting)
     prediction = predict(setting, target, summary)
     judged = verdict(setting, target, summary, prediction)
     accessed = points_accessed(setting)
     refused = bool(setting.refusal)
     wire = None if refused else traffic(setting, accessed)
-    taken = None if refused else times(setting, speed, cores=cores or os.cpu_count() or 1)
+    taken = None if refused else times(setting, speed, cores=cores)
     file = setting.file
     return {
         "session": file.session.name,
@@ -53,6 +58,9 @@ def make_plan(setting: PlanSetting, speed: Speed, *, cores: int | None = None) -
         "remedies": [dict(remedy) for remedy in judged.remedies],
         "owners": len(setting.owner_points),
         "points": setting.p,
+        "batch": file.batch,
+        "rounds": setting.rounds,
+        "seed_weight": file.seed_weight,
         "validation": setting.m,
         "dimension": file.features.dimension,
         "owner_points": max(setting.owner_points),
@@ -80,6 +88,8 @@ def make_plan(setting: PlanSetting, speed: Speed, *, cores: int | None = None) -
         "noise_values": noise_values(setting),
         "settlement": None if refused else setting.session().settlement_terms.as_json(),
         "seconds": None if taken is None else taken.as_json(),
+        "round_trip": round_trip,
+        "batches": [] if refused else list(batches(setting, speed, cores=cores, round_trip=round_trip)),
         "speed": speed.as_json(),
         "privacy": [] if refused else [statement.as_json() for statement in setting.session().privacy()],
     }
@@ -97,6 +107,8 @@ def render(plan: Mapping[str, Any], console: Console) -> None:
     if plan["remedies"]:
         parts.append(Text("\n".join(f"  or: {_remedy(remedy)}" for remedy in plan["remedies"])))
     parts += [_releases(plan), _rest(plan)]
+    if len(plan["batches"]) > 1:
+        parts.append(_batches(plan))
     parts.append(Text("\n".join(privacy_lines(plan["privacy"]))))
     assumed = [name for name, source in plan["sources"].items() if source == "assumed"]
     if assumed:
@@ -122,7 +134,7 @@ def _releases(plan: Mapping[str, Any]) -> Table:
         table.add_column(name, justify="left" if not name else "right")
     both = plan["target"], plan["summary"]
     table.add_row("release", *(side["mechanism"] for side in both))
-    table.add_row("points in the mean", *(f"{side['count']:,}" for side in both))
+    table.add_row("points in the mean", *(f"{side['count']:,.0f}" for side in both))
     table.add_row("σ of Σφ, each coordinate", *(_figure(side["sigma"]) for side in both))
     table.add_row("noise on Σφ, norm", *(_figure(side["noise"]) for side in both))
     table.add_row("… over the number of points", *(_figure(side["relative_noise"]) for side in both))
@@ -167,6 +179,24 @@ def _rest(plan: Mapping[str, Any]) -> Table:
             "time, by this machine's speed",
             f"{seconds['rounds']:,.1f} s of rounds on machines of their own, {seconds['rounds_here']:,.1f} s "
             f"here; hashing {seconds['hashing']:,.1f} s",
+        )
+    return table
+
+
+def _batches(plan: Mapping[str, Any]) -> Table:
+    delay = f"{1000 * plan['round_trip']:g} ms"
+    table = Table(box=SIMPLE_HEAD, title="points that a round buys", title_justify="left")
+    for name in ("b", "rounds", "MMD²", "an owner sends", "time", f"… at {delay} there and back"):
+        table.add_column(name, justify="right")
+    for row in plan["batches"]:
+        table.add_row(
+            f"{row['batch']:,}",
+            f"{row['rounds']:,}",
+            f"{row['mmd2']:.2g}",
+            f"{row['owner_sent'] / 1e6:,.1f} MB",
+            f"{row['seconds']:,.1f} s",
+            f"{row['seconds_with_network']:,.1f} s",
+            style="bold" if row["batch"] == plan["batch"] else None,
         )
     return table
 

@@ -71,13 +71,18 @@ class PlanSetting:
 
     @property
     def p(self) -> int:
-        """Rounds."""
+        """Points to buy."""
         return self.file.session.points
 
     @property
-    def count(self) -> int:
-        """The q of the last broadcast, at least 1."""
-        return max(1, self.seed_points + self.p - 1)
+    def rounds(self) -> int:
+        """In which they are bought."""
+        return self.file.rounds
+
+    @property
+    def count(self) -> float:
+        """The q of the last broadcast; 1 where there is neither a seed set nor a round before it."""
+        return self.file.seed_weight * self.seed_points + self.file.batch * (self.rounds - 1) or 1.0
 
     def session(self) -> Session:
         """What the parties would compute with; of a rule that is refused, with `ask-all` in its place."""
@@ -85,7 +90,8 @@ class PlanSetting:
         if self.refusal:
             features = file.features.model_copy(update={"seed": 0})
             rule = file.acquisition.model_validate({"rule": "ask-all"})
-            file = file.model_copy(update={"acquisition": rule, "features": features})
+            session = file.session.model_copy(update={"batch": file.batch})
+            file = file.model_copy(update={"acquisition": rule, "features": features, "session": session})
         return open_session(file)
 
     def with_session(self, **changes: Any) -> PlanSetting:
@@ -199,7 +205,7 @@ def _assembled(
 def _with_noise_that_is_there(setting: PlanSetting) -> PlanSetting:
     """There is no secure Laplace noise: a session with such releases can have simulated noise alone."""
     session = setting.session()
-    draws = (*session.target().draws(0), *session.summary().draws(setting.p - 1))
+    draws = (*session.target().draws(0), *session.summary().draws(setting.rounds - 1))
     if not session.noise_protects or all(draw.distribution != "laplace" for draw in draws):
         return setting
     noise = NoiseSection(source="simulated", seed=0)
@@ -211,7 +217,7 @@ def _refusal(file: SessionFile, owners: int) -> str:
     section, session = file.acquisition, file.session
     try:
         acquisition_rule(
-            section.rule, section.parameters, owners=owners, rounds=session.points, delta=session.delta
+            section.rule, section.parameters, owners=owners, rounds=file.rounds, delta=session.delta
         )
     except ConfigError as error:
         if section.rule not in RULES:

@@ -15,7 +15,7 @@ from hushbid.plan.setting import PlanSetting, plain_prior
 from hushbid.plan.traffic import ATTRIBUTES, round_messages
 from protocol.errors import ConfigError
 from protocol.identity import Identity
-from protocol.messages import SealedCandidate
+from protocol.messages import SealedCandidate, bids_of
 from protocol.noise import Draw, NoiseSource, SecureNoise, SimulatedNoise
 from protocol.scoring import Points
 from protocol.sealing import candidate_statement, pack_content, seal, sign, verify_signature
@@ -83,9 +83,9 @@ class Times:
 
 
 def times(setting: PlanSetting, speed: Speed, *, cores: int) -> Times:
-    """The cost model: what is done in a round, one after the other, times p.
+    """The cost model: what is done in a round, one after the other, times their number.
 
-    An owner reads a broadcast, scores its points, seals the best, writes a bid and makes it durable. The
+    An owner reads a broadcast, scores its points, seals the best ones, writes a bid and makes it durable. The
     curator then reads K bids, scores the pool (half full on average), releases, and makes that durable. Noise
     is drawn ahead, so that a round takes no less than its noise. At a fixed cadence a round takes as long as
     that says, whatever is done in it.
@@ -95,11 +95,11 @@ def times(setting: PlanSetting, speed: Speed, *, cores: int) -> Times:
         speed: What was measured.
         cores: Of this machine.
     """
-    owners, p = len(setting.owner_points), setting.p
+    owners, rounds, batch = len(setting.owner_points), setting.rounds, setting.file.batch
     largest = max(setting.owner_points)
-    pooled = sum(min(p, points) for points in setting.owner_points) / 2
+    pooled = sum(min(rounds * batch, points) for points in setting.owner_points) / 2
     scoring = speed.pass_start + speed.pass_row * largest
-    owner = speed.owner_messages + scoring + speed.seal + speed.sync
+    owner = speed.owner_messages + scoring + batch * speed.seal + speed.sync
     curator = (
         owners * speed.curator_messages
         + speed.pass_start
@@ -108,12 +108,13 @@ def times(setting: PlanSetting, speed: Speed, *, cores: int) -> Times:
         + speed.sync
     )
     together = owner * max(1.0, owners / cores) + curator
+    here = together + speed.draw if cores == 1 else max(together, speed.draw)
     cadence = setting.file.session.fixed_cadence
     return Times(
-        rounds=p * (cadence or max(owner + curator, speed.draw)),
-        rounds_here=p * (cadence or (together + speed.draw if cores == 1 else max(together, speed.draw))),
+        rounds=rounds * (cadence or max(owner + curator, speed.draw)),
+        rounds_here=rounds * (cadence or here),
         hashing=largest * speed.hash_point,
-        noise=p * speed.draw,
+        noise=rounds * speed.draw,
     )
 
 
@@ -123,12 +124,12 @@ def measure_speed(setting: PlanSetting) -> Speed:
     dimension = session.space.dimension
     generator = np.random.default_rng(0)
     summary = session.summary(np.zeros(dimension, dtype=np.int64), plain_prior(session, size=1, spread=2**14))
-    draws = summary.draws(setting.p - 1)
+    draws = summary.draws(setting.rounds - 1)
     totals = np.zeros(summary.statistic().width, dtype=np.int64)
     simulated = SimulatedNoise(0, "plan")
     summary.release(0, totals, 1, tuple(simulated.draw(draw) for draw in summary.draws(0)))
     release = 0.0
-    if setting.p > 1:
+    if setting.rounds > 1:
         noise = tuple(simulated.draw(draw) for draw in summary.draws(1))
         release = _once(lambda: summary.release(1, totals, 1, noise))
     small, large = (_pass(session, rows, generator) for rows in (SMALL, LARGE))
@@ -156,7 +157,7 @@ def _pass(session: Session, rows: int, generator: np.random.Generator) -> float:
     features = session.space.random_features(rows, generator)
     table = Points(features, norm_bound=session.space.norm_bound)
     weights = generator.integers(-(2**20), 2**20, session.space.dimension).astype(np.int32)
-    return _fastest(lambda: table.best(weights))
+    return _fastest(lambda: table.first(weights, session.batch))
 
 
 def _drawing(session: Session, draws: tuple[Draw, ...]) -> float:
@@ -192,9 +193,8 @@ def _sealing(session: Session) -> tuple[float, float]:
 def _messages(setting: PlanSetting, session: Session) -> tuple[float, float]:
     bid, broadcast = round_messages(setting, session)
     bid_body, broadcast_body = encode_message(bid), encode_message(broadcast)
-    features = None
-    if isinstance(bid.candidate, SealedCandidate):
-        features = bid.candidate.features[None, :]
+    sealed = [each.candidate.features for each in bids_of(bid) if isinstance(each.candidate, SealedCandidate)]
+    features = np.stack(sealed) if sealed else None
 
     def owner() -> None:
         decode_message(Direction.CURATOR_TO_OWNER, broadcast_body)

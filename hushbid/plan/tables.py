@@ -42,6 +42,10 @@ _MORE_KEYS: Final[Mapping[str, Mapping[str, Mapping[str, Any]]]] = {
 """Keys that a mechanism needs besides ε, where --release names it: of MWEM the steps of DPDS §4."""
 
 
+_SESSION_KEYS: Final = ("points", "batch", "seed_weight", "delta")
+"""Of ``[session]`` that the command line can give."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PlanFlags:
     """What the command line says; None: nothing, so that the file's value holds, or what is assumed.
@@ -57,6 +61,7 @@ class PlanFlags:
         epsilon_owners: ε of the owners' records, of all of the curator's releases together.
         epsilon_consumer: ε of the consumer's validation set, of its one release.
         epsilon_asks: `epsilon` of the rules that have one.
+        batch, seed_weight: Of ``[session]``.
         delta: δ of every ε.
         rule: Acquisition rule.
         release: Release mechanism of both sides.
@@ -64,6 +69,8 @@ class PlanFlags:
 
     owners: int | None = None
     points: int | None = None
+    batch: int | None = None
+    seed_weight: float | None = None
     validation: int | None = None
     dimension: int | None = None
     owner_points: int | None = None
@@ -120,7 +127,7 @@ def with_flags(values: Mapping[str, Any], flags: PlanFlags) -> dict[str, Any]:
     session, features = tables["session"], tables["features"]
     # Whatever protects nobody is planned too: the statements say so.
     session |= {"allow_nonprivate": True}
-    session |= {key: flags.given()[key] for key in ("points", "delta") if key in flags.given()}
+    session |= {key: flags.given()[key] for key in _SESSION_KEYS if key in flags.given()}
     if flags.dimension is not None:
         features["dimension"] = flags.dimension
     if flags.columns is not None and flags.columns != features.get("columns"):

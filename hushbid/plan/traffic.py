@@ -12,22 +12,28 @@ from hushbid.plan.setting import PlanSetting
 from protocol import limits
 from protocol.acquisition import Logistic
 from protocol.acquisition.published import Published
+from protocol.errors import LocalProtocolError
 from protocol.messages import (
     Ask,
+    Batch,
+    BatchedCandidate,
     Bid,
     Broadcast,
     Candidate,
+    Candidates,
     Delivery,
     Message,
     Offer,
     Purchase,
     SealedCandidate,
+    SealedCandidates,
     SecretMap,
     SubspaceTarget,
     Target,
     fixed,
+    sizes,
 )
-from protocol.sealing import SEAL_BYTES
+from protocol.sealing import DIGEST_BYTES, SEAL_BYTES
 from protocol.session import Session
 from protocol.wire import Frame, encode_frame, encode_message
 
@@ -63,7 +69,7 @@ def points_accessed(setting: PlanSetting) -> float | None:
     if setting.refusal:
         return None
     rule, p = setting.session().rule, setting.p
-    most = float(_handed_over(setting.owner_points, p))
+    most = float(_handed_over(setting.owner_points, setting.rounds * setting.file.batch))
     if rule.sealed:
         return 0.0
     if rule.candidate_with_bid:
@@ -82,7 +88,7 @@ def traffic(setting: PlanSetting, accessed: float | None) -> Traffic:
         setting: What is planned.
         accessed: Raw points that are handed to the curator.
     """
-    session, p, owners = setting.session(), setting.p, len(setting.owner_points)
+    session, p, rounds, owners = setting.session(), setting.p, setting.rounds, len(setting.owner_points)
     bid, broadcast = (frame_of(message) for message in round_messages(setting, session))
     asked = 0.0 if session.rule.candidate_with_bid or accessed is None else accessed / owners
     ask = frame_of(Ask(round=p, handle=fixed(1)))
@@ -91,8 +97,8 @@ def traffic(setting: PlanSetting, accessed: float | None) -> Traffic:
     if isinstance(candidate, Candidate):
         offer = frame_of(Offer(round=p, handle=fixed(1), candidate=candidate))
     secret = frame_of(SecretMap(box=bytes(limits.MAP_BOX_BYTES))) if session.rule.sealed else 0
-    sent = p * bid + asked * offer
-    received = p * broadcast + asked * ask + secret
+    sent = rounds * bid + asked * offer
+    received = rounds * broadcast + asked * ask + secret
     maps = limits.MAP_BOX_BYTES * owners if session.rule.sealed else 0
     target = frame_of(_target(setting, maps))
     bought = min(p, sum(setting.owner_points))
@@ -105,16 +111,23 @@ def traffic(setting: PlanSetting, accessed: float | None) -> Traffic:
     )
 
 
-def round_messages(setting: PlanSetting, session: Session) -> tuple[Bid, Broadcast]:
+def round_messages(setting: PlanSetting, session: Session) -> tuple[Bid | Batch, Broadcast]:
     """What goes from each owner, and to each, in every round."""
     with_point = session.rule.candidate_with_bid
-    bid = Bid(
-        round=setting.p,
-        exhausted=False,
-        score=fixed(0),
-        handle=fixed(1),
-        candidate=_candidate(setting, session) if with_point else None,
-    )
+    bid: Bid | Batch
+    if session.batch > 1:
+        numbers = sizes(range(1, session.batch + 1))
+        bid = Batch(
+            round=setting.p, scores=numbers, handles=numbers, candidates=_candidates(setting, session)
+        )
+    else:
+        bid = Bid(
+            round=setting.p,
+            exhausted=False,
+            score=fixed(0),
+            handle=fixed(1),
+            candidate=_candidate(setting, session) if with_point else None,
+        )
     weights = np.zeros(session.space.dimension, dtype=np.int32)
     return bid, Broadcast(round=setting.p, weights=weights, noise="secure")
 
@@ -128,9 +141,24 @@ def _candidate(setting: PlanSetting, session: Session) -> Candidate | SealedCand
     features = np.zeros(session.space.dimension, dtype=np.int16)
     if session.rule.sealed:
         box = bytes(session.box_bytes + SEAL_BYTES)
+        if session.batch > 1:
+            digests = bytes(DIGEST_BYTES * session.batch)
+            return BatchedCandidate(features=features, box=box, signature=bytes(64), digests=digests)
         return SealedCandidate(features=features, box=box, signature=bytes(64))
     point = np.zeros(session.space.columns, dtype=setting.point_type)
     return Candidate(point=point, features=features, attributes=ATTRIBUTES)
+
+
+def _candidates(setting: PlanSetting, session: Session) -> Candidates | SealedCandidates:
+    one, batch = _candidate(setting, session), session.batch
+    features = np.tile(one.features, batch)
+    if isinstance(one, BatchedCandidate):
+        return SealedCandidates(
+            features=features, boxes=one.box * batch, digests=one.digests, signature=one.signature
+        )
+    if isinstance(one, SealedCandidate):
+        raise LocalProtocolError("A batch is of points that came in one.")
+    return Candidates(points=np.tile(one.point, batch), features=features, attributes=one.attributes * batch)
 
 
 def _target(setting: PlanSetting, maps: int) -> Target:

@@ -22,6 +22,8 @@ CONSUMERS_ROUND_BYTES: Final = 700
 """in the consumer's,"""
 CURATORS_ROUND_BYTES: Final = 2500
 """in the curator's, and"""
+POINT_BYTES: Final = 100
+"""Of one point among several, beside its features and itself."""
 BID_BYTES: Final = 450
 """for each owner's bid there: measured, and rounded up."""
 SPARE_BYTES: Final = 2**20
@@ -65,16 +67,18 @@ def expected_bytes(session: Session, role: Role) -> int:
         role: The party's.
     """
     file = session.file
-    dimension, rounds, owners = session.space.dimension, file.session.points, len(file.owners)
+    dimension, rounds, owners = session.space.dimension, session.rounds, len(file.owners)
     # A point travels in its box, or as it is, at 8 bytes a column at most.
     point = session.box_bytes + SEAL_BYTES if session.rule.sealed else 8 * session.space.columns
     if role == "curator":
-        bid = 8 * dimension + BID_BYTES + point  # a box lies in a file of its own
+        # A box lies in a file of its own.
+        bid = BID_BYTES + session.batch * (8 * dimension + POINT_BYTES + point)
         one = 4 * dimension + CURATORS_ROUND_BYTES + owners * bid
     elif role == "owner":
-        one = 8 * dimension + OWNERS_ROUND_BYTES + point
+        one = OWNERS_ROUND_BYTES + session.batch * (8 * dimension + POINT_BYTES + point)
     else:
-        one = 5 * dimension + CONSUMERS_ROUND_BYTES + 2 * point  # in the transcript, and opened
+        # In the transcript, and opened.
+        one = CONSUMERS_ROUND_BYTES + session.batch * (5 * dimension + POINT_BYTES + 2 * point)
     return rounds * one + SPARE_BYTES
 
 

@@ -10,7 +10,7 @@ from consumer.events import TargetReleased
 from curator.events import WeightsComputed
 from owner.events import Scored
 from protocol.machine import Finish, Lost, Received, Restarted, Returned, Send, SetTimer
-from protocol.messages import Ask, Bid, Candidate, Offer
+from protocol.messages import Ask, Batch, Bid, Candidate, Offer, bids_of
 from protocol.transcript.record import Header, Record, RecordedItem
 from protocol.wire import Direction, decode_message
 
@@ -124,7 +124,7 @@ class Course:
     def _take_frame(self, kind: str, frame: Any) -> None:
         """Note an ask, or a point that is handed over, of the frames of the curator or of an owner."""
         message, to_curator = frame["message"], (self.header.role == "curator") == (kind == Received.KIND)
-        wanted = ("bid", "offer") if self.points_in_bids else ("offer",)
+        wanted = ("bid", "batch", "offer") if self.points_in_bids else ("offer",)
         if self.header.role == "consumer" or message not in (wanted if to_curator else ("ask",)):
             return
         if kind == Send.KIND and self._was_sent(frame):
@@ -135,10 +135,11 @@ class Course:
             ask = cast(Ask, decode_message(Direction.CURATOR_TO_OWNER, frame["body"]))
             self.asked.setdefault(ask.round, []).append(owner)
             return
-        handed = cast(Bid | Offer, decode_message(Direction.OWNER_TO_CURATOR, frame["body"]))
-        if isinstance(handed, Offer) or not handed.exhausted:
-            side = self.raw if isinstance(handed.candidate, Candidate) else self.sealed
-            side.setdefault(handed.round, []).append(owner)
+        handed = cast(Bid | Batch | Offer, decode_message(Direction.OWNER_TO_CURATOR, frame["body"]))
+        for each in (handed,) if isinstance(handed, Offer) else bids_of(handed):
+            if isinstance(each, Offer) or not each.exhausted:
+                side = self.raw if isinstance(each.candidate, Candidate) else self.sealed
+                side.setdefault(each.round, []).append(owner)
 
     def _was_sent(self, frame: Any) -> bool:
         """Whether a frame was sent before: after a lost connection it is sent again."""

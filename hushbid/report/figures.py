@@ -155,7 +155,7 @@ def _settled(sources: Sequence[Source], rounds: int) -> bool:
     session = sources[0].session
     machine = next((source.curator for source in sources if source.curator is not None), None)
     if session.settlement is None or machine is None:
-        return rounds >= session.file.session.points
+        return rounds >= session.rounds
     return machine.settlement() is not None
 
 

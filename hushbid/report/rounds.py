@@ -127,7 +127,8 @@ def rounds_of(sources: Sequence[Source]) -> RoundFigures:
     run = _run(sources)
     numbers = shown(run)
     places = {owner: place for place, owner in enumerate(owners)}
-    winners = {} if wins is None else {number: places[owner] for number, owner in wins}
+    # Of several in a round, the best point's owner.
+    winners = {number: places[owner] for number, owner in reversed(wins or ())}
     timed = next((source for source in sources if source.course.started), None)
     curator = next((source for source in sources if source.curator is not None), None)
     return RoundFigures(
@@ -145,7 +146,7 @@ def _run(sources: Sequence[Source]) -> int:
     run = max(source.course.rounds for source in sources)
     delivered = any(source.consumer is not None and source.consumer.delivered for source in sources)
     # All rounds are run before anything is delivered, also those that no point was left for.
-    return max(run, sources[0].session.file.session.points) if delivered else run
+    return max(run, sources[0].session.rounds) if delivered else run
 
 
 def _seconds(course: Course, numbers: Numbers) -> tuple[float | None, ...]:
@@ -182,12 +183,13 @@ def objectives(machine: CuratorMachine, run: int) -> list[float]:
     target = machine.target
     if target is None:
         return []
-    total, size = features_to_float(target.seed_total), target.seed_size
-    wins = {win.round: features_to_float(win.candidate.features) for win in machine.ledger.wins}
+    weight = machine.seed_weight
+    total, size = weight * features_to_float(target.seed_total), weight * target.seed_size
+    wins = machine.ledger.by_round()
     values = [embedding_objective(target.embedding, total / size)]
     for number in range(1, run + 1):
-        if number in wins:
-            total, size = total + wins[number], size + 1
+        for win in wins.get(number, ()):
+            total, size = total + features_to_float(win.candidate.features), size + 1
         values.append(embedding_objective(target.embedding, total / size))
     return values
 

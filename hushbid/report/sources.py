@@ -113,7 +113,7 @@ def _open_redacted(path: Path, session: Session, course: Course) -> Source:
         try:
             for record in reader:
                 course.take(record)
-            if not 0 <= course.rounds <= session.file.session.points:
+            if not 0 <= course.rounds <= session.rounds:
                 raise TypeError("more rounds than the session has")
         except (KeyError, TypeError) as error:
             reason = type(error).__name__

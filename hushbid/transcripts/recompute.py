@@ -104,11 +104,11 @@ class Recomputation:
             self._exactly("rounds", len(recorded.rounds), len(again.rounds), recorded)
 
     def _compare_bids(self, recorded: Scored, again: Scored) -> None:
-        self._on_grid("features", recorded.candidate.features, again.candidate.features, recorded, units=0)
-        self._exactly("row", recorded.row, again.row, recorded)
-        self._exactly("score", recorded.score, again.score, recorded)
-        for name, value in recorded.candidate:
-            self._exactly(name, _comparable(value), _comparable(getattr(again.candidate, name)), recorded)
+        self._on_grid("features", recorded.handed.features, again.handed.features, recorded, units=0)
+        self._exactly("rows", recorded.rows, again.rows, recorded)
+        self._exactly("scores", recorded.scores, again.scores, recorded)
+        for name, value in recorded.handed:
+            self._exactly(name, _comparable(value), _comparable(getattr(again.handed, name)), recorded)
 
     def _compare_targets(self, recorded: TargetReleased, again: TargetReleased) -> None:
         self._closely("embedding", recorded.embedding, again.embedding, recorded)

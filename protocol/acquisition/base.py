@@ -81,6 +81,8 @@ class AcquisitionRule(ABC):
         "these"
     )
     """What owners have to trust the curator and the consumer with, for people: a clause."""
+    one_at_a_time: ClassVar[str] = ""
+    """Where bids bring no points: why a round buys one, for people: a clause."""
     ranked: ClassVar[bool] = False
     """Whether `ask` looks at ranks: they take a pass over the pool each time."""
 

@@ -84,6 +84,7 @@ class Logistic(AcquisitionRule):
     Parameters = LogisticParameters
     private = True
     candidate_with_bid = False
+    one_at_a_time = "what its asks tell is priced for one point a round"
     exact = False
     ranked = True
     against = "every other owner by itself"

@@ -45,6 +45,7 @@ class Published(AcquisitionRule):
     Parameters = PublishedParameters
     private = False
     candidate_with_bid = False
+    one_at_a_time = "Algorithm 3 ranks one bid of each owner, and its figures are of one point a round"
     exact = True
     learns = "whether it was asked, which tells its rank: not differentially private at any ε"
 

@@ -21,6 +21,7 @@ class WinnerOnly(AcquisitionRule):
     name = "winner-only"
     private = False
     candidate_with_bid = False
+    one_at_a_time = "who is asked follows from its owner's best bid alone"
     exact = True
     learns = "in every round, whether its own bid was the best: not private"
 

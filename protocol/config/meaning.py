@@ -27,6 +27,9 @@ _OUTSIDE: Final = ("network", "timeouts", "roster")
 """Tables that change nothing of what is computed. The roster's names, and keys that protect, are put back."""
 
 
+_AS_EVER: Final = (("batch", 1), ("seed_weight", 1.0))
+
+
 def digest_of(values: Mapping[str, Any], owners: tuple[str, ...]) -> bytes:
     """SHA-256 over what defines a session, 32 bytes; for the arguments see `encoded_meaning`."""
     return hashlib.sha256(_TAG + encoded_meaning(values, owners)).digest()
@@ -41,6 +44,11 @@ def encoded_meaning(values: Mapping[str, Any], owners: tuple[str, ...]) -> bytes
         owners: The owners' names, sorted.
     """
     meaning = {name: table for name, table in values.items() if name not in _OUTSIDE}
+    # Rounds that buy one point, and a seed set that counts in full, were all that there was once: sessions
+    # that have them mean what they meant.
+    meaning["session"] = {
+        key: value for key, value in values["session"].items() if (key, value) not in _AS_EVER
+    }
     meaning["features"] = _features(values["features"])
     for name in ("target", "summary"):
         meaning[name] = in_force(name, values[name], values["features"]["columns"], len(owners))

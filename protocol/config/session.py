@@ -22,9 +22,12 @@ from pydantic import (
 )
 
 from protocol import limits
-from protocol.config.meaning import digest_of
+from protocol.acquisition import RULES
+from protocol.config.meaning import digest_of, in_force
+from protocol.sealing import SEAL_BYTES
 
 __all__ = [
+    "SEED_WEIGHT",
     "DraftRoster",
     "DraftSession",
     "FeatureSection",
@@ -71,6 +74,18 @@ PublicKeyText = Annotated[
 """A public CURVE key in Z85, or nothing."""
 
 
+SEED_WEIGHT: Final = 0.1
+"""A start for the first rounds, and no part of what is bought (docs/design.md §1)."""
+
+ROUNDS: Final = 50
+"""Of a session that does not say how many points a round buys."""
+
+LARGEST_BATCH: Final = 100
+"""Where a session does not say how large: each point that is bought brings the digests of its whole batch."""
+
+_BESIDE_A_POINT: Final = 64
+"""Bytes of a point's score, number and digest in a batch, and more than they take."""
+
 _MAP_OPTIONS: Final = ("family", "cells", "bandwidth")
 """Keys of ``[features]`` that one map alone has."""
 
@@ -86,7 +101,11 @@ class SessionSection(Section):
 
     name: PartyName
     points: Annotated[int, Field(ge=1, le=limits.MAX_POINTS)]
-    """p, the number of rounds and the most points to acquire."""
+    """p, the most points to acquire."""
+    batch: Annotated[int, Field(ge=1, le=limits.MAX_BATCH)] | None = None
+    """b, the points that a round buys; None: as many as make fifty rounds (`SessionFile.batch`)."""
+    seed_weight: Annotated[float, Field(gt=0, le=1)] | None = None
+    """What a point of the seed set counts for beside one that is bought; None: `SEED_WEIGHT`."""
     min_owners: Annotated[int, Field(ge=1, le=limits.MAX_OWNERS)] = 1
     """Fewer present owners than this pause the session."""
     delta: Annotated[float, Field(gt=0, lt=1)] = 1e-5
@@ -337,6 +356,52 @@ class SessionFile(DraftSession):
         """The owners' names in their fixed order."""
         return tuple(sorted(self.roster.owners))
 
+    @property
+    def batch(self) -> int:
+        """b, the points that a round buys: by default p/50, rounded up, but 100 at most and what a bid holds.
+
+        Rules whose points come after their bids ask for one at a time.
+        """
+        if self.session.batch is not None:
+            return self.session.batch
+        rule = RULES.get(self.acquisition.rule)
+        if rule is None or not rule.candidate_with_bid:
+            return 1
+        return max(1, min(-(-self.session.points // ROUNDS), LARGEST_BATCH, self.most_in_a_bid))
+
+    @property
+    def most_in_a_bid(self) -> int:
+        """How many points a message can bring, at least 1."""
+        rule = RULES.get(self.acquisition.rule)
+        size = 8 * self.features.columns + limits.MAX_ATTRIBUTES
+        if rule is not None and rule.sealed:
+            given = in_force(
+                "acquisition",
+                {"rule": rule.name, **self.acquisition.parameters},
+                self.features.columns,
+                len(self.roster.owners),
+            )
+            size = SEAL_BYTES + int(given.get("box_bytes") or size)
+        one = size + 2 * self.features.dimension + _BESIDE_A_POINT
+        return max(1, min((limits.MAX_MESSAGE_BYTES - limits.SMALL_FRAME_BYTES) // one, limits.MAX_BATCH))
+
+    @property
+    def seed_weight(self) -> float:
+        """s, what a point of the seed set counts for beside one that is bought."""
+        given = self.session.seed_weight
+        return SEED_WEIGHT if given is None else given
+
+    @property
+    def rounds(self) -> int:
+        """T, how many rounds there are: p/b, rounded up."""
+        return -(-self.session.points // self.batch)
+
+    def in_force(self) -> dict[str, Any]:
+        """The tables, with what is in force in the place of keys of ``[session]`` that were left out."""
+        values = self.model_dump(mode="json", exclude_none=True)
+        values["session"] |= {"batch": self.batch, "seed_weight": self.seed_weight}
+        return values
+
     def digest(self) -> bytes:
         """SHA-256 over what defines the session, 32 bytes.
 
@@ -344,4 +409,4 @@ class SessionFile(DraftSession):
         they do not change what is computed. So are keys where noise is simulated: then nothing is sealed to
         them, and a simulation of the same session has none.
         """
-        return digest_of(self.model_dump(mode="json", exclude_none=True), self.owners)
+        return digest_of(self.in_force(), self.owners)

@@ -97,6 +97,8 @@ class Setting:
         starts_public: Whether release 0 is of the public points alone, so that it costs nobody anything.
         prior: What the public seed set tells of private points (`protocol.releases.prior`); None: nothing,
             or not known yet.
+        seed_weight: s, what a public point counts for beside a private one, in (0, 1].
+        batch: b, how many private points more each release has than the one before.
         rows: Rows of the feature map, in each of which one coordinate of a point is not 0
             (`FeatureSpace.rows`); 0: features are of another kind.
     """
@@ -109,6 +111,8 @@ class Setting:
     starts_public: bool = False
     prior: Prior | None = None
     rows: int = 0
+    seed_weight: float = 1.0
+    batch: int = 1
 
     @property
     def charged(self) -> int:
@@ -175,7 +179,7 @@ class ReleaseMechanism(ABC, Generic[P]):
 
     @abstractmethod
     def _release(
-        self, index: int, total: Totals, count: int, noise: tuple[npt.NDArray[Any], ...]
+        self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
     ) -> npt.NDArray[np.float64]:
         """`release`, after its arguments were checked."""
 
@@ -222,14 +226,15 @@ class ReleaseMechanism(ABC, Generic[P]):
         return Statistic.identity(self.dimension)
 
     def release(
-        self, index: int, total: Totals, count: int, noise: tuple[npt.NDArray[Any], ...]
+        self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
     ) -> npt.NDArray[np.float64]:
         """Release number `index`: the mean embedding of the public points and the private ones.
 
         Args:
             index: From 0 to `releases` - 1, in order.
             total: Sum of the private points' `statistic`, int64 of shape (statistic().width,).
-            count: Number of points that the mean is over, the public ones among them; public, at least 1.
+            count: Number of points that the mean is over, the public ones among them by their weight; public
+                and positive.
             noise: What a noise source answered to each of `draws(index)`, in order.
 
         Returns:
@@ -239,7 +244,7 @@ class ReleaseMechanism(ABC, Generic[P]):
             LocalProtocolError: An argument that does not fit; the mechanism's state is as it was.
         """
         wanted = self.draws(index)
-        if total.shape != (self.statistic().width,) or total.dtype != np.int64 or count < 1:
+        if total.shape != (self.statistic().width,) or total.dtype != np.int64 or not count > 0:
             raise LocalProtocolError(
                 f"Release {index} was asked for {count} points whose total is {total.dtype} {total.shape}."
             )
@@ -262,13 +267,19 @@ class ReleaseMechanism(ABC, Generic[P]):
             raise LocalProtocolError(f"A {self.name} release was asked for before the seed set was known.")
         return self.setting.prior
 
-    def private_count(self, count: int) -> int:
+    def private_count(self, count: float) -> int:
         """How many of the points that a mean is over are private; public (`release`)."""
-        return count if self.setting.offset is None else count - self.prior().size
+        public = 0.0 if self.setting.offset is None else self.setting.seed_weight * self.prior().size
+        return round(count - public)
 
-    def with_offset(self, total: Totals) -> Totals:
+    def public_sum(self) -> npt.NDArray[np.float64] | float:
+        """Σφ of the public points by their weight, in units of 2^-15: it needs no noise."""
+        offset = self.setting.offset
+        return 0.0 if offset is None else self.setting.seed_weight * offset.astype(np.float64)
+
+    def with_offset(self, total: Totals) -> npt.NDArray[np.float64]:
         """Σφ of the private points of that total and the public ones: for mechanisms whose statistic is φ."""
-        return total if self.setting.offset is None else total + self.setting.offset
+        return np.asarray(total + self.public_sum(), dtype=np.float64)
 
     def check_index(self, index: int) -> None:
         """Refuse a release beyond those that the guarantee covers.

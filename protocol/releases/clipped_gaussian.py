@@ -39,7 +39,7 @@ class ClippedGaussianRelease(GaussianNoiseRelease[P], Generic[P]):
         super().__init__(parameters, setting, sensitivity=SENSITIVITY, width=width)
         self._filter = RandomWalkFilter(
             noise=self.sigma**2,
-            step=STEP_VARIANCE / width,
+            step=STEP_VARIANCE * setting.batch / width,
             start=np.zeros(width) if setting.starts_public else None,
         )
 
@@ -61,7 +61,7 @@ class ClippedGaussianRelease(GaussianNoiseRelease[P], Generic[P]):
         return moved
 
     def _release(
-        self, index: int, total: Totals, count: int, noise: tuple[npt.NDArray[Any], ...]
+        self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
     ) -> npt.NDArray[np.float64]:
         prior = self.prior()
         observed = np.asarray((total + noise[0] if noise else total) * FEATURE_UNIT, dtype=np.float64)
@@ -69,6 +69,5 @@ class ClippedGaussianRelease(GaussianNoiseRelease[P], Generic[P]):
         private = self.private_count(count)
         # y has length 1 at the clip radius and beyond; there a point lies about ρ from the centre.
         embedded = (prior.centre * private + prior.spread * self._in_features(moved)) * FEATURE_UNIT
-        if self.setting.offset is not None:
-            embedded += self.setting.offset * FEATURE_UNIT
+        embedded += self.public_sum() * FEATURE_UNIT
         return np.asarray(embedded / count, dtype=np.float64)

@@ -53,6 +53,6 @@ class ExactRelease(ReleaseMechanism[ExactParameters]):
         return ()
 
     def _release(
-        self, index: int, total: Totals, count: int, noise: tuple[npt.NDArray[Any], ...]
+        self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
     ) -> npt.NDArray[np.float64]:
         return np.asarray(self.with_offset(total) * (FEATURE_UNIT / count), dtype=np.float64)

@@ -33,7 +33,7 @@ class GaussianRelease(GaussianNoiseRelease[GaussianParameters]):
         super().__init__(parameters, setting, sensitivity=2.0 * setting.norm_bound, width=setting.dimension)
 
     def _release(
-        self, index: int, total: Totals, count: int, noise: tuple[npt.NDArray[Any], ...]
+        self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
     ) -> npt.NDArray[np.float64]:
         noisy = self.with_offset(total + noise[0] if noise else total)
         return np.asarray(noisy * (FEATURE_UNIT / count), dtype=np.float64)

@@ -206,7 +206,7 @@ class MwemRelease(ReleaseMechanism[MwemParameters]):
         return 1.0 / epsilon if self.parameters.calibration == "published" else 2.0 * SENSITIVITY / epsilon
 
     def _release(
-        self, index: int, total: Totals, count: int, noise: tuple[npt.NDArray[Any], ...]
+        self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
     ) -> npt.NDArray[np.float64]:
         epsilon, steps = self._schedule(index)
         rate = self._selection_rate(epsilon)
@@ -264,7 +264,7 @@ def _langevin(x: float) -> float:
 
 
 def _weights(
-    rate: float, count: int, means: list[float], sums: npt.NDArray[np.float64]
+    rate: float, count: float, means: list[float], sums: npt.NDArray[np.float64]
 ) -> tuple[float, npt.NDArray[np.float64]]:
     """(o, exp(rate·ψ_i - o)) with the largest weight 1: exp(rate·ψ) alone overflows."""
     exponents = rate * np.abs(count * np.asarray(means) - sums)

@@ -149,7 +149,7 @@ class RaceRelease(ReleaseMechanism[RaceParameters]):
             )
 
     def _release(
-        self, index: int, total: Totals, count: int, noise: tuple[npt.NDArray[Any], ...]
+        self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
     ) -> npt.NDArray[np.float64]:
         counts, rest = np.divmod(total, self._unit)
         if rest.any():
@@ -163,8 +163,7 @@ class RaceRelease(ReleaseMechanism[RaceParameters]):
         else:
             deviations = total * FEATURE_UNIT - expected  # of public points alone
         embedded = expected + deviations
-        if self.setting.offset is not None:
-            embedded += self.setting.offset * FEATURE_UNIT
+        embedded += self.public_sum() * FEATURE_UNIT
         return np.asarray(embedded / count, dtype=np.float64)
 
     def _of_sum(self, points: int, counts: Totals) -> npt.NDArray[np.float64]:
@@ -179,7 +178,7 @@ class RaceRelease(ReleaseMechanism[RaceParameters]):
             (draw,) = self.draws(self.releases - 1)
             self._filter = RandomWalkFilter(
                 noise=draw.variance * (self._unit * FEATURE_UNIT) ** 2,
-                step=STEP_VARIANCE * spread**2 / self.dimension,
+                step=STEP_VARIANCE * self.setting.batch * spread**2 / self.dimension,
                 start=np.zeros(self.dimension) if self.setting.starts_public else None,
             )
         return self._filter.after(deviations)

@@ -28,7 +28,7 @@ from protocol.machine import (
     Started,
     TimerFired,
 )
-from protocol.messages import CONTROL_SEQUENCE, Beat, Bid, Message, SealedCandidate
+from protocol.messages import CONTROL_SEQUENCE, Beat, Message, boxes_of
 from protocol.transcript.item import Item
 from protocol.transcript.journal import JournalLike
 from protocol.transcript.record import Record
@@ -295,10 +295,9 @@ class Driver:
             del self._timers[timer.name]
 
     def _keep_box(self, event: Event) -> None:
-        if self._boxes is None or type(event) is not Received or type(event.message) is not Bid:
-            return
-        if isinstance(event.message.candidate, SealedCandidate):
-            self._boxes.add(event.message.candidate.box)
+        if self._boxes is not None and type(event) is Received:
+            for box in boxes_of(event.message):
+                self._boxes.add(box)
 
     def _carry_out(self, effect: Effect) -> None:
         if type(effect) is Send:

@@ -129,7 +129,7 @@ class Vitals:
             phase="loading",
             busy="loading",
             round=0,
-            rounds=session.session.points,
+            rounds=session.rounds,
             connected=None if role == "curator" else False,
             owners_connected=0 if role == "curator" else None,
             owners=len(session.owners) if role == "curator" else None,

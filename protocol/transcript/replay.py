@@ -31,7 +31,7 @@ from protocol.machine import (
     Started,
     TimerFired,
 )
-from protocol.messages import Bid, Delivery, Message, SealedCandidate
+from protocol.messages import Delivery, SealedCandidate, with_boxes
 from protocol.transcript.item import Item, pack_value
 from protocol.transcript.record import Record, RecordedItem
 from protocol.wire import Direction, decode_message, encode_message, read_message
@@ -105,19 +105,8 @@ class EventReader:
         # The body was checked when it came; its digest is in the chain.
         message = read_message(self._direction(peer), body)
         if "digest" in frame and self._box is not None:
-            message = _with_box(message, self._box)
+            message = with_boxes(message, self._box)
         return Received(peer, frame["sequence"], frame["acknowledged"], body, message)
-
-
-def _with_box(message: Message, box: Callable[[bytes], bytes]) -> Message:
-    """A bid that was recorded without its sealed box, with it."""
-    if not isinstance(message, Bid) or not isinstance(message.candidate, SealedCandidate):
-        raise TypeError("a digest is recorded of a message without a box")
-    # All of it was checked when it came: no model is validated, or copied, a second time.
-    candidate = SealedCandidate.model_construct(
-        **{**message.candidate.__dict__, "box": box(message.candidate.box)}
-    )
-    return Bid.model_construct(**{**message.__dict__, "candidate": candidate})
 
 
 class Replay:

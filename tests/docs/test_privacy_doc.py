@@ -21,8 +21,15 @@ from protocol.scoring import Pool
 from protocol.session import open_session
 from tests.conftest import ROOT
 from tests.docs.pages import Page, names_in
-from tests.simulation.harness import corners, names, session_file, weights_of
-from tests.simulation.lemma import Case, KeepsAbsentOwnersPool, TiesByArrival, difference, play
+from tests.simulation.harness import Player, corners, names, session_file, weights_of
+from tests.simulation.lemma import (
+    BidsItsBestAlone,
+    Case,
+    KeepsAbsentOwnersPool,
+    TiesByArrival,
+    difference,
+    play,
+)
 
 PAGE = Page("docs/privacy.md")
 OWNERS, POINTS = 3, 4
@@ -184,6 +191,30 @@ def test_where_the_lemma_breaks_two_points_differ_and_one_does_otherwise(
     assert with_d == [point.tobytes() for point in (C, A, G)]
     assert with_x == [point.tobytes() for point in (C, F, X)]
     assert chosen(case, Pool)[0] == 1
+
+
+def test_with_fewer_than_b_in_a_bid_two_points_differ_and_one_does_otherwise() -> None:
+    c, d, x, a, z, f, g, h = (corners()[[row]] for row in (10, 2, 11, 6, 14, 5, 7, 12))
+    ranks = (1, 0, 2, 1), (-2, 0, -1, 2), (0, 1, 1, -2)
+    case = Case(
+        data={FIRST: np.concatenate([a, z]), SECOND: np.concatenate([c, d, f, g, h])},
+        extra=x[0],
+        extra_owner=FIRST,
+        weights=tuple(weights_of(*(1000 * np.array(w))) for w in ranks),
+        order=((FIRST, SECOND),) * 3,
+        late=frozenset(),
+        delay=1,
+        gone=frozenset(),
+        batch=2,
+    )
+
+    def sets(player: type[Player]) -> list[set[bytes]]:
+        benches = [play(case, "ask-all", with_extra=there, honest=player)[1] for there in (False, True)]
+        return [set(bench.chosen) for bench in benches]
+
+    both, without = {point.tobytes() for point in (c, d, a, g)}, {point.tobytes() for point in (z, h)}
+    assert sets(BidsItsBestAlone) == [both | without, both | {f.tobytes(), x.tobytes()}]
+    assert sets(Player) == [both | without, both | {z.tobytes(), x.tobytes()}]
 
 
 def test_the_sums_that_are_said_to_differ_do() -> None:

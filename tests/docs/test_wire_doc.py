@@ -19,6 +19,8 @@ from protocol.sealing import (
     NONCE_BYTES,
     SEAL_BYTES,
     SIGNATURE_BYTES,
+    batch_statement,
+    batched_digest,
     candidate_statement,
     open_between,
     pack_content,
@@ -118,6 +120,33 @@ def test_what_an_owner_signs_is_laid_out_as_stated() -> None:
         name: len(part) for name, part in parts.items() if name != "name"
     }
     assert candidate_statement(SESSION, "digits-34", 7, 5, box, features) == b"".join(parts.values())
+
+
+def test_what_an_owner_signs_of_a_batch_is_laid_out_as_stated() -> None:
+    box, features = b"any box", np.arange(4, dtype=np.int16)
+    of_a_point = {
+        "tag": b"hushbid batched 1\0",
+        "handle": (5).to_bytes(8, "big", signed=True),
+        "box": hashlib.sha256(box).digest(),
+        "features": hashlib.sha256(arrays.pack_array(features)).digest(),
+    }
+    assert batched_digest(5, box, features) == hashlib.sha256(b"".join(of_a_point.values())).digest()
+    digests = bytes(range(96))
+    of_all = {
+        "tag": b"hushbid batch 1\0",
+        "session": SESSION,
+        "round": (7).to_bytes(8, "big"),
+        "b": (3).to_bytes(8, "big", signed=True),
+        "n": bytes([9]),
+        "name": b"digits-34",
+        "digests": digests,
+    }
+    assert batch_statement(SESSION, "digits-34", 7, digests) == b"".join(of_all.values())
+    stated = [(row[1], row[0]) for row in PAGE.rows("The signature of a batch")]
+    parts = [*of_a_point.items(), *of_all.items()]
+    assert [name for name, _ in stated] == [name for name, _ in parts]
+    lengths = {"name": "n", "digests": "32b"}
+    assert [size for _, size in stated] == [lengths.get(name, str(len(part))) for name, part in parts]
 
 
 def test_a_content_is_laid_out_as_stated() -> None:

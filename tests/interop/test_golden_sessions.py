@@ -8,16 +8,19 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tomli_w
 
-from hushbid.interop.exchange import OWNER, RULES, read_exchange
-from hushbid.interop.mock_curator import play
+from hushbid.interop.exchange import GOLDEN as SESSIONS
+from hushbid.interop.exchange import OWNER, read_exchange
+from hushbid.interop.mock_curator import difference, play
 from hushbid.party_process import party_environment
 from protocol.errors import ExitCode, VectorMismatch
+from protocol.names import CURATOR
 from tests.conftest import ROOT
 from tests.processes.cluster import free_port
 
@@ -38,7 +41,7 @@ BROKEN = {
     ),
     "ties-by-row": (
         "winner-only",
-        "m.min = lambda rows, key: rows[0]",
+        "m.sorted = lambda rows, key: sorted(rows, key=lambda row: (key(row)[0], row))",
         "frame 5, a bid, field handle, byte 104: due was 02",
     ),
     "rounds-up": (
@@ -63,6 +66,36 @@ BROKEN = {
         "f.candidate_statement = lambda session, owner, turn, *rest: old(session, owner, turn + 1, *rest)",
         "field signature: it is not the owner's over what it hands over",
     ),
+    "pads-a-batch-with-ones": (
+        "sealed-batch",
+        "old = f.content_of\nf.content_of = lambda *given: old(*given)[:-1] + b'\\1'",
+        "field boxes: of point 1: byte 127 of its content is 01, and 00 was due",
+    ),
+    "digests-without-numbers": (
+        "sealed-batch",
+        "old = f.batched_digest\nf.batched_digest = lambda handle, *rest: old(0, *rest)",
+        "field digests: of point 1: it is not that of its number, its box and its features",
+    ),
+    "signs-the-first-digest": (
+        "sealed-batch",
+        "old = f.batch_statement\n"
+        "f.batch_statement = lambda session, owner, turn, digests: old(session, owner, turn, digests[:32])",
+        "field signature: it is not the owner's over the digests",
+    ),
+    "padding-with-boxes": (
+        "sealed-batch",
+        "old = m.Owner._box\n"
+        "m.Owner._box = lambda self, row: bytes(reversed(old(self, 0))) if row == 5 else old(self, row)",
+        "frame 4, a batch, field candidates, byte ",
+    ),
+    "a-shorter-batch-at-the-end": (
+        "ask-all-batch",
+        "old = m.Owner._batch\n"
+        "def batch(self, turn, handles, rows):\n"
+        "    return old(self, turn, handles[:2], rows[:2])\n"
+        "m.Owner._batch = batch",
+        "frame 2, a batch, field candidates, byte ",
+    ),
     "other-defaults": (
         "ask-all",
         "f.DEFAULTS['session']['delta'] = 1e-6",
@@ -79,7 +112,12 @@ BROKEN = {
         "frame 2, a bid, field acknowledged, byte 36: due was 01",
     ),
 }
-"""What is wrong with an owner → rule, the fault as Python, and what the curator says of it."""
+"""What is wrong with an owner → golden session, the fault as Python, and what the curator says of it."""
+
+SLOW = ("ask-all", "ask-all-batch")
+"""Sessions whose frames differ from those of `sealed` only in how points are handed over."""
+OF_THE_LINE = ("other-defaults", "does-not-acknowledge")
+"""Faults that are played over a network."""
 
 
 def furnished(rule: str, place: Path) -> str:
@@ -141,7 +179,9 @@ def played(rule: str, address: str, command: list[str]) -> tuple[int, int, str]:
     return curator.returncode, owner.returncode, said
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize(
+    "rule", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in SESSIONS]
+)
 @pytest.mark.parametrize("command", [minimal, ours], ids=["minimal", "ours"])
 def test_an_owner_answers_as_recorded(
     rule: str, command: Callable[[Path], list[str]], tmp_path: Path
@@ -154,7 +194,45 @@ def test_an_owner_answers_as_recorded(
     assert said.splitlines()[-1] == f"All {count} frames are as recorded."
 
 
-@pytest.mark.parametrize("fault", BROKEN)
+def first_difference(golden: str, fault: str, place: Path, fresh: pytest.MonkeyPatch) -> str:
+    """What is said of the first wrong answer of the documents' owner, played to without a network."""
+    for name in [name for name in sys.modules if name.startswith("tests.interop.minimal")]:
+        fresh.delitem(sys.modules, name)  # what the fault changes is thrown away with the test
+    m, f = (import_module(f"tests.interop.minimal.{name}") for name in ("__main__", "formats"))
+    exec(fault, {"m": m, "f": f})
+    furnished(golden, place)
+    session = f.Session.read(place / "session.toml")
+    owner = m.Owner(session, OWNER, f.key_of_file(place / "owner.key"), place / "data.npz")
+    exchange = read_exchange(GOLDEN / golden)
+    answers = [step for step in exchange.steps if step.sender != CURATOR]
+    heard = [f.Frame.read(step.data) for step in exchange.steps if step.sender == CURATOR]
+    numbered = [frame for frame in heard if frame.sequence]
+    # The first answer is the hello.
+    for number, (frame, due) in enumerate(zip(numbered, answers[1:], strict=True), start=1):
+        body = f.packed(owner.answer(f.message_of(frame.body)))
+        data = f.Frame(session.identifier, number, frame.sequence, body).data
+        found = difference(exchange.session, due, data, number + 1, frame.sequence)
+        if found is not None:
+            return str(found)
+    return ""
+
+
+@pytest.mark.parametrize("rule", SESSIONS)
+def test_without_a_fault_there_is_no_difference(
+    rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert first_difference(rule, "", tmp_path, monkeypatch) == ""
+
+
+@pytest.mark.parametrize("fault", [fault for fault in BROKEN if fault not in OF_THE_LINE])
+def test_of_a_wrong_answer_the_first_byte_is_named(
+    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule, code, expected = BROKEN[fault]
+    assert expected in first_difference(rule, code, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("fault", OF_THE_LINE)
 def test_of_a_broken_owner_the_first_byte_is_named(fault: str, tmp_path: Path) -> None:
     rule, code, expected = BROKEN[fault]
     address = furnished(rule, tmp_path)

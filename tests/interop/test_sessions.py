@@ -43,7 +43,10 @@ CHANGES: dict[str, dict[str, Any]] = {
     "winner-only": {"acquisition.rule": "winner-only"},
     "published": {"acquisition.rule": "published"},
     "logistic": {"acquisition.rule": "logistic", "acquisition.epsilon": 30, "session.points": 3},
+    "sealed-batch": SEALED | SECURE | PRIVATE | {"session.points": 17, "session.batch": 3},
+    "ask-all-batch": {"acquisition.rule": "ask-all", "session.points": 17, "session.batch": 3},
 }
+"""Session → changes to its file; each session is named after its rule."""
 
 
 def start_minimal(cluster: Cluster, name: str) -> None:
@@ -55,12 +58,14 @@ def start_minimal(cluster: Cluster, name: str) -> None:
 
 def bids_of(cluster: Cluster, owner: str) -> list[Any]:
     """What an owner bid, by the curator's transcript."""
-    found = bodies(cluster.records(CURATOR), CURATOR)[owner, CURATOR, "bid"]
+    kind = "bid" if cluster.session.batch == 1 else "batch"
+    found = bodies(cluster.records(CURATOR), CURATOR)[owner, CURATOR, kind]
     return [decode_message(Direction.OWNER_TO_CURATOR, body) for body in found]
 
 
-SLOW = ("winner-only", "published")
-"""Rules whose bids are as in `logistic`: they differ in whom the curator asks."""
+SLOW = ("winner-only", "published", "ask-all-batch")
+"""Sessions whose bids are as in `logistic`: they differ in whom the curator asks; and as in `ask-all` and
+`sealed-batch`."""
 
 
 @pytest.fixture(
@@ -88,10 +93,10 @@ def test_an_owner_of_the_documents_takes_part_under_every_rule(session: tuple[st
     )
     result = ended[CURATOR].json
     assert (result["refusals"], result["absences"], result["faults"]) == ([], {}, [])
-    points = cluster.session.file.session.points
-    assert [bid.round for bid in bids_of(cluster, OTHER)] == list(range(1, points + 1))
+    assert [bid.round for bid in bids_of(cluster, OTHER)] == list(range(1, cluster.session.rounds + 1))
     delivered = ended[CONSUMER].json
     assert delivered["disputes"] == []
+    assert delivered["points_delivered"] == cluster.session.file.session.points
     found = verify_all([cluster.transcript_path(name) for name in (CURATOR, CONSUMER, *OURS)])
     assert found["ok"], found
     assert OTHER in found["missing"]
@@ -104,6 +109,12 @@ def test_an_owner_of_the_documents_takes_part_under_every_rule(session: tuple[st
         assert [bid.exhausted for bid in bids_of(cluster, OTHER)] == [False] * 8 + [True] * 2
         bids = bodies(cluster.records(CURATOR), CURATOR)[OTHER, CURATOR, "bid"]
         assert len(set(map(len, bids))) == 1
+    if rule in ("sealed-batch", "ask-all-batch"):
+        # Three a round: two batches of points, one with a point of padding, and then padding alone.
+        handles = [batch.handles.tolist() for batch in bids_of(cluster, OTHER)]
+        assert handles == [[1, 2, 3], [4, 5, 6], [7, 8, 0], *[[0, 0, 0]] * 3]
+        batches = bodies(cluster.records(CURATOR), CURATOR)[OTHER, CURATOR, "batch"]
+        assert len(set(map(len, batches))) == 1
 
 
 def imported(path: Path) -> set[str]:

@@ -15,6 +15,8 @@ import pytest
 from zmq.utils import z85
 
 from hushbid.interop.vectors import check_vectors, vector_files, write_vectors
+from protocol.config import SessionFile
+from protocol.config.loading import load_toml
 from protocol.errors import ConfigError, DataError, ExitCode, HushbidError, VectorMismatch
 from protocol.features import feature_map
 from tests.conftest import ROOT
@@ -22,8 +24,9 @@ from tests.interop.minimal import formats
 from tests.interop.minimal.feature_map import FeatureMap, cosine, normal
 
 PLACE = ROOT / "docs" / "vectors"
+SESSIONS = PLACE / "sessions"
 VECTORS: dict[str, Any] = json.loads((PLACE / "vectors.json").read_text(encoding="utf-8"))
-SEALED = formats.Session.read(PLACE / "sessions" / "sealed" / "session.toml")
+SEALED = formats.Session.read(SESSIONS / "sealed" / "session.toml")
 
 
 def test_the_vectors_are_those_of_the_code() -> None:
@@ -41,11 +44,12 @@ def test_writing_them_twice_gives_the_same(tmp_path: Path) -> None:
     ("file", "change", "expected"),
     [
         ("vectors.json", ('"handle": 2', '"handle": 3'), "signature.handle is not"),
+        ("vectors.json", ('"handles": [\n   2', '"handles": [\n   3'), "batch.handles[0] is not"),
         ("vectors.json", ('"G": 30', '"G": 29'), "maps[0].G is not"),
         ("sessions/sealed/session.toml", ("points = 6", "points = 7"), "how it is written is not"),
         ("sessions/ask-all/exchange.json", ('"kind": "bid"', '"kind": "bit"'), "steps[3].kind is not"),
     ],
-    ids=["signature", "map", "session", "frames"],
+    ids=["signature", "batch", "map", "session", "frames"],
 )
 def test_a_vector_that_does_not_match_is_named(
     file: str, change: tuple[str, str], expected: str, tmp_path: Path
@@ -82,9 +86,33 @@ def test_session_digests(vector: dict[str, Any], tmp_path: Path) -> None:
     assert hashlib.sha256(b"hushbid session 2\0" + bytes.fromhex(vector["encoded"])).hexdigest() == digest
 
 
+MEAN_THE_SAME = (
+    {"numbers", "whole-numbers", "defaults-written", "rounds-written"},
+    {"fifty rounds", "fifty rounds, written"},
+    {"another"},
+    {"the seed set in full"},
+    {"as many points as fit"},
+)
+
+
 def test_sessions_that_mean_the_same_have_one_digest() -> None:
-    digests = [vector["digest"] for vector in VECTORS["sessions"]]
-    assert digests[0] == digests[1] == digests[2] != digests[3]
+    digests = {vector["name"]: vector["digest"] for vector in VECTORS["sessions"]}
+    names = [{name for name in digests if digests[name] == digest} for digest in set(digests.values())]
+    assert sorted(map(sorted, names)) == sorted(map(sorted, MEAN_THE_SAME))
+
+
+def test_what_a_session_was_before_there_were_batches_has_the_digest_that_it_had() -> None:
+    digests = {vector["name"]: vector["digest"] for vector in VECTORS["sessions"]}
+    assert digests["the seed set in full"].startswith("1564f4814eb9")
+
+
+def test_the_points_of_a_round_are_as_many_as_fit(tmp_path: Path) -> None:
+    vector = next(vector for vector in VECTORS["sessions"] if vector["name"] == "as many points as fit")
+    path = tmp_path / "session.toml"
+    path.write_text(vector["toml"], encoding="utf-8")
+    room = formats.Session.read(path).tables["session"]["batch"]
+    file = load_toml(SessionFile, path)
+    assert room == file.batch == file.most_in_a_bid == 15
 
 
 @pytest.mark.parametrize("vector", VECTORS["words"], ids=lambda vector: vector["word"])
@@ -154,7 +182,7 @@ def test_the_box() -> None:
     attributes = bytes.fromhex(vector["attributes"])
     content = formats.content_of(np.array(vector["point"]), attributes, 128)
     assert content.hex() == vector["content"]
-    secret = PLACE / "sessions" / "sealed" / "consumer.key.txt"
+    secret = SESSIONS / "sealed" / "consumer.key.txt"
     consumer = formats.key_of_file(secret).to_curve25519_private_key()
     assert nacl.public.SealedBox(consumer).decrypt(bytes.fromhex(vector["box"])) == content
 
@@ -173,9 +201,24 @@ def test_signatures() -> None:
     assert (said.hex(), key.sign(said).signature.hex()) == (head["statement"], head["signature"])
 
 
+def test_the_signature_of_a_batch() -> None:
+    vector, session = VECTORS["batch"], formats.Session.read(SESSIONS / "sealed-batch" / "session.toml")
+    assert session.digest.hex() == vector["session digest"]
+    boxes = [bytes.fromhex(box) for box in vector["boxes"]]
+    rows = [np.array(row, np.int16) for row in vector["features"]]
+    assert boxes[0].hex() == VECTORS["box"]["box"]
+    assert (vector["handles"][2], boxes[2], set(vector["features"][2])) == (0, bytes(len(boxes[0])), {0})
+    digests = list(map(formats.batched_digest, vector["handles"], boxes, rows))
+    assert [digest.hex() for digest in digests] == vector["digests"]
+    place = (session.identifier, vector["owner"], vector["round"])
+    statement = formats.batch_statement(*place, b"".join(digests))
+    assert statement.hex() == vector["statement"]
+    assert owner_key().sign(statement).signature.hex() == vector["signature"]
+
+
 def owner_key() -> nacl.signing.SigningKey:
     """The golden owner's."""
-    return formats.key_of_file(PLACE / "sessions" / "sealed" / "heron.key.txt")
+    return formats.key_of_file(SESSIONS / "sealed" / "heron.key.txt")
 
 
 def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:

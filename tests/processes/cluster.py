@@ -74,7 +74,7 @@ _READ_AT_THE_START = ("BLIS_", "LD_", "MKL_", "NPY_", "OMP_", "OPENBLAS_", "PYTH
 _T = TypeVar("_T")
 
 _SESSION: dict[str, Any] = {
-    "session": {"name": "birds", "points": 20, "allow_nonprivate": True},
+    "session": {"name": "birds", "points": 20, "batch": 1, "allow_nonprivate": True},
     "features": {"gamma": 0.5, "seed": 7, "columns": COLUMNS, "dimension": 16},
     "target": {"mechanism": "exact"},
     "summary": {"mechanism": "exact"},

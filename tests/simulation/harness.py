@@ -65,9 +65,11 @@ from protocol.messages import (
     CONTROL_SEQUENCE,
     PROTOCOL_VERSION,
     Ask,
+    Batch,
     Bid,
     Broadcast,
     Candidate,
+    Candidates,
     Farewell,
     Hello,
     Message,
@@ -76,10 +78,12 @@ from protocol.messages import (
     Receipt,
     Refused,
     SealedCandidate,
+    SealedCandidates,
     SecretMap,
     Target,
     Welcome,
     fixed,
+    sizes,
 )
 from protocol.names import CONSUMER
 from protocol.sealing import SEAL_BYTES, SIGNATURE_BYTES, head_statement, sign
@@ -147,9 +151,11 @@ def session_file(
     settlement: float | None = None,
     noise_seed: int = 0,
     fixed_cadence: float | None = None,
+    batch: int = 1,
+    seed_weight: float = 1.0,
     **rule_parameters: Any,
 ) -> SessionFile:
-    """A session on loopback, without keys, and with noise that can be repeated."""
+    """A session on loopback, without keys, and with noise that can be repeated; one point a round."""
     return SessionFile.model_validate(
         {
             "session": SessionSection(
@@ -158,6 +164,8 @@ def session_file(
                 min_owners=min_owners,
                 allow_nonprivate=True,
                 fixed_cadence=fixed_cadence,
+                batch=batch,
+                seed_weight=seed_weight,
             ),
             "features": FeatureSection(
                 dimension=dimension,
@@ -404,9 +412,9 @@ class CuratorBench:
         assert isinstance(effect, DrawNoise)
         rounds: list[RoundNoise] = [
             ((), tuple(self.coins.random(draw.size) for draw in self.rule.draws()))
-            for _ in range(effect.first, min(effect.last, self.session.session.points) + 1)
+            for _ in range(effect.first, min(effect.last, self.session.rounds) + 1)
         ]
-        if effect.last > self.session.session.points:
+        if effect.last > self.session.rounds:
             rounds.append(((np.zeros(len(self.session.owners), dtype=np.int64),), ()))
         self.step(NoiseDrawn(effect.first, tuple(rounds)))
 
@@ -467,6 +475,32 @@ class CuratorBench:
         }
         return Bid.model_construct(**(values | changes))
 
+    def batch(
+        self, round_number: int, points: Sequence[tuple[npt.NDArray[np.int16], int]], weights: Weights
+    ) -> Batch:
+        """An honest bid for several points, each with its number; padded to the session's batch."""
+        missing = self.session.batch - len(points)
+        blank = np.zeros(DIMENSION, dtype=np.int16)
+        w = weights.astype(np.int64)
+        features = [row for row, _ in points] + [blank] * missing
+        handles = [handle for _, handle in points] + [0] * missing
+        handed = [self.candidate(row) for row in features]
+        parts: dict[str, Any] = {"features": np.concatenate(features)}
+        if self.rule.sealed:
+            boxes = [one.box for one in handed if isinstance(one, SealedCandidate)]
+            parts |= {"boxes": b"".join(boxes), "digests": bytes(32 * len(features)), "signature": SIGNED}
+        else:
+            opened = [one for one in handed if isinstance(one, Candidate)]
+            parts["points"] = np.concatenate([one.point for one in opened])
+            parts["attributes"] = b"".join(one.attributes for one in opened)
+        kind = SealedCandidates if self.rule.sealed else Candidates
+        return Batch(
+            round=round_number,
+            scores=sizes([int(row.astype(np.int64) @ w) for row in features]),
+            handles=sizes(handles),
+            candidates=kind.model_construct(**parts),
+        )
+
     def no_bid(self, round_number: int) -> Bid:
         """The bid of an owner that has no point left."""
         blank = self.candidate(np.zeros(DIMENSION, dtype=np.int16))
@@ -505,16 +539,22 @@ class Player:
 
     def best(self, weights: Weights) -> int | None:
         """Its first point in the total order, of those that it still has."""
+        return next(iter(self.first(weights, 1)), None)
+
+    def first(self, weights: Weights, count: int) -> list[int]:
+        """Its first points in the total order, of those that it still has."""
         w = [int(value) for value in weights]
 
         def place(row: int) -> tuple[int, bytes, int]:
             score = sum(a * b for a, b in zip(self.rows[row], w, strict=True))
             return -score, self.bytes[row], row
 
-        return min(self.left, key=place, default=None)
+        return sorted(self.left, key=place)[:count]
 
-    def answer(self, broadcast: Broadcast) -> Bid:
+    def answer(self, broadcast: Broadcast) -> Bid | Batch:
         """Its bid."""
+        if self.bench.session.batch > 1:
+            return self.answer_with(broadcast, self.bench.session.batch)
         row = self.best(broadcast.weights)
         if row is None:
             return self.bench.no_bid(broadcast.round)
@@ -522,6 +562,14 @@ class Player:
         if self.bench.rule.candidate_with_bid:
             self.left.remove(row)
         return self.bench.bid(broadcast.round, self.features[row], self.number(row), broadcast.weights)
+
+    def answer_with(self, broadcast: Broadcast, count: int) -> Batch:
+        """Its batch of at most so many points."""
+        rows = self.first(broadcast.weights, count)
+        for row in rows:
+            self.left.remove(row)
+        points = [(self.features[row], self.number(row)) for row in rows]
+        return self.bench.batch(broadcast.round, points, broadcast.weights)
 
     def offer(self, ask: Ask) -> Offer:
         """The point that it is asked for."""

@@ -16,11 +16,19 @@ import numpy.typing as npt
 
 from protocol.errors import Offence, RemoteProtocolError
 from protocol.grid import Features, Weights, exact_scores
-from protocol.messages import Ask, Broadcast
+from protocol.messages import Ask, Batch, Bid, Broadcast
 from protocol.scoring import Best, Pool
 from tests.simulation.harness import MAP, CuratorBench, Player, corners, names, session_file, weights_of
 
-__all__ = ["Case", "KeepsAbsentOwnersPool", "TiesByArrival", "difference", "make_case", "play"]
+__all__ = [
+    "BidsItsBestAlone",
+    "Case",
+    "KeepsAbsentOwnersPool",
+    "TiesByArrival",
+    "difference",
+    "make_case",
+    "play",
+]
 
 CORNERS = corners()
 
@@ -41,13 +49,19 @@ class Case:
     delay: int
     gone: frozenset[tuple[str, int]]
     """Owners that have no connection during a round."""
+    batch: int = 1
+    """Points that a round buys."""
+    short: int = 0
+    """How many fewer the last round buys."""
 
 
 class KeepsAbsentOwnersPool(Pool):
     """A broken control: points of absent owners stay available."""
 
-    def best(self, weights: Weights, *, withheld: npt.NDArray[np.bool_] | None = None) -> Best | None:
-        return super().best(weights)
+    def first(
+        self, weights: Weights, count: int, *, withheld: npt.NDArray[np.bool_] | None = None
+    ) -> tuple[Best, ...]:
+        return super().first(weights, count)
 
 
 class TiesByArrival(Pool):
@@ -66,23 +80,35 @@ class TiesByArrival(Pool):
         self.out.add(entry)
         super().withdraw(entry)
 
-    def best(self, weights: Weights, *, withheld: npt.NDArray[np.bool_] | None = None) -> Best | None:
-        found: Best | None = None
+    def first(
+        self, weights: Weights, count: int, *, withheld: npt.NDArray[np.bool_] | None = None
+    ) -> tuple[Best, ...]:
+        found = []
         for entry, (features, rank) in enumerate(self.entries):
-            if entry in self.out or (withheld is not None and withheld[rank]):
-                continue
-            score = int(exact_scores(features[None], weights)[0])
-            if found is None or score > found.score:
-                found = Best(entry, score)
-        return found
+            if entry not in self.out and not (withheld is not None and withheld[rank]):
+                found.append(Best(entry, int(exact_scores(features[None], weights)[0])))
+        return tuple(sorted(found, key=lambda best: (-best.score, best.entry))[:count])
 
 
-def make_case(rng: np.random.Generator) -> Case:
-    """A small case, full of ties, absences, returns, exhausted owners, and often with fewer points than p."""
+class BidsItsBestAlone(Player):
+    """A broken control: owners whose batches have one point, so that the pool lacks the next best ones."""
+
+    def answer(self, broadcast: Broadcast) -> Bid | Batch:
+        return self.answer_with(broadcast, 1)
+
+
+def make_case(rng: np.random.Generator, *, batches: bool = False) -> Case:
+    """A small case, full of ties, absences, returns, exhausted owners, and often with fewer points than p.
+
+    Args:
+        rng: What it is drawn from.
+        batches: Whether a round buys several points: two to four.
+    """
     owners = names(int(rng.integers(1, 5)))
-    rounds = int(rng.integers(3, 11))
+    batch = int(rng.integers(2, 5)) if batches else 1
+    rounds = int(rng.integers(3, 11)) if batch == 1 else int(rng.integers(2, 6))
     palette = CORNERS[rng.choice(len(CORNERS), size=int(rng.integers(2, 17)), replace=False)]
-    fewest, most = (0, 4) if rng.random() < 0.3 else (3, 9)
+    fewest, most = (0, 4) if rng.random() < 0.3 else (3, 9 if batch == 1 else 15)
     data = {
         owner: palette[rng.integers(0, len(palette), size=int(rng.integers(fewest, most)))]
         for owner in owners
@@ -106,6 +132,8 @@ def make_case(rng: np.random.Generator) -> Case:
         late=frozenset(late),
         delay=int(rng.integers(1, 3)),
         gone=frozenset(gone),
+        batch=batch,
+        short=int(rng.integers(batch)),
     )
 
 
@@ -115,6 +143,7 @@ def play(
     *,
     with_extra: bool,
     pool: type[Pool] = Pool,
+    honest: type[Player] = Player,
     attacker: type[Player] = Player,
     alter: Callable[[CuratorBench], None] = lambda bench: None,
 ) -> tuple[Counter[bytes], CuratorBench]:
@@ -125,13 +154,15 @@ def play(
         rule: The acquisition rule's name.
         with_extra: Whether x is there.
         pool: The curator's.
-        attacker: What all owners are but x's, which is honest. Who is refused does not come back.
+        honest: What x's owner is.
+        attacker: What all other owners are. Who is refused does not come back.
         alter: What is changed of the curator before it starts.
 
     Returns:
         How often each φ was chosen, and the curator.
     """
-    session = session_file(owners=tuple(case.data), points=len(case.weights), rule=rule)
+    points = len(case.weights) * case.batch - case.short
+    session = session_file(owners=tuple(case.data), points=points, rule=rule, batch=case.batch)
     bench = CuratorBench(session)
     if pool is not Pool:
         bench.machine._pool = pool(MAP.space.dimension, norm_bound=MAP.space.norm_bound)
@@ -139,7 +170,7 @@ def play(
     for owner, features in case.data.items():
         if with_extra and owner == case.extra_owner:
             features = np.concatenate([features, case.extra[None]])
-        kind = Player if owner == case.extra_owner else attacker
+        kind = honest if owner == case.extra_owner else attacker
         players[owner] = kind(bench, owner, features)
     alter(bench)
     bench.enrol()

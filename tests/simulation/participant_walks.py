@@ -209,7 +209,8 @@ class OwnerWalk(ParticipantWalk):
         if row in withdrawn:
             row = -1
         ephemeral = bytes(EPHEMERAL_BYTES) if self.rule.sealed else b""
-        return Scored(job.round, row, WRONG, self.candidate(CORNERS[row]), ephemeral)
+        rows, scores = ((row,), (WRONG,)) if row >= 0 else ((), ())
+        return Scored(job.round, rows, scores, self.candidate(CORNERS[row]), ephemeral)
 
     def hostile_messages(self) -> list[Message]:
         machine = self.machine

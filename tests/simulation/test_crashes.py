@@ -107,6 +107,15 @@ def test_a_crash_of_any_party_at_any_step(start: int, rule: str) -> None:
         survives(setting(rule), spread(own, 4 if party == CURATOR else 3, start))
 
 
+@pytest.mark.parametrize("rule", [name for name, rule in RULES.items() if rule.candidate_with_bid])
+def test_a_crash_of_any_party_at_any_step_of_a_session_that_buys_three_a_round(rule: str) -> None:
+    batches = setting(rule, rounds=4)._replace(batch=3)
+    _, base = uncrashed(batches)
+    assert len(base.result["wins"]) == 12
+    assert {win[0] for win in base.result["wins"]} == {1, 2, 3, 4}
+    survives(batches, one_moment_each(base, tuple(base.steps)))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES)
 def test_a_crash_of_any_party_at_any_moment_of_any_step(rule: str) -> None:

@@ -206,7 +206,7 @@ def a_dispute_too_many(patch: pytest.MonkeyPatch) -> None:
 
     def and_another(self: CuratorMachine, receipt: Any) -> None:
         note(self, receipt)
-        self.ledger.disputes.append(Dispute(1, self.owners[0]))
+        self.ledger.disputes.append(Dispute(1, self.owners[0], 1))
 
     patch.setattr(CuratorMachine, "_note_disputes", and_another)
 
@@ -216,8 +216,8 @@ def late_hellos_are_heard(patch: pytest.MonkeyPatch) -> None:
 
 
 def nothing_is_withheld(patch: pytest.MonkeyPatch) -> None:
-    best = Pool.best
-    patch.setattr(Pool, "best", lambda self, weights, withheld=None: best(self, weights))
+    first = Pool.first
+    patch.setattr(Pool, "first", lambda self, weights, count, withheld=None: first(self, weights, count))
 
 
 def hasty(patch: pytest.MonkeyPatch) -> None:
@@ -322,6 +322,7 @@ def test_a_private_settlement_without_its_noise_or_by_another_broadcast_is_caugh
         rule="ask-all",
         release="gaussian",
         rounds=4,
+        batch=1,
         rows=(3, 3),
         byzantine=(),
         crashes=(),
@@ -346,7 +347,7 @@ def test_a_weight_that_counts_the_points_and_not_the_rounds_is_caught(
 
     def of_points(self: Rounds, effect: Any) -> None:
         if isinstance(effect, ComputeWeights):
-            count = effect.target.seed_size + len(self.ledger.wins)
+            count = self.seed_weight * effect.target.seed_size + len(self.ledger.wins)
             effect = dataclasses.replace(effect, count=count)
         do(self, effect)
 
@@ -356,6 +357,7 @@ def test_a_weight_that_counts_the_points_and_not_the_rounds_is_caught(
         rule="ask-all",
         release="exact",
         rounds=4,
+        batch=1,
         rows=(1, 1),
         byzantine=(),
         crashes=(),

@@ -18,7 +18,9 @@ import pytest
 
 from protocol.acquisition import RULES
 from protocol.scoring import Pool
+from tests.simulation.harness import Player
 from tests.simulation.lemma import (
+    BidsItsBestAlone,
     Case,
     KeepsAbsentOwnersPool,
     TiesByArrival,
@@ -27,6 +29,7 @@ from tests.simulation.lemma import (
     play,
 )
 
+WITH_BIDS = sorted(name for name, rule in RULES.items() if rule.candidate_with_bid)
 EXACT_RULES = sorted(name for name, rule in RULES.items() if rule.exact)
 
 
@@ -34,16 +37,18 @@ COUNT = 300
 """Cases that every test plays which has no control: each is played once by each rule, with x and without."""
 
 
-def cases(seed: int) -> Iterator[Case]:
+def cases(seed: int, *, batches: bool = False) -> Iterator[Case]:
     rng = np.random.default_rng(seed)
     while True:
-        yield make_case(rng)
+        yield make_case(rng, batches=batches)
 
 
-def changed(case: Case, rule: str, pool: type[Pool] = Pool) -> int:
+def changed(case: Case, rule: str, pool: type[Pool] = Pool, player: type[Player] = Player) -> int:
     """How many points S and S' differ by."""
-    without, _ = play(case, rule, with_extra=False, pool=pool)
-    including, _ = play(case, rule, with_extra=True, pool=pool)
+    without, including = (
+        play(case, rule, with_extra=there, pool=pool, honest=player, attacker=player)[0]
+        for there in (False, True)
+    )
     return difference(without, including)
 
 
@@ -96,6 +101,40 @@ def test_one_record_substitutes_at_most_one_point_in_ten_thousand_cases(rule: st
 def test_the_test_catches_a_curator_that_breaks_a_rule(pool: type[Pool], seed: int) -> None:
     broken = next(case for case in islice(cases(seed), 1500) if changed(case, "ask-all", pool) > 1)
     assert changed(broken, "ask-all") <= 1
+
+
+@pytest.mark.parametrize("rule", WITH_BIDS)
+def test_one_record_substitutes_at_most_one_point_of_batches(rule: str) -> None:
+    found = [changed(case, rule) for case in islice(cases(3, batches=True), COUNT)]
+    assert set(found) == {0, 1}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", WITH_BIDS)
+def test_one_record_substitutes_at_most_one_point_of_batches_in_ten_thousand_cases(rule: str) -> None:
+    assert max(changed(case, rule) for case in islice(cases(4, batches=True), 10_000)) == 1
+
+
+@pytest.mark.parametrize(
+    ("pool", "player", "seed"),
+    [(KeepsAbsentOwnersPool, Player, 1), (TiesByArrival, Player, 1), (Pool, BidsItsBestAlone, 1)],
+)
+def test_the_test_catches_what_breaks_a_rule_of_batches(
+    pool: type[Pool], player: type[Player], seed: int
+) -> None:
+    found = cases(seed, batches=True)
+    broken = next(case for case in islice(found, 1500) if changed(case, "ask-all", pool, player) > 1)
+    assert changed(broken, "ask-all") <= 1
+
+
+def test_the_batches_have_what_the_rules_are_about() -> None:
+    found = list(islice(cases(3, batches=True), COUNT))
+    held = [sum(map(len, case.data.values())) for case in found]
+    bought = [len(case.weights) * case.batch - case.short for case in found]
+    fewer_left = sum(points < most for points, most in zip(held, bought, strict=True))
+    smaller_last = sum(bool(case.short) for case in found)
+    absent = sum(bool(case.late | case.gone) for case in found)
+    assert min(fewer_left, smaller_last, absent) > 50
 
 
 def test_the_cases_have_what_the_rules_are_about() -> None:

@@ -27,30 +27,30 @@ WITH_BIDS = sorted(name for name, rule in RULES.items() if rule.exact and rule.c
 EXACT_RULES = sorted(name for name, rule in RULES.items() if rule.exact)
 
 Totals = Callable[[Case, CuratorBench], Mapping[str, float]]
-Disputes = Callable[[Case, Sequence[Win]], set[tuple[int, str]]]
+Disputes = Callable[[Case, Sequence[Win]], set[tuple[int, str, int]]]
 
 
-def none(case: Case, wins: Sequence[Win]) -> set[tuple[int, str]]:
+def none(case: Case, wins: Sequence[Win]) -> set[tuple[int, str, int]]:
     return set()
 
 
-def by_the_point(case: Case, wins: Sequence[Win]) -> set[tuple[int, str]]:
+def by_the_point(case: Case, wins: Sequence[Win]) -> set[tuple[int, str, int]]:
     """About half of what attackers sold, each point for what was handed over; an honest owner's never."""
     return {
-        (win.round, win.owner)
+        (win.round, win.owner, win.handle)
         for win in wins
         if win.owner != case.extra_owner
         and zlib.crc32(repr((win.owner, win.handle, win.candidate.features.tolist())).encode()) % 2
     }
 
 
-def by_the_order(case: Case, wins: Sequence[Win]) -> set[tuple[int, str]]:
+def by_the_order(case: Case, wins: Sequence[Win]) -> set[tuple[int, str, int]]:
     """A broken control: points under a number under which one was delivered in an earlier round."""
     had: set[tuple[str, int]] = set()
     disputed = set()
     for win in wins:
         if (win.owner, win.handle) in had:
-            disputed.add((win.round, win.owner))
+            disputed.add((win.round, win.owner, win.handle))
         had.add((win.owner, win.handle))
     return disputed
 

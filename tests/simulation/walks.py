@@ -15,6 +15,7 @@ import numpy as np
 from curator.events import ComputeWeights, DrawNoise
 from protocol import limits
 from protocol.accounting import Budget, Cost, PrivacyFilter
+from protocol.acquisition import RULES
 from protocol.errors import BudgetExceeded, Offence, RemoteProtocolError
 from protocol.machine import (
     Effect,
@@ -34,6 +35,8 @@ from protocol.machine import (
 from protocol.messages import (
     PROTOCOL_VERSION,
     Ask,
+    Batch,
+    Bid,
     Broadcast,
     Close,
     Delivery,
@@ -42,6 +45,7 @@ from protocol.messages import (
     Ready,
     Receipt,
     SealedCandidate,
+    SealedCandidates,
     SecretMap,
     fixed,
 )
@@ -211,9 +215,12 @@ class CuratorWalk:
             rule = _THAT_ASK[int(rng.integers(len(_THAT_ASK)))]
         elif self.aim[0] == "bidding" and self.aim[2] == "verifying":
             rule = _THAT_DO_NOT[int(rng.integers(len(_THAT_DO_NOT)))]
+        rounds = int(rng.integers(1, 4))
+        batch = 2 if RULES[rule].candidate_with_bid and seed % 3 == 0 else 1
         session = session_file(
             owners=owners,
-            points=int(rng.integers(1, 4)),
+            points=rounds * batch,
+            batch=batch,
             rule=rule,
             min_owners=len(owners) if self.aim[2] == "closing" else int(rng.integers(1, len(owners) + 1)),
             summary=private(Neighbours.ADD_REMOVE_ONE) if rng.random() < 0.15 else EXACT,
@@ -221,7 +228,7 @@ class CuratorWalk:
         )
         self.bench = CuratorBench(session)
         if self.bench.machine._filter is not None:
-            charges = int(rng.integers(0, session.session.points))
+            charges = int(rng.integers(0, rounds))
             self.bench.machine._filter = Purse(charges, Neighbours.ADD_REMOVE_ONE)
         self.walk = Walk(self.bench.machine, self.bench.take)
         # Where owners run out, a round is decided as soon as the last of them has answered, or is gone.
@@ -370,6 +377,21 @@ class CuratorWalk:
         elif isinstance(last, Close):
             self._say(CONSUMER, farewell_of(self.bench.opened, CONSUMER))
 
+    def _lie(self, bid: Bid | Batch) -> Bid | Batch:
+        """A bid with another score, or with another's signature; one without points stays as it is."""
+        if isinstance(bid, Batch):
+            if isinstance(bid.candidates, SealedCandidates) and self.rng.random() < 0.5:
+                forged = bid.candidates.model_copy(update={"signature": FORGED})
+                return bid.model_copy(update={"candidates": forged})
+            return bid.model_copy(update={"scores": np.full_like(bid.scores, WRONG)})
+        if bid.candidate is None or bid.exhausted:
+            return bid
+        if isinstance(bid.candidate, SealedCandidate) and self.rng.random() < 0.5:
+            return bid.model_copy(
+                update={"candidate": bid.candidate.model_copy(update={"signature": FORGED})}
+            )
+        return bid.model_copy(update={"score": fixed(WRONG)})
+
     def _owner(self, owner: str, told: Message | None = None) -> None:
         """It answers what it was told: that, or what it was told last."""
         seat, last = self.bench.machine.seats[owner], told or self.bench.last(owner)
@@ -382,13 +404,8 @@ class CuratorWalk:
                 self.walk.step(TimerFired("enrolment", self.bench.timers["enrolment"].attempt))
         elif isinstance(last, Broadcast) and seat.broadcast == last.round:
             bid = self.players[owner].answer(last)
-            if self.rng.random() < 0.1 and bid.candidate is not None and not bid.exhausted:
-                # A lie that only shows when the point is verified.
-                lie: dict[str, object] = {"score": fixed(WRONG)}
-                if isinstance(bid.candidate, SealedCandidate) and self.rng.random() < 0.5:
-                    lie = {"candidate": bid.candidate.model_copy(update={"signature": FORGED})}
-                bid = bid.model_copy(update=lie)
-            self._say(owner, bid)
+            lies = self.rng.random() < 0.1  # such that it only shows when the point is verified
+            self._say(owner, self._lie(bid) if lies else bid)
         elif isinstance(last, Ask) and seat.asked:
             self._say(owner, self.players[owner].offer(last))
         elif isinstance(last, Close):

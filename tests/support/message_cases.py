@@ -13,10 +13,13 @@ from protocol.arrays import ARRAY_EXT, pack_array
 from protocol.messages import (
     Array,
     Ask,
+    Batch,
+    BatchedCandidate,
     Beat,
     Bid,
     Broadcast,
     Candidate,
+    Candidates,
     Close,
     Delivery,
     Farewell,
@@ -28,11 +31,13 @@ from protocol.messages import (
     Receipt,
     Refused,
     SealedCandidate,
+    SealedCandidates,
     SecretMap,
     SubspaceTarget,
     Target,
     Welcome,
     fixed,
+    sizes,
 )
 from protocol.wire import Direction, Frame
 
@@ -173,6 +178,35 @@ CASES: dict[str, Case] = {
         FROM_OWNER,
         at=(2, 2),
     ),
+    "batch": _case(
+        Batch(
+            round=2,
+            scores=sizes([-(2**52), 0]),
+            handles=sizes([2, 0]),
+            candidates=Candidates(
+                points=values(0.25, -0.0, 1e-300, 0.0, 0.0, 0.0, dtype="float64"),
+                features=values(-(2**14), 0, 1, 2**14, 0, 0, 0, 0, dtype="int16"),
+                attributes=bytes(range(10)),
+            ),
+        ),
+        FROM_OWNER,
+        at=(2, 2),
+    ),
+    "batch-sealed": _case(
+        Batch(
+            round=2,
+            scores=sizes([-(2**52), 0]),
+            handles=sizes([2, 0]),
+            candidates=SealedCandidates(
+                features=values(-(2**14), 0, 1, 2**14, 0, 0, 0, 0, dtype="int16"),
+                boxes=bytes(number % 256 for number in range(2 * 368)),
+                digests=bytes(number % 251 for number in range(64)),
+                signature=bytes(range(64)),
+            ),
+        ),
+        FROM_OWNER,
+        at=(3, 2),
+    ),
     "bid-sealed": _case(
         Bid(round=2, exhausted=False, score=fixed(-(2**52)), handle=fixed(2), candidate=sealed(368)),
         FROM_OWNER,
@@ -220,6 +254,25 @@ CASES: dict[str, Case] = {
         at=(1, 1),
     ),
     "delivery-empty": _case(Delivery(part=1, parts=1, purchases=()), TO_CONSUMER, at=(1, 1)),
+    "delivery-batched": _case(
+        Delivery(
+            part=1,
+            parts=1,
+            purchases=(
+                Purchase(
+                    owner="digits-34",
+                    round=3,
+                    bid_round=2,
+                    handle=fixed(7),
+                    candidate=BatchedCandidate(
+                        **dict(sealed(368)), digests=bytes(number % 251 for number in range(64))
+                    ),
+                ),
+            ),
+        ),
+        TO_CONSUMER,
+        at=(1, 1),
+    ),
     "receipt": _case(Receipt(part=2, disputed=b"\x40"), FROM_CONSUMER, at=(2, 2)),
     "close": _case(
         Close(outcome="complete", head=DIGEST, signature=bytes(range(64))),

@@ -111,7 +111,7 @@ def scored_by(consumer: Consumer, owner: str, round_number: int = 1, handle: int
 
 def purchase_of(owner: str, scored: Scored, *, handle: int = 1, **changes: Any) -> Purchase:
     """That point as it is delivered; `changes` are of the candidate."""
-    candidate = scored.candidate
+    candidate = scored.handed
     assert isinstance(candidate, SealedCandidate)
     return Purchase(
         owner=owner,

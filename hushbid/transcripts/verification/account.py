@@ -184,7 +184,7 @@ def _noted(record: int, frame: RecordedFrame) -> Noted:
 
 def _without_box(frame: RecordedFrame) -> bytes | None:
     """SHA-256 of a bid as the curator records it; None if that is as it was sent."""
-    if frame.message != "bid":
+    if frame.message not in ("bid", "batch"):
         return None
     try:
         kept = without_box(decode_message(Direction.OWNER_TO_CURATOR, frame.body))

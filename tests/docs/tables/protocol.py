@@ -58,11 +58,16 @@ MESSAGES: Final = {each.model_fields["kind"].default: each for each in _below(me
 PARTS: Final[dict[str, BaseModel]] = {
     "candidate": _example("offer").candidate,
     "sealed candidate": CASES["bid-sealed"].message.candidate,  # type: ignore[attr-defined]
+    "candidates": _example("batch").candidates,
+    "sealed candidates": CASES["batch-sealed"].message.candidates,  # type: ignore[attr-defined]
+    "batched candidate": CASES["delivery-batched"].message.purchases[0].candidate,  # type: ignore[attr-defined]
     "purchase": _example("delivery").purchases[0],
 }
 """What stands in several messages."""
-_LENGTHS: Final = {"score": "1", "handle": "1", "basis": "F·d"}
+_LENGTHS: Final = {"score": "1", "handle": "1", "scores": "b", "handles": "b", "basis": "F·d"}
 """Of arrays that do not have d numbers."""
+_OF_MANY: Final = (messages.Candidates, messages.SealedCandidates)
+"""Parts whose arrays have as many numbers for each point of a batch."""
 _PLAIN: Final = {bool: "boolean", bytes: "bytes"}
 
 
@@ -75,9 +80,10 @@ def sender_and_receiver(kind: str) -> str:
 def fields(example: BaseModel) -> Table:
     """The fields of a message or of a part of one, with their types as far as these are plain."""
     model = type(example).model_fields
-    return Table(
-        [(code(name), kind_of(name, field, getattr(example, name))) for name, field in model.items()]
-    )
+    kinds = {name: kind_of(name, field, getattr(example, name)) for name, field in model.items()}
+    if isinstance(example, _OF_MANY):
+        kinds = {name: kind and kind.replace("(d)", "(b·d)") for name, kind in kinds.items()}
+    return Table([(code(name), kind) for name, kind in kinds.items()])
 
 
 def kind_of(name: str, field: FieldInfo, value: Any) -> str | None:
@@ -87,7 +93,7 @@ def kind_of(name: str, field: FieldInfo, value: Any) -> str | None:
         found = kind_of(name, FieldInfo.from_annotation(some[0]), value)
         return found and f"{found} or nil"
     if isinstance(value, np.ndarray):
-        return OWN if name == "point" else f"{value.dtype.name} ({_LENGTHS.get(name, 'd')})"
+        return OWN if name in ("point", "points") else f"{value.dtype.name} ({_LENGTHS.get(name, 'd')})"
     bound = {
         key: getattr(part, key)
         for part in field.metadata
@@ -131,7 +137,7 @@ EXAMPLES: Final[tuple[machine.Event | machine.Effect, ...]] = (
     curator.events.CandidatesChecked(None, ()),
     owner.events.MapOpened(),
     owner.events.MapRefused("what", "advice"),
-    owner.events.Scored(1, 0, 0, candidate_of(np.zeros(4, dtype=np.int16)), b""),
+    owner.events.Scored(1, (0,), (0,), candidate_of(np.zeros(4, dtype=np.int16)), b""),
     consumer.events.TargetReleased(_ZEROS, 1, _TOTALS, 1, b"", b"", "none", ()),
     consumer.events.PurchasesChecked((), None),
 )

@@ -22,7 +22,7 @@ from tests.conftest import ROOT
 from tests.docs.tables.markers import Made, Table, code, codes, first_cells
 
 _RUN: Final = RunResult(
-    session="s", p=1, owners=1, rounds=1, wall_seconds=1.0,
+    session="s", p=1, batch=1, seed_weight=0.1, owners=1, rounds=1, wall_seconds=1.0,
     chosen=Judgement(), greedy=Judgement(), uniform=Judgement(),
     points_accessed_curator=0, points_delivered=0, disputed=0, m=1,
     privacy=(), odometers=(), settlement={}, settlement_terms=SettlementTerms.of(None, ""), absences={},
@@ -65,6 +65,7 @@ RESULTS: Final[dict[str, Made]] = {
     "owner": partial(returned, "owner/process.py", "_take_part"),
     "consumer": partial(returned, "consumer/process.py", "_take_part"),
     "bench rounds": partial(returned, "hushbid/bench/rounds.py", "bench_rounds"),
+    "bench points": partial(returned, "hushbid/bench/points.py", "bench_points"),
     "bench rules": partial(returned, "hushbid/bench/rules.py", "bench_rules"),
     "experiment selection": partial(fields, selection.Row),
     "experiment kme": partial(fields, kme.KmeRow),

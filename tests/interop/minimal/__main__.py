@@ -43,25 +43,27 @@ class Owner:
     def __init__(self, session: Session, name: str, key: nacl.signing.SigningKey, data: Path) -> None:
         self.session, self.name, self._key = session, name, key
         with np.load(data) as file:
-            self._points: npt.NDArray[Any] = file["features"]
-            columns = [
-                file[each].tolist() if each in file else [None] * len(self._points)
-                for each in ("labels", "identifiers")
-            ]
+            points: npt.NDArray[Any] = file["features"]
+            none = [None] * len(points)
+            columns = [file[each].tolist() if each in file else none for each in ("labels", "identifiers")]
         length = 1 + sum(max(len(packed(value)) for value in column) for column in columns)
         self._attributes = [packed(pair).ljust(length, b"\0") for pair in zip(*columns, strict=True)]
+        # Behind the points stands their padding, under the number 0, which is never bid as a point.
+        self._padding = len(points)
+        self._points = np.pad(points, ((0, 1), (0, 0)))
+        self._attributes.append(bytes(length))
         self.map: FeatureMap | None = None
         """None under `sealed`, until it has come."""
         self.outcome: str | None = None
-        self._handles: dict[int, int] = {}
-        self._gone: set[int] = set()
-        self._last: tuple[int, int, int] | None = None
+        self._handles = {self._padding: 0}
+        self._gone = {self._padding}
+        self._last = (0, 0, self._padding)
         if session.rule != "sealed":
             self._use(FeatureMap(session.tables["features"], session.tables["features"]["seed"]))
 
     def _use(self, feature_map: FeatureMap) -> None:
         self.map = feature_map
-        self._features = feature_map.hash(self._points)
+        self._features = np.pad(feature_map.hash(self._points[:-1]), ((0, 1), (0, 0)))
 
     def answer(self, message: Message) -> Message:
         """What is said to a numbered message of the curator's."""
@@ -90,52 +92,59 @@ class Owner:
         return {"kind": "ready"}
 
     def _bid(self, round_: int, weights: npt.NDArray[np.int32]) -> Message:
-        left = [row for row in range(len(self._features)) if row not in self._gone]
-        with_point = self.session.rule in ("ask-all", "sealed")
+        room = self.session.tables["session"]["batch"]
+        left = set(range(self._padding)) - self._gone
+        found = (self._features.astype(np.int64) @ weights.astype(np.int64)).tolist()
+        order = sorted(left, key=lambda row: (-found[row], self._features[row].astype("<i2").tobytes(), row))
+        rows = (order + [self._padding] * room)[:room]
+        handles = [self._handles.setdefault(row, len(self._handles)) for row in rows]
+        scores, numbers = number(*(found[row] for row in rows)), number(*handles)
+        self._last = (round_, handles[0], rows[0])
+        with_points = self.session.rule in formats.WITH_POINTS
+        self._gone.update(rows if with_points else ())
+        if room > 1:
+            said = {"kind": "batch", "round": round_, "scores": scores, "handles": numbers}
+            return {**said, "candidates": self._batch(round_, handles, rows)}
+        one = self._one(round_, handles[0], rows[0]) if with_points else None
         said = {"kind": "bid", "round": round_, "exhausted": not left}
-        if not left:
-            blank = self._blank() if with_point else None
-            return {**said, "score": number(0), "handle": number(0), "candidate": blank}
-        scores = self._features[left].astype(np.int64) @ weights.astype(np.int64)
-        best = int(scores.max())
-        tied = [row for row, score in zip(left, scores, strict=True) if score == best]
-        row = min(tied, key=lambda row: (self._features[row].astype("<i2").tobytes(), row))
-        handle = self._handles.setdefault(row, len(self._handles) + 1)
-        self._last = (round_, handle, row)
-        candidate = None
-        if with_point:
-            self._gone.add(row)
-            sealed = self.session.rule == "sealed"
-            candidate = self._sealed(round_, handle, row) if sealed else self._candidate(row)
-        return {**said, "score": number(best), "handle": number(handle), "candidate": candidate}
+        return {**said, "score": scores, "handle": numbers, "candidate": one}
 
     def _offer(self, round_: int, handle: int) -> Message:
-        if self._last is None or self._last[:2] != (round_, handle) or self._last[2] in self._gone:
-            raise ValueError("the curator asks for another point than was bid")
         row = self._last[2]
+        if self._last[:2] != (round_, handle) or row in self._gone:
+            raise ValueError("the curator asks for another point than was bid")
         self._gone.add(row)
-        candidate = self._candidate(row)
-        return {"kind": "offer", "round": round_, "handle": number(handle), "candidate": candidate}
+        return {"kind": "offer", "round": round_, "handle": number(handle), "candidate": self._candidate(row)}
 
     def _candidate(self, row: int) -> Message:
-        attributes = self._attributes[row]
-        return {"point": self._points[row], "features": self._features[row], "attributes": attributes}
+        point, features = self._points[row], self._features[row]
+        return {"point": point, "features": features, "attributes": self._attributes[row]}
 
-    def _sealed(self, round_: int, handle: int, row: int) -> Message:
+    def _box(self, row: int) -> bytes:
         size = self.session.tables["acquisition"]["box_bytes"]
+        if row == self._padding:
+            return bytes(size + 48)
         content = formats.content_of(self._points[row], self._attributes[row], size)
-        box = nacl.public.SealedBox(self.session.sealing_key("consumer")).encrypt(content)
-        features = self._features[row]
-        said = formats.candidate_statement(self.session.identifier, self.name, round_, handle, box, features)
-        return {"features": features, "box": box, "signature": self._key.sign(said).signature}
+        return nacl.public.SealedBox(self.session.sealing_key("consumer")).encrypt(content)
 
-    def _blank(self) -> Message:
-        features = np.zeros_like(self._features[0])
-        if self.session.rule == "sealed":
-            size = self.session.tables["acquisition"]["box_bytes"] + 48
-            return {"features": features, "box": bytes(size), "signature": bytes(64)}
-        attributes = bytes(len(self._attributes[0]))
-        return {"point": np.zeros_like(self._points[0]), "features": features, "attributes": attributes}
+    def _one(self, round_: int, handle: int, row: int) -> Message:
+        if self.session.rule != "sealed":
+            return self._candidate(row)
+        box, features = self._box(row), self._features[row]
+        said = formats.candidate_statement(self.session.identifier, self.name, round_, handle, box, features)
+        signature = self._key.sign(said).signature if handle else bytes(64)
+        return {"features": features, "box": box, "signature": signature}
+
+    def _batch(self, round_: int, handles: list[int], rows: list[int]) -> Message:
+        features = self._features[rows].reshape(-1)
+        if self.session.rule != "sealed":
+            attributes = b"".join(self._attributes[row] for row in rows)
+            return {"points": self._points[rows].reshape(-1), "features": features, "attributes": attributes}
+        boxes = [self._box(row) for row in rows]
+        digests = b"".join(map(formats.batched_digest, handles, boxes, self._features[rows]))
+        said = formats.batch_statement(self.session.identifier, self.name, round_, digests)
+        signature = self._key.sign(said).signature
+        return {"features": features, "boxes": b"".join(boxes), "digests": digests, "signature": signature}
 
 
 class Line:

@@ -66,9 +66,7 @@ class FeatureMap:
             hashlib.shake_256(start + f.to_bytes(8, "little")).digest(8 * (columns + 1))
             for f in range(frequencies)
         ]
-        words = [
-            [int.from_bytes(row[8 * j : 8 * j + 8], "little") for j in range(columns + 1)] for row in rows
-        ]
+        words = [np.frombuffer(row, "<u8").tolist() for row in rows]
         self.w = np.array([[(normal(v) * width + 2**41) >> 42 for v in row[:-1]] for row in words], np.int64)
         self.b = np.array([row[-1] >> (64 - self.turn_bits) for row in words], np.int64)
         shape = (frequencies, columns, self.point_bits, self.turn_bits)

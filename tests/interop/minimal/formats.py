@@ -20,7 +20,7 @@ import numpy.typing as npt
 from zmq.utils import z85
 
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {
-    "session": {"min_owners": 1, "delta": 1e-5, "allow_nonprivate": False, "nonce": ""},
+    "session": {"min_owners": 1, "delta": 1e-5, "allow_nonprivate": False, "nonce": "", "seed_weight": 0.1},
     "features": {"map": "paired", "dimension": 140, "lower": 0.0, "upper": 1.0},
     "noise": {"source": "secure"},
     "timeouts": {"beat": 0.5, "enrolment": 60.0, "abandon": 60.0},
@@ -28,10 +28,12 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "roster": {"curator": "", "consumer": ""},
 }
 WHOLE = (
-    *("points", "min_owners", "dimension", "seed", "columns"),
-    *("box_bytes", "tau", "steps", "first_steps", "directions"),
+    *("points", "batch", "min_owners", "dimension", "seed", "columns"),
+    *("box_bytes", "column_values", "tau", "steps", "first_steps", "directions"),
 )
 """Keys whose values are whole numbers; all other numbers are float64."""
+WITH_POINTS = ("ask-all", "sealed")
+"""Rules whose bids bring their points."""
 HEADER = struct.Struct(">4sB16sQQ")
 DTYPES = {1: "<u1", 2: "<i2", 3: "<i4", 4: "<i8", 5: "<f4", 6: "<f8"}
 CODES = {np.dtype(name): code for code, name in DTYPES.items()}
@@ -49,8 +51,9 @@ class Session:
         tables: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
         for name, defaults in DEFAULTS.items():
             tables[name] = {**defaults, **tables.get(name, {})}
-        _settle(tables["features"], tables["acquisition"], len(tables["roster"]["owners"]))
+        _settle(tables["session"], tables["features"], tables["acquisition"], len(tables["roster"]["owners"]))
         meaning = {name: table for name, table in tables.items() if name not in ("network", "timeouts")}
+        meaning["session"] = dict(tables["session"].items() - {("batch", 1), ("seed_weight", 1.0)})
         roster = meaning.pop("roster")
         meaning["owners"] = sorted(roster["owners"])
         if tables["noise"]["source"] == "secure":
@@ -74,16 +77,19 @@ class Session:
         return curve_key(roster[party])
 
 
-def _settle(features: dict[str, Any], acquisition: dict[str, Any], owners: int) -> None:
+def _settle(session: Any, features: Any, acquisition: Any, owners: int) -> None:
     for bound in ("lower", "upper"):
         values = features[bound]
         if isinstance(values, list) and len(set(values)) == 1:
             features[bound] = values[0]
+    size = 8 * features["columns"] + 4096
     if acquisition["rule"] == "sealed":
-        acquisition.setdefault("box_bytes", -(-(8 * features["columns"] + 256) // 64) * 64)
+        size = 48 + acquisition.setdefault("box_bytes", -(-(8 * features["columns"] + 256) // 64) * 64)
     if acquisition["rule"] == "published":
         acquisition.setdefault("epsilon", 0.5)
         acquisition.setdefault("tau", math.ceil(owners ** (2 / 3) - 1e-9))
+    batch = min(-(-session["points"] // 50), 100, 1015808 // (size + 2 * features["dimension"] + 64))
+    session.setdefault("batch", max(1, batch) if acquisition["rule"] in WITH_POINTS else 1)
 
 
 def _canonical(key: str, value: Any) -> Any:
@@ -144,9 +150,9 @@ def packed_array(array: npt.NDArray[Any]) -> bytes:
     return struct.pack("<BBI", CODES[little.dtype], 1, len(array)) + little.tobytes()
 
 
-def number(value: int) -> npt.NDArray[np.int64]:
-    """An integer whose size tells something: an array of one int64."""
-    return np.array([value], np.int64)
+def number(*values: int) -> npt.NDArray[np.int64]:
+    """An integer whose size tells something: an array of one int64; or one for each point of a batch."""
+    return np.array(values, np.int64)
 
 
 def packed(value: Any) -> bytes:
@@ -182,9 +188,26 @@ def candidate_statement(
     session: bytes, owner: str, round_: int, handle: int, box: bytes, features: npt.NDArray[np.int16]
 ) -> bytes:
     """What an owner signs of a sealed point."""
-    place = struct.pack(">QqB", round_, handle, len(owner.encode())) + owner.encode()
-    digests = b"".join(hashlib.sha256(each).digest() for each in (box, packed_array(features)))
-    return b"hushbid candidate 1\0" + session + place + digests
+    return b"hushbid candidate 1\0" + session + _place(round_, handle, owner) + _digests(box, features)
+
+
+def batched_digest(handle: int, box: bytes, features: npt.NDArray[np.int16]) -> bytes:
+    """What stands for a point of a batch in what its owner signs."""
+    fields = struct.pack(">q", handle) + _digests(box, features)
+    return hashlib.sha256(b"hushbid batched 1\0" + fields).digest()
+
+
+def batch_statement(session: bytes, owner: str, round_: int, digests: bytes) -> bytes:
+    """What an owner signs of a batch of sealed points."""
+    return b"hushbid batch 1\0" + session + _place(round_, len(digests) // 32, owner) + digests
+
+
+def _digests(box: bytes, features: npt.NDArray[np.int16]) -> bytes:
+    return b"".join(hashlib.sha256(each).digest() for each in (box, packed_array(features)))
+
+
+def _place(round_: int, value: int, owner: str) -> bytes:
+    return struct.pack(">QqB", round_, value, len(owner.encode())) + owner.encode()
 
 
 def head_statement(session: bytes, party: str, head: bytes) -> bytes:

@@ -43,7 +43,7 @@ def consumer() -> Consumer:
 def resealed(consumer: Consumer, content: bytes, scored: Scored, *, signer: str = A) -> Purchase:
     """What owner A would have delivered of that content: a box that opens, and a signature over it."""
     session = consumer.session
-    candidate = scored.candidate
+    candidate = scored.handed
     assert isinstance(candidate, SealedCandidate)
     box = seal(content, session.public_identity(CONSUMER).sealing, EPHEMERAL)
     statement = candidate_statement(session.identifier, A, 1, 1, box, candidate.features)
@@ -88,13 +88,13 @@ def test_an_honest_point_is_opened_and_not_disputed(consumer: Consumer) -> None:
     (delivered,) = consumer.check(purchase_of(A, scored))
     assert (delivered.owner, delivered.round, delivered.dispute) == (A, 5, "")
     assert delivered.candidate is not None
-    assert np.array_equal(delivered.candidate.point, points_of(A).features[scored.row])
-    assert delivered.candidate.attributes == points_of(A).attributes(scored.row)
+    assert np.array_equal(delivered.candidate.point, points_of(A).features[scored.rows[0]])
+    assert delivered.candidate.attributes == points_of(A).attributes(scored.rows[0])
 
 
 def flipped(consumer: Consumer, scored: Scored) -> Purchase:
-    assert isinstance(scored.candidate, SealedCandidate)
-    box = scored.candidate.box
+    assert isinstance(scored.handed, SealedCandidate)
+    box = scored.handed.box
     return purchase_of(A, scored, box=box[:-1] + bytes([box[-1] ^ 1]))
 
 
@@ -113,7 +113,7 @@ def other_columns(consumer: Consumer, scored: Scored) -> Purchase:
 
 
 def signed_by_another(consumer: Consumer, scored: Scored) -> Purchase:
-    content = content_of(consumer, np.asarray(points_of(A).features[scored.row]))
+    content = content_of(consumer, np.asarray(points_of(A).features[scored.rows[0]]))
     return resealed(consumer, content, scored, signer=B)
 
 

@@ -378,7 +378,7 @@ def test_disputes_are_in_the_curators_books_and_told_to_no_owner() -> None:
     frames = {owner: len(bench.frames[owner]) for owner in (A, B, C)}
     bench.say(CONSUMER, bench.receipt(1, 0))
     (win,) = bench.machine.ledger.wins
-    assert bench.machine.ledger.disputes == [Dispute(win.round, win.owner)]
+    assert bench.machine.ledger.disputes == [Dispute(win.round, win.owner, win.handle)]
     told_since = {owner: [kind for _, kind, _ in bench.frames[owner][frames[owner] :]] for owner in frames}
     assert told_since == {owner: ["close"] for owner in (A, B, C)}
 

@@ -44,6 +44,8 @@ def judged(distance: float, accuracy: float, *, weighted: float) -> Judgement:
 RESULT = RunResult(
     session="demo",
     p=100,
+    batch=2,
+    seed_weight=0.1,
     owners=2,
     rounds=100,
     wall_seconds=0.5,

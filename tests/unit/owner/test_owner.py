@@ -58,7 +58,8 @@ class Bench:
         features = CORNERS[max(row, 0)]
         sealed = self.session.rule.sealed
         candidate = sealed_candidate_of(features, self.session) if sealed else candidate_of(features)
-        return self.machine.step(Scored(number, row, score, candidate, b""), 0.0)
+        rows, scores = ((row,), (score,)) if row >= 0 else ((), ())
+        return self.machine.step(Scored(number, rows, scores, candidate, b""), 0.0)
 
 
 def sent(effects: tuple[Effect, ...]) -> Message:
@@ -201,13 +202,13 @@ def test_numerics_find_the_best_point_until_none_is_left() -> None:
     for row in [*order, -1]:
         scored = numerics.perform(ScorePoints(1, W, 1))
         assert isinstance(scored, Scored)
-        assert scored.row == row
-        candidate = scored.candidate
+        assert scored.rows == ((row,) if row >= 0 else ())
+        candidate = scored.handed
         assert isinstance(candidate, Candidate)
         assert scored.ephemeral == b""
         if row >= 0:
             assert np.array_equal(candidate.point, points[row])
-            assert scored.score == int(CORNERS[row].astype(int) @ W)
+            assert scored.scores[0] == int(CORNERS[row].astype(int) @ W)
             assert numerics.perform(Withdraw(row)) is None
         sizes.add((candidate.point.dtype, candidate.point.size, len(candidate.attributes)))
     assert len(sizes) == 1, "a blank is of the same type and size"

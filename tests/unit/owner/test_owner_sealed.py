@@ -134,13 +134,13 @@ def test_a_point_is_sealed_to_the_consumer_and_signed_with_its_place() -> None:
     numerics.perform(OpenMap(consumer.map_of(A)))
     scored = numerics.perform(ScorePoints(4, W, 9))
     assert isinstance(scored, Scored)
-    candidate = scored.candidate
+    candidate = scored.handed
     assert isinstance(candidate, SealedCandidate)
     data = points_of(A)
     content = open_sealed(candidate.box, session.simulated_identity(CONSUMER).sealing)
     point, attributes = unpack_content(content)
-    assert np.array_equal(point, data.features[scored.row])
-    assert attributes == data.attributes(scored.row)
+    assert np.array_equal(point, data.features[scored.rows[0]])
+    assert attributes == data.attributes(scored.rows[0])
     assert len(candidate.box) == session.box_bytes + SEAL_BYTES
     with pytest.raises(RemoteProtocolError):
         open_sealed(candidate.box, session.simulated_identity(A).sealing)
@@ -158,10 +158,10 @@ def test_neither_bid_nor_public_record_shows_the_point_or_its_label() -> None:
     numerics.perform(OpenMap(consumer.map_of(A)))
     scored = numerics.perform(ScorePoints(1, W, 1))
     assert isinstance(scored, Scored)
-    assert isinstance(scored.candidate, SealedCandidate)
-    row = data.features[scored.row].tobytes()
-    assert row not in scored.candidate.box
-    assert b"a very private label" not in scored.candidate.box
+    assert isinstance(scored.handed, SealedCandidate)
+    row = data.features[scored.rows[0]].tobytes()
+    assert row not in scored.handed.box
+    assert b"a very private label" not in scored.handed.box
     assert set(scored.item().public) == {"round"}
 
 
@@ -177,7 +177,7 @@ def test_every_box_has_an_ephemeral_key_of_its_own_on_record() -> None:
         assert len(scored.ephemeral) == EPHEMERAL_BYTES
         assert scored.item().private["ephemeral"] == scored.ephemeral
         keys.add(scored.ephemeral)
-        numerics.perform(Withdraw(scored.row))
+        numerics.perform(Withdraw(scored.rows[0]))
     assert len(keys) == 6
 
 
@@ -193,7 +193,7 @@ def test_an_exhausted_bid_has_the_size_of_any_other_whatever_the_label() -> None
         machine.step(Received(CURATOR, number, 0, b"", Broadcast(round=number, weights=W, noise="none")), 0.0)
         scored = numerics.perform(ScorePoints(number, W, number))
         assert isinstance(scored, Scored)
-        assert (scored.row < 0) == (number == 3)
+        assert (not scored.rows) == (number == 3)
         for effect in machine.step(scored, 0.0):
             if isinstance(effect, Send):
                 bid = decode_message(Direction.OWNER_TO_CURATOR, effect.body)

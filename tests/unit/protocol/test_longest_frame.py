@@ -8,10 +8,23 @@ import numpy as np
 import pytest
 
 from protocol import limits
-from protocol.messages import Bid, Candidate, Hello, Message, Receipt, SealedCandidate, Target, fixed
-from protocol.sealing import SEAL_BYTES
+from protocol.messages import (
+    Batch,
+    Bid,
+    Candidate,
+    Candidates,
+    Hello,
+    Message,
+    Receipt,
+    SealedCandidate,
+    SealedCandidates,
+    Target,
+    fixed,
+)
+from protocol.sealing import DIGEST_BYTES, SEAL_BYTES
 from protocol.session import Session, open_session
 from protocol.wire import HEADER_BYTES, encode_message
+from tests.simulation.harness import names, session_file
 from tests.support.session_files import load
 
 SEALED = {"acquisition.rule": "sealed", "features.seed": None}
@@ -67,6 +80,39 @@ def test_every_frame_of_a_session_is_taken(name: str) -> None:
     session = open_session(load(SESSIONS[name]))
     lengths = [HEADER_BYTES + len(encode_message(message)) for message in longest_messages(session)]
     assert max(lengths) <= session.longest_to_curator <= HEADER_BYTES + limits.MAX_TARGET_BYTES
+
+
+@pytest.mark.parametrize("rule", ["ask-all", "sealed"])
+@pytest.mark.parametrize("batch", [2, 20, 94])
+@pytest.mark.parametrize(("columns", "dimension"), [(3, 140), (3, 1024), (784, 140)])
+def test_every_batch_of_a_session_is_taken(rule: str, batch: int, columns: int, dimension: int) -> None:
+    session = open_session(
+        session_file(
+            owners=names(2), points=1000, rule=rule, batch=batch, columns=columns, dimension=dimension
+        )
+    )
+    features = np.full(batch * dimension, -(2**15), np.int16)
+    numbers = np.full(batch, -(2**62), np.int64)
+    candidates: Candidates | SealedCandidates
+    if session.rule.sealed:
+        candidates = SealedCandidates.model_construct(
+            features=features,
+            boxes=bytes(batch * (session.box_bytes + SEAL_BYTES)),
+            digests=bytes(batch * DIGEST_BYTES),
+            signature=bytes(64),
+        )
+    else:
+        candidates = Candidates.model_construct(
+            points=np.ones(batch * columns),
+            features=features,
+            attributes=bytes(batch * limits.MAX_ATTRIBUTES),
+        )
+    message = Batch.model_construct(
+        kind="batch", round=limits.MAX_POINTS, scores=numbers, handles=numbers, candidates=candidates
+    )
+    length = len(encode_message(message))
+    assert length <= limits.MAX_MESSAGE_BYTES
+    assert HEADER_BYTES + length <= session.longest_to_curator
 
 
 def test_a_small_session_takes_small_frames() -> None:

@@ -13,6 +13,8 @@ from pydantic import BaseModel, ValidationError
 
 from protocol import limits, messages
 from protocol.messages import (
+    Batch,
+    BatchedCandidate,
     Beat,
     Bid,
     Broadcast,
@@ -22,11 +24,16 @@ from protocol.messages import (
     Message,
     Purchase,
     SealedCandidate,
+    SealedCandidates,
     SecretMap,
     Target,
+    bids_of,
+    boxes_of,
     candidate_of,
     fixed,
+    sizes,
     unfixed,
+    with_boxes,
     without_box,
 )
 from protocol.wire import HEADER_BYTES, Direction, decode_message, encode_message
@@ -280,7 +287,7 @@ def test_a_sealed_bid_is_kept_with_the_digest_of_its_box_and_all_else_as_it_was(
     assert len(bid.candidate.box) > 32, "the bid itself still has it"
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name != "bid-sealed"])
+@pytest.mark.parametrize("name", [name for name in CASES if name not in ("bid-sealed", "batch-sealed")])
 def test_messages_without_a_box_that_may_lose_are_kept_as_they_are(name: str) -> None:
     """A delivery's boxes were bought, and those of the map are everybody's own."""
     assert without_box(CASES[name].message) is None
@@ -292,6 +299,68 @@ def test_a_point_comes_back_from_its_fields(made: Message) -> None:
     back = candidate_of(dict(point))
     assert type(back) is type(point)
     assert plain(back) == plain(point)
+
+
+def batch_of(name: str) -> Batch:
+    made = CASES[name].message
+    assert isinstance(made, Batch)
+    return made
+
+
+def test_a_batch_is_a_bid_for_each_of_its_points() -> None:
+    first, padding = bids_of(batch_of("batch"))
+    assert (first.round, unfixed(first.score), unfixed(first.handle)) == (2, -(2**52), 2)
+    assert not first.exhausted
+    assert (unfixed(padding.handle), padding.exhausted) == (0, True)
+    candidate = first.candidate
+    assert isinstance(candidate, Candidate)
+    assert candidate.point.tolist() == [0.25, 0.0, 1e-300]
+    assert candidate.features.tolist() == [-(2**14), 0, 1, 2**14]
+    assert candidate.attributes == bytes(range(5))
+
+
+def test_points_of_a_sealed_batch_bring_all_digests_and_the_one_signature() -> None:
+    made = batch_of("batch-sealed")
+    assert isinstance(made.candidates, SealedCandidates)
+    for place, bid in enumerate(bids_of(made)):
+        candidate = bid.candidate
+        assert isinstance(candidate, BatchedCandidate)
+        assert candidate.box == made.candidates.boxes[368 * place : 368 * (place + 1)]
+        assert (candidate.digests, candidate.signature) == (made.candidates.digests, bytes(range(64)))
+        assert plain(candidate_of(dict(candidate))) == plain(candidate)
+
+
+def test_a_sealed_batch_is_kept_with_the_digests_of_its_boxes_and_comes_back() -> None:
+    made = batch_of("batch-sealed")
+    boxes = {hashlib.sha256(box).digest(): box for box in boxes_of(made)}
+    kept = without_box(made)
+    assert isinstance(kept, Batch)
+    assert isinstance(kept.candidates, SealedCandidates)
+    assert kept.candidates.boxes == b"".join(boxes)
+    assert encode_message(with_boxes(kept, boxes.__getitem__)) == encode_message(made)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("batch", {"scores": sizes([1])}),
+        ("batch", {"handles": sizes([2, 3, 4])}),
+        ("batch", {"points": np.zeros(5)}),
+        ("batch", {"features": np.zeros(7, dtype=np.int16)}),
+        ("batch", {"attributes": bytes(9)}),
+        ("batch-sealed", {"boxes": bytes(735)}),
+        ("batch-sealed", {"digests": bytes(32)}),
+        ("batch-sealed", {"digests": bytes(96)}),
+    ],
+    ids=str,
+)
+def test_a_batch_has_one_of_each_for_every_point(name: str, changes: dict[str, Any]) -> None:
+    made = batch_of(name)
+    inner = {key: value for key, value in changes.items() if key in type(made.candidates).model_fields}
+    candidates = made.candidates.model_copy(update=inner)
+    others = {key: changes[key] for key in changes.keys() - inner}
+    with pytest.raises(ValidationError, match="one number of points"):
+        Batch(**{**dict(made), **others, "candidates": candidates})
 
 
 def test_a_secret_map_goes_to_owners_and_nobody_else() -> None:

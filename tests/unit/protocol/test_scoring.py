@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,17 +31,25 @@ class Reference:
         self.entries.append((features.tolist(), rank))
         self.bytes.append(features.tobytes())
 
-    def best(self, weights: Weights, withheld: list[bool] | None = None) -> Best | None:
+    def first(self, weights: Weights, count: int, withheld: list[bool] | None = None) -> tuple[Best, ...]:
         w = weights.tolist()
         places = [
             (-sum(a * b for a, b in zip(row, w, strict=True)), self.bytes[entry], rank, entry)
             for entry, (row, rank) in enumerate(self.entries)
             if entry not in self.out and not (withheld and withheld[rank])
         ]
-        if not places:
-            return None
-        score, _, _, entry = min(places)
-        return Best(entry, -score)
+        return tuple(Best(entry, -score) for score, _, _, entry in sorted(places)[:count])
+
+    def best(self, weights: Weights) -> Best | None:
+        return next(iter(self.first(weights, 1)), None)
+
+
+def best_of(
+    table: Points | Pool, weights: Weights, withheld: npt.NDArray[np.bool_] | None = None
+) -> Best | None:
+    if isinstance(table, Pool):
+        return next(iter(table.first(weights, 1, withheld=withheld)), None)
+    return next(iter(table.first(weights, 1)), None)
 
 
 def unit_points(rng: np.random.Generator, count: int, dimension: int) -> Features:
@@ -78,7 +87,7 @@ def few_valued(rng: np.random.Generator, dimension: int) -> Weights:
 
 
 @given(small_tables())
-def test_the_best_of_a_pool_is_the_first_in_the_total_order(
+def test_the_best_of_a_pool_are_the_first_in_the_total_order(
     made: tuple[Features, np.random.Generator],
 ) -> None:
     features, rng = made
@@ -87,11 +96,12 @@ def test_the_best_of_a_pool_is_the_first_in_the_total_order(
     for _ in range(30):
         weights = few_valued(rng, 4)
         withheld = rng.random(owners) < 0.3 if rng.random() < 0.5 else None
-        found = pool.best(weights, withheld=withheld)
-        assert found == reference.best(weights, None if withheld is None else withheld.tolist())
-        if found is not None and rng.random() < 0.5:
-            pool.withdraw(found.entry)
-            reference.out.add(found.entry)
+        count = int(rng.integers(1, 5))
+        found = pool.first(weights, count, withheld=withheld)
+        assert found == reference.first(weights, count, None if withheld is None else withheld.tolist())
+        for best in found if rng.random() < 0.5 else ():
+            pool.withdraw(best.entry)
+            reference.out.add(best.entry)
         if rng.random() < 0.4:
             row = unit_points(rng, 1, 4)[0] if rng.random() < 0.5 or not len(features) else features[0]
             rank = int(rng.integers(owners))
@@ -101,7 +111,7 @@ def test_the_best_of_a_pool_is_the_first_in_the_total_order(
 
 
 @given(small_tables())
-def test_the_best_of_an_owner_is_the_first_in_the_total_order(
+def test_the_best_of_an_owner_are_the_first_in_the_total_order(
     made: tuple[Features, np.random.Generator],
 ) -> None:
     features, rng = made
@@ -110,11 +120,12 @@ def test_the_best_of_an_owner_is_the_first_in_the_total_order(
     points, reference = points_of(features), Reference(features)
     for _ in range(30):
         weights = few_valued(rng, 4)
-        found = points.best(weights)
-        assert found == reference.best(weights)
-        if found is not None and rng.random() < 0.7:
-            points.withdraw(found.entry)
-            reference.out.add(found.entry)
+        count = int(rng.integers(1, 5))
+        found = points.first(weights, count)
+        assert found == reference.first(weights, count)
+        for best in found if rng.random() < 0.5 else ():
+            points.withdraw(best.entry)
+            reference.out.add(best.entry)
 
 
 @pytest.mark.parametrize("make", MAKERS)
@@ -131,7 +142,7 @@ def test_many_rounds_of_slowly_moving_weights(
     for step in range(40):
         values += rng.normal(size=dimension) / np.sqrt(dimension) / (50 + step)
         weights = np.rint(values * 2**22).astype(np.int32)
-        found = table.best(weights)
+        found = best_of(table, weights)
         assert found is not None
         assert found == reference.best(weights)
         table.withdraw(found.entry)
@@ -154,7 +165,7 @@ def test_points_whose_scores_differ_by_one_unit(
         weights = rng.integers(-scale * 4, scale * 4 + 1, size=140).astype(np.int32)
         # One unit of weight where most of the score is: neighbours in score, at one unit's distance.
         weights[rng.integers(0, 140, size=100)] = rng.choice([-1, 1])
-        assert make(rows).best(weights) == Reference(rows).best(weights)
+        assert best_of(make(rows), weights) == Reference(rows).best(weights)
 
 
 def test_float32_alone_would_get_near_ties_wrong() -> None:
@@ -179,7 +190,7 @@ def test_equal_scores_go_by_the_bytes_of_the_features() -> None:
     first = min(range(3), key=lambda row: features[row].tobytes())
     weights = np.array([1, 1, 0, 0], dtype=np.int32)
     for make in MAKERS:
-        assert make(features).best(weights) == Best(first, 3)
+        assert best_of(make(features), weights) == Best(first, 3)
 
 
 def test_equal_points_go_by_rank_and_then_by_age() -> None:
@@ -187,7 +198,7 @@ def test_equal_points_go_by_rank_and_then_by_age() -> None:
     table = pool_of(np.repeat(row[None], 4, axis=0), ranks=(2, 1, 1, 0))
     weights = np.ones(4, dtype=np.int32)
     order = []
-    while (found := table.best(weights)) is not None:
+    while (found := best_of(table, weights)) is not None:
         order.append(found.entry)
         table.withdraw(found.entry)
     assert order == [3, 1, 2, 0]
@@ -196,18 +207,18 @@ def test_equal_points_go_by_rank_and_then_by_age() -> None:
 def test_points_of_withheld_ranks_are_as_if_they_were_not_there() -> None:
     table = pool_of(np.repeat(np.array([[10], [9], [8]], dtype=np.int16), 4, axis=1), ranks=(0, 1, 2))
     weights = np.ones(4, dtype=np.int32)
-    assert table.best(weights, withheld=np.array([True, False, False])) == Best(1, 36)
-    assert table.best(weights, withheld=np.array([True, True, True])) is None
-    assert table.best(weights) == Best(0, 40)
+    assert best_of(table, weights, withheld=np.array([True, False, False])) == Best(1, 36)
+    assert best_of(table, weights, withheld=np.array([True, True, True])) is None
+    assert best_of(table, weights) == Best(0, 40)
 
 
 def test_nothing_has_no_best() -> None:
     weights = np.ones(4, dtype=np.int32)
-    assert pool_of(np.zeros((0, 4), dtype=np.int16)).best(weights) is None
+    assert best_of(pool_of(np.zeros((0, 4), dtype=np.int16)), weights) is None
     for make in MAKERS:
         table = make(np.ones((1, 4), dtype=np.int16))
         table.withdraw(0)
-        assert table.best(weights) is None
+        assert best_of(table, weights) is None
 
 
 @pytest.mark.parametrize("make", MAKERS)

@@ -148,8 +148,8 @@ def test_a_statement_covers_all_releases_of_the_session() -> None:
     owners, consumer = owners_and_consumer(opened())
     assert owners.epsilon is not None
     assert consumer.epsilon is not None
-    assert owners.epsilon > consumer.epsilon > 0  # p releases of S against one of D_v
-    longer, _ = owners_and_consumer(opened(session__points=400))
+    assert owners.epsilon > consumer.epsilon > 0  # 50 releases of S against one of D_v
+    longer, _ = owners_and_consumer(opened(session__points=400, session__batch=2))
     assert longer.epsilon is not None
     assert longer.epsilon > owners.epsilon
 
@@ -237,7 +237,7 @@ def test_where_points_are_sealed_the_space_is_public_and_the_map_is_not() -> Non
 
 def test_mechanisms_are_made_anew_for_the_releases_that_they_make() -> None:
     session = opened(GAUSSIAN, MWEM)
-    assert (session.summary().name, session.summary().releases) == ("gaussian", 100)
+    assert (session.summary().name, session.summary().releases) == ("gaussian", session.rounds)
     assert (session.target().name, session.target().releases) == ("mwem", 1)
     assert session.summary() is not session.summary()
 

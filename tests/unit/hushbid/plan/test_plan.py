@@ -63,6 +63,8 @@ def session_file(tmp_path: Path, target: str, summary: str) -> Path:
         [session]
         name = "by-hand"
         points = 101
+        batch = 1
+        seed_weight = 1.0
         [features]
         dimension = 100
         gamma = 0.1
@@ -150,7 +152,7 @@ def test_no_noise_has_no_error() -> None:
 
 def test_noise_values_are_counted() -> None:
     # d for the target, and d for each round but the first, which shows the seed set alone.
-    assert noise_values(setting(dimension=100)) == {"discrete-gaussian": 100 + 999 * 100}
+    assert noise_values(setting(dimension=100, batch=1)) == {"discrete-gaussian": 100 + 999 * 100}
 
 
 @pytest.mark.parametrize(
@@ -182,7 +184,7 @@ def test_logistic_sees_what_the_rule_itself_expects() -> None:
 
 
 def test_bytes_are_those_of_frames() -> None:
-    planned = setting(points=100)
+    planned = setting(points=100, batch=1)
     found = traffic(planned, 0.0)
     # A bid holds a box of the padded point, 2 bytes for each of 140 features, and a signature.
     box = planned.session().box_bytes + 48
@@ -192,7 +194,7 @@ def test_bytes_are_those_of_frames() -> None:
 
 
 def test_the_cost_model_by_hand() -> None:
-    planned = setting(points=100, owner_points=10_000)
+    planned = setting(points=100, owner_points=10_000, batch=1)
     found = times(planned, SPEED, cores=2)
     # messages + a pass over 10,000 points + sealing + a record that is synced
     owner = 1e-5 + (2e-5 + 1e-4) + 1e-4 + 1e-3
@@ -206,6 +208,40 @@ def test_the_cost_model_by_hand() -> None:
     assert slow.rounds == pytest.approx(100.0)  # noise that takes longer than all the rest
     paced = times(planned.with_session(fixed_cadence=0.5), SPEED, cores=2)
     assert paced.rounds == paced.rounds_here == pytest.approx(50.0)
+
+
+def test_bytes_of_batches_are_those_of_frames() -> None:
+    planned = setting(points=100, batch=10)
+    found = traffic(planned, 0.0)
+    box = planned.session().box_bytes + 48
+    # Ten rounds of ten points; of each a box, 2 bytes for each of 140 features, a digest, number and score.
+    point = box + 280 + 32 + 16
+    assert 10 * (10 * point + 64) < found.owner_sent < 10 * (10 * point + 64 + 400)
+    assert 10 * 4 * 140 < found.owner_received < 10 * (4 * 140 + 200) + 200
+
+
+def test_the_cost_model_of_batches_by_hand() -> None:
+    found = times(setting(points=100, owner_points=10_000, batch=10), SPEED, cores=2)
+    owner = 1e-5 + (2e-5 + 1e-4) + 10 * 1e-4 + 1e-3
+    curator = 5 * 2e-5 + (2e-5 + 250 * 1e-8) + 1e-5 + 1e-3
+    assert found.rounds == pytest.approx(10 * (owner + curator))
+    assert found.noise == pytest.approx(0.01)
+
+
+def test_a_plan_compares_batches() -> None:
+    plan = make_plan(setting(), SPEED, cores=2, round_trip=0.1)
+    assert (plan["batch"], plan["rounds"], plan["seed_weight"]) == (20, 50, 0.1)
+    rows = {row["batch"]: row for row in plan["batches"]}
+    assert list(rows) == [1, 5, 10, 20, 40, 100]
+    assert [row["rounds"] for row in rows.values()] == [1000, 200, 100, 50, 25, 10]
+    assert rows[20]["noise_values"] == sum(plan["noise_values"].values())
+    assert rows[20]["seconds"] == plan["seconds"]["rounds"]
+    assert rows[20]["seconds_with_network"] == pytest.approx(rows[20]["seconds"] + 50 * 0.1)
+    assert rows[20]["seconds_with_network"] < rows[1]["seconds_with_network"] / 10
+
+
+def test_a_rule_that_asks_has_no_batches_to_compare() -> None:
+    assert [row["batch"] for row in make_plan(setting(rule="winner-only"), SPEED)["batches"]] == [1]
 
 
 def test_what_is_measured_is_positive() -> None:

@@ -339,6 +339,8 @@ def test_a_file_with_faults_of_its_own_is_not_taken_for_another_kind() -> None:
 OTHERS: dict[str, Any] = {
     "session.name": "other",
     "session.points": 101,
+    "session.batch": 3,
+    "session.seed_weight": 0.5,
     "session.min_owners": 2,
     "session.delta": 1e-6,
     "session.allow_nonprivate": False,
@@ -531,8 +533,25 @@ def test_a_value_that_is_not_the_default_is_another_session(
 
 def test_the_digest_of_one_file_is_the_same_everywhere() -> None:
     """Parties compare digests at Hello: where it changes, releases no longer speak with each other."""
-    assert load({}).digest().hex() == "fe8f902fbdbcd1afa7a1f2b8fec3ada5939a0e904dd340c4c02992b3b60ce1ea"
+    assert load({}).digest().hex() == "5804b428e73a1d93ef2ed7a2261a1f87d6a7381e671248674bb997433d0a99a6"
     assert (
         load(SECURE_NOISE).digest().hex()
+        == "a9efd218169405736b67d7c97a5a30266fd50b71d79f6192a4c7d51637226db4"
+    )
+
+
+def test_a_session_as_they_were_before_there_were_batches_has_its_digest_of_then() -> None:
+    then = {"session.batch": 1, "session.seed_weight": 1.0}
+    assert load(then).digest().hex() == "fe8f902fbdbcd1afa7a1f2b8fec3ada5939a0e904dd340c4c02992b3b60ce1ea"
+    assert (
+        load(SECURE_NOISE | then).digest().hex()
         == "a967a8f6f7cebede49c0ea278c928ac0e37c0ae056d8b8736e17e706deb81489"
     )
+
+
+def test_a_default_that_is_written_out_is_the_same_session() -> None:
+    assert load({"session.seed_weight": 0.1}).digest() == load({}).digest()
+    thousand = {"session.points": 1000, "acquisition.rule": "ask-all"}
+    assert load(thousand).batch == 20
+    assert load(thousand | {"session.batch": 20}).digest() == load(thousand).digest()
+    assert load(thousand | {"session.batch": 10}).digest() != load(thousand).digest()

@@ -1,0 +1,50 @@
+"""What it costs and saves to buy more points, or fewer, in a round."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from hushbid.plan.noise import noise_values, release_errors
+from hushbid.plan.quality import predict
+from hushbid.plan.setting import PlanSetting
+from hushbid.plan.speed import Speed, times
+from hushbid.plan.traffic import traffic
+
+__all__ = ["batches"]
+
+SHARES: Final = (1000, 200, 100, 50, 25, 10)
+"""Of p: the rounds of the batches that are compared, beside b = 1 and what is planned."""
+
+
+def batches(
+    setting: PlanSetting, speed: Speed, *, cores: int, round_trip: float
+) -> tuple[dict[str, Any], ...]:
+    """A row for each b, smallest first; one row alone where the rule asks for one point at a time.
+
+    Args:
+        setting: What is planned.
+        speed: What was measured.
+        cores: Of this machine.
+        round_trip: Seconds that a frame and its answer are under way, between curator and owners.
+    """
+    file = setting.file
+    sizes = {1, file.batch}
+    if setting.session().rule.candidate_with_bid:
+        sizes |= {-(-setting.p // share) for share in SHARES}
+    rows = []
+    for size in sorted(size for size in sizes if size <= min(setting.p, file.most_in_a_bid)):
+        other = setting.with_session(batch=size)
+        taken, wire = times(other, speed, cores=cores), traffic(other, None)
+        rows.append(
+            {
+                "batch": size,
+                "rounds": other.rounds,
+                "mmd2": predict(other, *release_errors(other)).expected,
+                "noise_values": sum(noise_values(other).values()),
+                "owner_sent": wire.owner_sent,
+                "owner_received": wire.owner_received,
+                "seconds": taken.rounds,
+                "seconds_with_network": taken.rounds + other.rounds * round_trip,
+            }
+        )
+    return tuple(rows)
