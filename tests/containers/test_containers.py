@@ -220,7 +220,7 @@ class Troubled(Session):
 @pytest.fixture(scope="module")
 def troubled(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Troubled]:
     """Four owners, of which one is killed, one paused and one cut off; and the curator is restarted."""
-    pace = {"session.points": ROUNDS, "session.fixed_cadence": CADENCE}
+    pace = {"session.points": ROUNDS, "session.batch": 1, "session.fixed_cadence": CADENCE}
     with Deployment(clone, owners=4, settings=pace) as deployment:
         up = deployment.compose("up", "--detach", timeout=300)
         assert up.returncode == 0, up.stderr[-2000:]
