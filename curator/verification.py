@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from protocol import limits
 from protocol.errors import Offence, RemoteProtocolError
 from protocol.features import FeatureSpace
 from protocol.grid import Features, Weights, exact_scores
@@ -58,8 +59,14 @@ def check_shape(candidate: Candidate | SealedCandidate, session: Session) -> Non
         length = session.box_bytes + SEAL_BYTES
         if len(candidate.box) != length:
             raise RemoteProtocolError(Offence.MALFORMED, f"A box has {length} bytes in this session.")
-    elif candidate.point.shape != (columns,):
+        return
+    if candidate.point.shape != (columns,):
         raise RemoteProtocolError(Offence.MALFORMED, f"A point needs {columns} columns.", advice=advice)
+    if len(candidate.attributes) > limits.MAX_ATTRIBUTES:
+        # A bid of one point has this limit by its type, and so has the delivery, which would fail.
+        raise RemoteProtocolError(
+            Offence.MALFORMED, f"A point's label and identifier take over {limits.MAX_ATTRIBUTES} bytes."
+        )
 
 
 def faults_of(

@@ -337,7 +337,8 @@ def _show(result: Mapping[str, Any]) -> None:
         "greedy",
         "uniform",
         "accuracy",
-        title=f"{rows[0]['dataset']}, {rows[0]['mechanism']}, mean of {len(rows[0]['mmd2_each'])} seeds",
+        title=f"{rows[0]['dataset']}, {rows[0]['mechanism']}, b = {rows[0]['batch']}, "
+        f"s = {rows[0]['seed_weight']:g}, mean of {len(rows[0]['mmd2_each'])} seeds",
     )
     for row in rows:
         accuracy = "-" if row["accuracy"] is None else f"{row['accuracy']:.3f}"

@@ -11,7 +11,7 @@ import numpy as np
 
 from protocol import limits
 from protocol.accounting import Budget, Cost, PrivacyFilter, epsilon_of
-from protocol.acquisition import AcquisitionRule, acquisition_rule
+from protocol.acquisition import RULES, AcquisitionRule, acquisition_rule
 from protocol.config.session import FeatureSection, MechanismSection, SessionFile
 from protocol.errors import ConfigError, DataError
 from protocol.features import FeatureMap, FeatureSpace, feature_space
@@ -32,6 +32,7 @@ __all__ = [
     "TRUSTED",
     "PrivacyStatement",
     "Session",
+    "check_batch",
     "feature_space_of",
     "open_session",
     "privacy_lines",
@@ -469,6 +470,7 @@ def open_session(file: SessionFile) -> Session:
             too small for the rounds, a private settlement beside no guarantee, or something that protects
             nobody without ``allow_nonprivate``.
     """
+    check_batch(file)
     space = feature_space_of(file.features)
     rule = acquisition_rule(
         file.acquisition.rule,
@@ -480,7 +482,6 @@ def open_session(file: SessionFile) -> Session:
     session = Session(file=file, space=space, rule=rule, public_map=_public_map(file.features, space, rule))
     if session.noise_protects and not file.network.insecure:
         _check_keys(session)
-    _check_batch(session)
     _ = session.settlement  # which may be one that it cannot have
     objections = session.objections()
     if objections and not file.session.allow_nonprivate:
@@ -492,24 +493,29 @@ def open_session(file: SessionFile) -> Session:
     return session
 
 
-def _check_batch(session: Session) -> None:
-    """Refuse more points a round than there are to buy, or than the rule and a message can have."""
-    batch, points, most = session.batch, session.file.session.points, session.file.most_in_a_bid
+def check_batch(file: SessionFile) -> None:
+    """Refuse more points a round than there are to buy, or than the rule and a message can have.
+
+    Raises:
+        ConfigError: Says which.
+    """
+    batch, points, most = file.batch, file.session.points, file.most_in_a_bid
+    rule = RULES.get(file.acquisition.rule)
     if batch > points:
         raise ConfigError(
             f"session.batch is {batch}, and {points} points are to be bought in all.",
             advice=f"Set batch to {points} or less, or leave it out.",
         )
-    if batch > 1 and not session.rule.candidate_with_bid:
+    if batch > 1 and rule is not None and not rule.candidate_with_bid:
         raise ConfigError(
-            f"session.batch is {batch}, and the rule {session.rule.name} asks for one point at a time: "
-            f"{session.rule.one_at_a_time}.",
+            f"session.batch is {batch}, and the rule {rule.name} asks for one point at a time: "
+            f"{rule.one_at_a_time}.",
             advice="Set batch = 1, or choose a rule whose bids bring their points: sealed or ask-all.",
         )
     if batch > most:
         raise ConfigError(
             f"session.batch is {batch}, and a bid has room for {most} points of "
-            f"{session.space.columns} columns.",
+            f"{file.features.columns} columns.",
             advice=f"Set batch to {most} or less, or leave it out.",
         )
 

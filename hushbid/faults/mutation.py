@@ -18,6 +18,7 @@ from protocol.messages import (
     Batch,
     Bid,
     Candidate,
+    Candidates,
     Hello,
     Message,
     Offer,
@@ -168,6 +169,9 @@ def _oversized(mutator: Mutator, data: bytes) -> list[bytes] | None:
         if isinstance(message, Bid):
             return {"handle": fixed(limits.MAX_POINTS + 1)}
         if isinstance(message, Batch):
+            if isinstance(message.candidates, Candidates) and mutator.below(2):
+                attributes = bytes((limits.MAX_ATTRIBUTES + 1) * len(message.handles))
+                return {"candidates": message.candidates.model_copy(update={"attributes": attributes})}
             return {"handles": message.handles + limits.MAX_POINTS}
         if isinstance(message, Hello):
             return {"sent": 2**53, "received": 2**53}

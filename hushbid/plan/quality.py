@@ -37,6 +37,11 @@ FLOOR: Final = 0.03
 LARGEST_FLOOR: Final = 0.45
 """The same, of a seed set that outweighs whatever is bought."""
 
+FEW_ROUNDS: Final = 1.5
+FEWER_ROUNDS: Final = 1.3
+"""MMD² over that of a random choice that few rounds add: 1.5/T^1.3, as points of one round do not see each
+other. Measured without noise at T from 1 to 50 (docs/plan.md)."""
+
 RANGE: Final = 2.0
 """Factor either way within which nearly all measured sessions lie (docs/plan.md)."""
 
@@ -104,8 +109,9 @@ def predict(setting: PlanSetting, target: ReleaseError, summary: ReleaseError) -
     """The expected MMD² of a session with these errors of its releases."""
     uniform = setting.mmd2_uniform
     wanted = setting.spread * setting.drift  # ‖g_v - g_init‖
-    seeds = (setting.seed_points / setting.p * wanted) ** 2
+    seeds = (setting.file.seed_weight * setting.seed_points / setting.p * wanted) ** 2
     floor = FLOOR * uniform + seeds / (1.0 + seeds / (LARGEST_FLOOR * uniform))
+    floor += FEW_ROUNDS * uniform / setting.rounds**FEWER_ROUNDS
     square = _harm(target) + SUMMARY_WEIGHT * _harm(summary)
     strength = (square / HALFWAY) ** STEEPNESS
     expected = floor + SPOILT * uniform * strength / (1.0 + strength)
@@ -129,8 +135,8 @@ def verdict(
     if available <= setting.p:
         return Verdict(
             verdict="hopeless",
-            reason=f"The owners have {available:,} points in all, so that {setting.p:,} rounds would buy "
-            "every one of them and choose nothing.",
+            reason=f"The owners have {available:,} points in all, so that a session for {setting.p:,} "
+            "would buy every one of them and choose nothing.",
             remedies=({"change": "points", "points": max(1, available // 10)},) if available > 1 else (),
         )
     share = prediction.expected / prediction.uniform
@@ -141,11 +147,20 @@ def verdict(
         return Verdict(verdict="good", reason=f"{why}: {compared}.")
     rank: Literal["poor", "hopeless"] = "poor" if share < 1.0 else "hopeless"
     cause = (
-        f"What is bought, {setting.p:,} points, has to make up for a seed set of {setting.seed_points:,}"
+        _floor_as_cause(setting)
         if prediction.floor > 0.5 * prediction.expected
         else _noise_as_cause(setting, target, summary)
     )
     return Verdict(verdict=rank, reason=f"{cause}: {compared}.", remedies=_remedies(setting))
+
+
+def _floor_as_cause(setting: PlanSetting) -> str:
+    weight, rounds, batch = setting.file.seed_weight, setting.rounds, setting.file.batch
+    if FEW_ROUNDS / rounds**FEWER_ROUNDS > FLOOR:
+        return f"{rounds} rounds are few: the {batch:,} points of one do not see each other"
+    counted = f", each of which counts {weight:g}" if weight < 1.0 else ""
+    seeds = f"a seed set of {setting.seed_points:,}{counted}"
+    return f"What is bought, {setting.p:,} points, has to make up for {seeds}"
 
 
 def _noise_as_cause(setting: PlanSetting, target: ReleaseError, summary: ReleaseError) -> str:
@@ -203,7 +218,7 @@ def _remedies(setting: PlanSetting) -> tuple[dict[str, Any], ...]:
 
 
 def _more(setting: PlanSetting) -> list[dict[str, Any]]:
-    """The smallest D_v, and the fewest rounds, that make it good."""
+    """The smallest D_v, and the fewest points, that make it good."""
     found = []
     m = _least(lambda m: replace(setting, m=m), setting.m, LARGEST_VALIDATION)
     if m is not None:

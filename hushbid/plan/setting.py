@@ -30,7 +30,7 @@ from protocol.grid import FEATURE_UNIT
 from protocol.mmd import mmd2
 from protocol.releases import Prior, Statistic
 from protocol.releases.statistic import BASIS_BITS
-from protocol.session import Session, open_session
+from protocol.session import Session, check_batch, open_session
 
 __all__ = ["PlanSetting", "plan_setting"]
 
@@ -214,6 +214,7 @@ def _with_noise_that_is_there(setting: PlanSetting) -> PlanSetting:
 
 def _refusal(file: SessionFile, owners: int) -> str:
     """Why a rule whose keys are right is not for this session."""
+    check_batch(file)
     section, session = file.acquisition, file.session
     try:
         acquisition_rule(

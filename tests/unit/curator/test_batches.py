@@ -11,7 +11,8 @@ import pytest
 from curator.events import ComputeWeights
 from protocol import limits
 from protocol.errors import ConfigError, Offence
-from protocol.messages import Batch, Bid, Candidates, sizes
+from protocol.messages import Batch, Bid, Candidates, Delivery, sizes
+from protocol.names import CONSUMER
 from protocol.session import open_session
 from tests.simulation.harness import CuratorBench, names, session_file
 from tests.support.curator_rounds import BEST, CORNERS, SECOND, THIRD, A, B, W, bidding, winners
@@ -111,6 +112,14 @@ def sealed(bench: CuratorBench) -> Batch:
     return batch_of(other, BEST, SECOND)
 
 
+def long_attributes(bench: CuratorBench) -> Batch:
+    whole = batch_of(bench, BEST, SECOND)
+    attributes = bytes(2 * (limits.MAX_ATTRIBUTES + 1))
+    return whole.model_copy(
+        update={"candidates": whole.candidates.model_copy(update={"attributes": attributes})}
+    )
+
+
 def of_other_dimensions(bench: CuratorBench) -> Batch:
     whole = batch_of(bench, BEST, SECOND)
     features = np.tile(whole.candidates.features, 2)
@@ -129,6 +138,7 @@ def of_other_dimensions(bench: CuratorBench) -> Batch:
         (a_single_bid, "room for 2 points, not 1"),
         (sealed, "the other way: sealed, or open"),
         (of_other_dimensions, "needs 4 features"),
+        (long_attributes, "take over 4096 bytes"),
     ],
     ids=lambda value: value.__name__ if callable(value) else "",
 )
@@ -171,6 +181,18 @@ def test_one_score_that_is_wrong_makes_the_owner_faulty_and_its_other_points_are
     bench.verify()
     assert winners(bench) == [B]
     assert [fault.owner for fault in bench.machine.ledger.faults] == [A]
+
+
+def test_the_longest_attributes_of_a_batch_can_be_delivered() -> None:
+    bench = bidding(owners=1, points=2, batch=2)
+    whole = batch_of(bench, BEST, SECOND)
+    attributes = bytes(2 * limits.MAX_ATTRIBUTES)
+    candidates = whole.candidates.model_copy(update={"attributes": attributes})
+    bench.say(A, whole.model_copy(update={"candidates": candidates}))
+    bench.verify()
+    delivery = bench.last(CONSUMER)  # which the harness has decoded as the consumer does
+    assert isinstance(delivery, Delivery)
+    assert len(delivery.purchases) == 2
 
 
 # -- the session file ---------------------------------------------------------------------------------

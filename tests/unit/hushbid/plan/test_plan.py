@@ -21,6 +21,7 @@ from hushbid.plan.speed import Speed, measure_speed, times
 from hushbid.plan.tables import PlanFlags
 from hushbid.plan.traffic import points_accessed, traffic
 from hushbid.plan_verbs import plan_command
+from protocol.errors import ConfigError
 from protocol.runtime.command import run_command
 from tests.conftest import ROOT
 
@@ -238,6 +239,29 @@ def test_a_plan_compares_batches() -> None:
     assert rows[20]["seconds"] == plan["seconds"]["rounds"]
     assert rows[20]["seconds_with_network"] == pytest.approx(rows[20]["seconds"] + 50 * 0.1)
     assert rows[20]["seconds_with_network"] < rows[1]["seconds_with_network"] / 10
+
+
+def test_a_seed_set_that_counts_less_is_less_to_make_up_for() -> None:
+    expected_of = [expected(setting(points=100, seed_weight=weight)) for weight in (1.0, 0.1, 0.01)]
+    assert expected_of == sorted(expected_of, reverse=True)
+    assert expected_of[0] > 1.2 * expected_of[1]
+
+
+def test_few_rounds_are_worse_and_said_to_be() -> None:
+    exact = setting(release="exact", epsilon_owners=None, epsilon_consumer=None)
+    found = [expected(exact.with_session(batch=batch)) for batch in (1, 20, 90)]
+    assert found == sorted(found)
+    one = setting(points=50, batch=50)
+    errors = release_errors(one)
+    judged_one = verdict(one, *errors, predict(one, *errors))
+    assert judged_one.verdict == "hopeless"
+    assert "1 rounds are few: the 50 points of one do not see each other" in judged_one.reason
+
+
+@pytest.mark.parametrize("rule", ["winner-only", "logistic"])
+def test_a_batch_of_a_rule_that_asks_is_refused_before_all_else(rule: str) -> None:
+    with pytest.raises(ConfigError, match="asks for one point at a time"):
+        setting(rule=rule, batch=3, epsilon_asks=1.0)
 
 
 def test_a_rule_that_asks_has_no_batches_to_compare() -> None:
