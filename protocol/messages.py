@@ -127,9 +127,7 @@ ManyPoints: TypeAlias = Annotated[Array, _array(_POINT_TYPES, longest=limits.MAX
 
 def fixed(value: int) -> Array:
     """An integer as a field whose encoded size does not depend on it."""
-    array = np.array([value], dtype=np.int64)
-    array.flags.writeable = False
-    return array
+    return sizes([value])
 
 
 def sizes(values: Sequence[int]) -> Array:
@@ -532,22 +530,14 @@ def with_boxes(message: Message, box: Callable[[bytes], bytes]) -> Message:
     Raises:
         TypeError: The message has no box.
     """
-    boxes = [box(each) for each in boxes_of(message)]
-    if isinstance(message, Bid) and boxes:
-        candidate = SealedCandidate.model_construct(**{**dict(_set(message.candidate)), "box": boxes[0]})
+    boxes = b"".join(map(box, boxes_of(message)))
+    if isinstance(message, Bid) and isinstance(message.candidate, SealedCandidate):
+        candidate = SealedCandidate.model_construct(**{**dict(message.candidate), "box": boxes})
         return Bid.model_construct(**{**dict(message), "candidate": candidate})
-    if isinstance(message, Batch) and boxes:
-        candidates = SealedCandidates.model_construct(
-            **{**dict(_set(message.candidates)), "boxes": b"".join(boxes)}
-        )
+    if isinstance(message, Batch) and isinstance(message.candidates, SealedCandidates):
+        candidates = SealedCandidates.model_construct(**{**dict(message.candidates), "boxes": boxes})
         return Batch.model_construct(**{**dict(message), "candidates": candidates})
     raise TypeError(f"a {message.kind} has no box")
-
-
-def _set(model: BaseModel | None) -> BaseModel:
-    if model is None:
-        raise TypeError("there is no point")
-    return model
 
 
 def without_box(message: Message) -> Message | None:

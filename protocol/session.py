@@ -122,12 +122,12 @@ class Session:
         """SHA-256 of what the session file means, 32 bytes."""
         return self.recorded_digest or self.file.digest()
 
-    @property
+    @cached_property
     def rounds(self) -> int:
         """T, how many rounds there are."""
         return self.file.rounds
 
-    @property
+    @cached_property
     def batch(self) -> int:
         """b, the points that a bid has room for, and that every round but the last one buys."""
         return self.file.batch
@@ -211,7 +211,7 @@ class Session:
         """Directions of the seed set that the releases need, and the consumer sends (`Prior.basis`)."""
         return max(self.target().directions, self.summary().directions)
 
-    @property
+    @cached_property
     def box_bytes(self) -> int:
         """What a point with its label is padded to before it is sealed; 0 where nothing is sealed."""
         if not self.rule.sealed:

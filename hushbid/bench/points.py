@@ -5,12 +5,12 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from hushbid.bench.bare import bare_rounds
-from hushbid.bench.rules import with_setting
+from hushbid.bench.rules import BOX_BYTES, with_setting
 from hushbid.bench.session import DIMENSION, write_cluster
 from hushbid.cluster import open_cluster
 from hushbid.launcher import run_parties
@@ -21,9 +21,6 @@ from protocol.sealing import SEAL_BYTES, SIGNATURE_BYTES
 from protocol.wire import HEADER_BYTES, encode_message
 
 __all__ = ["bench_points"]
-
-BOX_BYTES: Final = 1024
-"""Of a point of bytes (`SETTINGS`)."""
 
 
 def bench_points(

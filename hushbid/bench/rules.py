@@ -16,10 +16,12 @@ from hushbid.launcher import run_parties
 from hushbid.run_directory import prepare
 from protocol.names import CURATOR
 
-__all__ = ["SETTINGS", "bench_rules", "with_setting"]
+__all__ = ["BOX_BYTES", "SETTINGS", "bench_rules", "with_setting"]
 
 _RELEASE: Final = {"mechanism": "filtered-gaussian", "epsilon": 1.0}
-_SEALED: Final = {"rule": "sealed", "box_bytes": 1024}
+BOX_BYTES: Final = 1024
+"""Of a point of bytes, before it is sealed."""
+_SEALED: Final = {"rule": "sealed", "box_bytes": BOX_BYTES}
 SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
     "ask_all": {"run": {"durability": "flush"}},
     "sealed": {"acquisition": _SEALED, "run": {"durability": "flush"}},

@@ -111,13 +111,18 @@ def predict(setting: PlanSetting, target: ReleaseError, summary: ReleaseError) -
     wanted = setting.spread * setting.drift  # ‖g_v - g_init‖
     seeds = (setting.file.seed_weight * setting.seed_points / setting.p * wanted) ** 2
     floor = FLOOR * uniform + seeds / (1.0 + seeds / (LARGEST_FLOOR * uniform))
-    floor += FEW_ROUNDS * uniform / setting.rounds**FEWER_ROUNDS
+    floor += _few_rounds(setting) * uniform
     square = _harm(target) + SUMMARY_WEIGHT * _harm(summary)
     strength = (square / HALFWAY) ** STEEPNESS
     expected = floor + SPOILT * uniform * strength / (1.0 + strength)
     return Prediction(
         expected=expected, low=expected / RANGE, high=expected * RANGE, floor=floor, uniform=uniform
     )
+
+
+def _few_rounds(setting: PlanSetting) -> float:
+    """What its number of rounds adds, over U."""
+    return float(FEW_ROUNDS / setting.rounds**FEWER_ROUNDS)
 
 
 def _harm(release: ReleaseError) -> float:
@@ -156,7 +161,7 @@ def verdict(
 
 def _floor_as_cause(setting: PlanSetting) -> str:
     weight, rounds, batch = setting.file.seed_weight, setting.rounds, setting.file.batch
-    if FEW_ROUNDS / rounds**FEWER_ROUNDS > FLOOR:
+    if _few_rounds(setting) > FLOOR:
         return f"{rounds} rounds are few: the {batch:,} points of one do not see each other"
     counted = f", each of which counts {weight:g}" if weight < 1.0 else ""
     seeds = f"a seed set of {setting.seed_points:,}{counted}"
