@@ -21,6 +21,7 @@ from curator.events import (
 from curator.verification import Unverified
 from protocol.errors import LocalProtocolError
 from protocol.grid import Features, round_weights
+from protocol.jitter import jitter_weight
 from protocol.machine import Computation, Event
 from protocol.messages import Candidate, SealedCandidate, Target
 from protocol.noise import Draw, NoiseSource
@@ -71,12 +72,16 @@ class CuratorNumerics:
             self._destroy()
 
     def _weights(self, effect: ComputeWeights) -> WeightsComputed:
-        """The bid's weight w = g̃ - q/(q+b)·g (DESIGN §1, row 1), on the grid."""
+        """The bid's weight w = g̃ - q/(q+b)·g (DESIGN §1, row 1), on the grid, and with it that of jitter."""
         target = effect.target
         summary = self._summary = self._summary or self._of(target)
         mean = summary.release(effect.round - 1, effect.total, effect.count, effect.noise)
-        ratio = effect.count / (effect.count + self._session.batch)
-        weights = round_weights(target.embedding - ratio * mean)
+        after = effect.count + self._session.batch
+        weight = target.embedding - effect.count / after * mean
+        if self._session.jitter is not None:
+            jitter = jitter_weight(self._session.file.jitter, summary.deviation / after)
+            weight = np.append(weight, jitter)
+        weights = round_weights(weight)
         weights.flags.writeable = False
         return WeightsComputed(effect.round, weights)
 

@@ -111,7 +111,7 @@ class Rounds(Machine):
         self._statistic = Statistic.identity(self._space.dimension)
         """What of a won point enters the total that is released; known with the target."""
         self._total: Totals = np.zeros(0, dtype=np.int64)
-        self._pool = Pool(self._space.dimension, norm_bound=self._space.norm_bound)
+        self._pool = Pool(self._space.dimension, norm_bound=self._space.norm_bound, jitter=session.jitter)
         self._pooled: list[Pooled] = []
         self._unverified: list[Unverified] = []
         self._verifying: tuple[Unverified, ...] = ()
@@ -194,7 +194,7 @@ class Rounds(Machine):
         self.phase = "bidding"
         if self.round == 1:
             self._began = self._now
-            self._first_weights = computed.weights
+            self._first_weights = computed.weights[: self._space.dimension]
         message = Broadcast(round=self.round, weights=computed.weights, noise=self._noise_name)
         body = encode_message(message)
         for owner, seat in self.seats.items():
@@ -353,7 +353,9 @@ class Rounds(Machine):
         entries = self._verifying
         if len(checked.signed) != len(entries):
             raise LocalProtocolError(f"{len(checked.signed)} points were checked of {len(entries)}.")
-        claimed, faults = faults_of(entries, checked.features, checked.signed, self._space)
+        claimed, faults = faults_of(
+            entries, checked.features, checked.signed, self._space, self._opened.jitter
+        )
         self._verifying = ()
         for row, entry in enumerate(entries):
             if faults[row]:

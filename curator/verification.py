@@ -10,7 +10,8 @@ import numpy as np
 from protocol import limits
 from protocol.errors import Offence, RemoteProtocolError
 from protocol.features import FeatureSpace
-from protocol.grid import Features, Weights, exact_scores
+from protocol.grid import Features, Weights
+from protocol.jitter import Jitter, scores_of
 from protocol.messages import Batch, Bid, Candidate, SealedCandidate
 from protocol.sealing import SEAL_BYTES
 from protocol.session import Session
@@ -74,6 +75,7 @@ def faults_of(
     recomputed: Features | None,
     signed: Sequence[bool],
     space: FeatureSpace,
+    jitter: Jitter | None,
 ) -> tuple[Features, list[str]]:
     """What is wrong with each point.
 
@@ -87,6 +89,7 @@ def faults_of(
         recomputed: φ of the points as `hash_points` computed it here, shape (n, d); None: they are sealed.
         signed: Whether each is signed by its owner, if it is sealed.
         space: The session's.
+        jitter: The session's, or None.
 
     Returns:
         The claimed features, int16 of shape (n, d), and per point what is wrong, or nothing.
@@ -97,10 +100,11 @@ def faults_of(
     matches = everything if recomputed is None else matching(recomputed, claimed)
     admitted = space.admits(claimed)
     together = all(entry.weights is entries[0].weights for entry in entries)
-    scores = exact_scores(claimed, entries[0].weights) if together else None
+    scores = scores_of(claimed, entries[0].weights, jitter) if together else None
     faults = []
     for row, entry in enumerate(entries):
-        score = exact_scores(claimed[row : row + 1], entry.weights)[0] if scores is None else scores[row]
+        one = claimed[row : row + 1]
+        score = scores_of(one, entry.weights, jitter)[0] if scores is None else scores[row]
         if not inside[row]:
             faults.append("the point is outside the public bounds")
         elif not admitted[row]:

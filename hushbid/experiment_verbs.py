@@ -63,6 +63,9 @@ def _selection(
     seed_weight: Annotated[
         float | None, typer.Option(help="s, what a point of the seed set counts for; default: 0.1.")
     ] = None,
+    jitter: Annotated[
+        float | None, typer.Option(min=0.0, help="N, points' worth of jitter; default: 50.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Say how near privately bought points come to the consumer's, beside greedy and uniform choices."""
@@ -80,6 +83,7 @@ def _selection(
             delta=delta,
             batch=batch,
             seed_weight=seed_weight,
+            jitter=jitter,
             say=_say,
         )
         return {"rows": [row.as_json() for row in rows]}
@@ -338,7 +342,8 @@ def _show(result: Mapping[str, Any]) -> None:
         "uniform",
         "accuracy",
         title=f"{rows[0]['dataset']}, {rows[0]['mechanism']}, b = {rows[0]['batch']}, "
-        f"s = {rows[0]['seed_weight']:g}, mean of {len(rows[0]['mmd2_each'])} seeds",
+        f"s = {rows[0]['seed_weight']:g}, jitter {rows[0]['jitter']:g}, "
+        f"mean of {len(rows[0]['mmd2_each'])} seeds",
     )
     for row in rows:
         accuracy = "-" if row["accuracy"] is None else f"{row['accuracy']:.3f}"

@@ -136,6 +136,7 @@ def _result(prepared: RunDirectory, session: Session, ended: Ended, reference: B
         p=prepared.session.session.points,
         batch=prepared.session.batch,
         seed_weight=prepared.session.seed_weight,
+        jitter=prepared.session.jitter,
         owners=len(prepared.session.owners),
         rounds=curator["rounds"],
         wall_seconds=curator["wall_seconds"],

@@ -40,6 +40,7 @@ class RunResult:
         p: Points that were to be acquired.
         batch: b, those that a round buys.
         seed_weight: s, what a point of the seed set counts for beside one that is bought.
+        jitter: N, the points' worth of jitter; 0.0: scores had none.
         owners: K.
         rounds: Rounds that were run.
         wall_seconds: From the first round to the end of the last.
@@ -68,6 +69,7 @@ class RunResult:
     p: int
     batch: int
     seed_weight: float
+    jitter: float
     owners: int
     rounds: int
     wall_seconds: float
@@ -119,6 +121,7 @@ class RunResult:
             "p": self.p,
             "batch": self.batch,
             "seed_weight": self.seed_weight,
+            "jitter": self.jitter,
             "owners": self.owners,
             "rounds": self.rounds,
             "wall_seconds": self.wall_seconds,

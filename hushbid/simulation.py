@@ -114,6 +114,7 @@ def simulate(
         p=session.file.session.points,
         batch=session.batch,
         seed_weight=session.file.seed_weight,
+        jitter=session.file.jitter,
         owners=len(data.owners),
         rounds=outcome.curator.round,
         wall_seconds=seconds,

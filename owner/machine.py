@@ -73,6 +73,7 @@ class OwnerMachine(Participant):
         self._rule = session.rule
         self._batch = session.batch
         self._rounds = session.rounds
+        self._coordinates = session.weight_coordinates
         self.charge = Charge(
             Neighbours.ADD_REMOVE_ONE.value, 1, session.owners_releases, session.owners_costs()
         )
@@ -107,10 +108,9 @@ class OwnerMachine(Participant):
 
     def _on_broadcast(self, event: Event) -> None:
         broadcast = cast(Broadcast, cast(Received, event).message)
-        dimension = self._session.features.dimension
-        if broadcast.weights.shape != (dimension,):
+        if broadcast.weights.shape != (self._coordinates,):
             raise RemoteProtocolError(
-                Offence.MALFORMED, f"The broadcast's weights do not have {dimension} coordinates."
+                Offence.MALFORMED, f"The broadcast's weights do not have {self._coordinates} coordinates."
             )
         if int(np.abs(broadcast.weights.astype(np.int64)).max()) > limits.MAX_WEIGHT * 2**WEIGHT_BITS:
             raise RemoteProtocolError(

@@ -111,7 +111,9 @@ class OwnerNumerics:
         return MapOpened()
 
     def _hash(self, feature_map: FeatureMap) -> None:
-        self._table = Points(self._hashed(feature_map), norm_bound=feature_map.space.norm_bound)
+        self._table = Points(
+            self._hashed(feature_map), norm_bound=feature_map.space.norm_bound, jitter=self._session.jitter
+        )
 
     def _score(self, effect: ScorePoints) -> Scored:
         table, batch = self._points(), self._session.batch

@@ -81,7 +81,7 @@ def recorded_session(event: RecordedItem) -> SessionFile:
             if seed is not None:
                 values[name]["seed"] = seed
         # Transcripts of sessions before there were such keys do without them.
-        values["session"] = {"batch": 1, "seed_weight": 1.0} | values["session"]
+        values["session"] = {"batch": 1, "seed_weight": 1.0, "jitter": 0.0} | values["session"]
         # As from JSON: tuples and lists are one there.
         return SessionFile.model_validate(values, strict=False)
     except ValidationError as error:

@@ -1,8 +1,8 @@
 """The best of many points under a weight: exactly, and in one total order (DESIGN §1, "Exact scores").
 
-The order is: higher score wᵀφ first, then smaller bytes of φ, then smaller rank (the owner's position
-among the sorted names), then the older entry. It depends on nothing but the points themselves, as the
-lemma behind the sensitivity of 2 needs.
+The order is: higher score first (wᵀφ, with the jitter that a session may have), then smaller bytes of φ,
+then smaller rank (the owner's position among the sorted names), then the older entry. It depends on nothing
+but the points themselves, as the lemma behind the sensitivity of 2 needs.
 
 A screen (`protocol.screening`) finds the few points that can be the best; these are compared exactly.
 """
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from protocol.errors import LocalProtocolError
 from protocol.grid import Features, Scores, Weights, exact_scores
+from protocol.jitter import Jitter, Jitters
 from protocol.screening import FixedScreen, GrowingScreen, Screened
 
 __all__ = ["NO_SCORE", "Best", "Points", "Pool"]
@@ -37,7 +38,7 @@ class Best:
     entry: int
     """Its number: entries are counted from 0 in the order in which they came."""
     score: int
-    """wᵀφ in units of 2^-37."""
+    """In units of 2^-37."""
 
 
 class _Withdrawals:
@@ -69,10 +70,12 @@ class Points:
     Args:
         features: int16 of shape (n, d), in units of 2^-15; may be memory-mapped.
         norm_bound: At least the largest ‖φ‖ (`FeatureMap.norm_bound`).
+        jitter: Of the session; None: it has none.
     """
 
-    def __init__(self, features: Features, *, norm_bound: float) -> None:
+    def __init__(self, features: Features, *, norm_bound: float, jitter: Jitter | None = None) -> None:
         self._features = features
+        self._jitters = None if jitter is None else jitter.of(features)
         self._screen = FixedScreen(features, norm_bound=norm_bound)
         self._withdrawn = _Withdrawals()
 
@@ -91,16 +94,18 @@ class Points:
         """The first entries in the total order that are not withdrawn, in order.
 
         Args:
-            weights: Shape (d,), in units of 2^-22.
+            weights: As broadcast, in units of 2^-22: shape (d,), or (d + 1,) with jitter.
             count: How many; fewer are returned if there are no more.
         """
         available = len(self._features) - len(self._withdrawn)
         if available == 0:
             return ()
-        screened = self._screen.screen(weights)
-        screened.scores[self._withdrawn.entries] = np.iinfo(np.int32).min
+        weights, added = _parted(weights, self._jitters)
+        screened = _jittered(self._screen.screen(weights), added)
+        whole = screened.scores.dtype == np.int32
+        screened.scores[self._withdrawn.entries] = np.iinfo(np.int32).min if whole else -np.inf
         near = _near_the_top(screened, min(count, available))
-        return _first(near, count, self._features, weights, lambda entry: (entry,))
+        return _first(near, count, self._features, weights, added, lambda entry: (entry,))
 
 
 class Pool:
@@ -109,11 +114,14 @@ class Pool:
     Args:
         dimension: d.
         norm_bound: At least the largest ‖φ‖ (`FeatureMap.norm_bound`).
+        jitter: Of the session; None: it has none.
     """
 
-    def __init__(self, dimension: int, *, norm_bound: float) -> None:
+    def __init__(self, dimension: int, *, norm_bound: float, jitter: Jitter | None = None) -> None:
         self._features: Features = np.zeros((_SMALLEST, dimension), dtype=np.int16)
         self._ranks = np.zeros(_SMALLEST, dtype=np.intp)
+        self._jitter = jitter
+        self._jitters: Jitters = np.zeros(_SMALLEST, dtype=np.int64)
         self._count = 0
         self._screen = GrowingScreen(dimension, norm_bound=norm_bound)
         self._withdrawn = _Withdrawals()
@@ -130,6 +138,9 @@ class Pool:
         if self._count == len(self._ranks):
             self._features = np.concatenate([self._features, np.zeros_like(self._features)])
             self._ranks = np.concatenate([self._ranks, np.zeros_like(self._ranks)])
+            self._jitters = np.concatenate([self._jitters, np.zeros_like(self._jitters)])
+        if self._jitter is not None:
+            self._jitters[self._count] = self._jitter.of(features[None])[0]
         self._features[self._count] = features
         self._ranks[self._count] = rank
         self._screen.append(features)
@@ -146,13 +157,15 @@ class Pool:
         """The first available entries in the total order, in order.
 
         Args:
-            weights: Shape (d,), in units of 2^-22.
+            weights: As broadcast, in units of 2^-22: shape (d,), or (d + 1,) with jitter.
             count: How many; fewer are returned if no more are available.
             withheld: Per rank, whether its entries are unavailable this time; None: all are available.
         """
         if len(self._withdrawn) == self._count:
             return ()
-        screened = self._screen.screen(weights)
+        jitters = None if self._jitter is None else self._jitters[: self._count]
+        weights, added = _parted(weights, jitters)
+        screened = _jittered(self._screen.screen(weights), added)
         screened.scores[self._withdrawn.entries] = -np.inf
         if withheld is not None:
             screened.scores[withheld[self._ranks[: self._count]]] = -np.inf
@@ -160,12 +173,14 @@ class Pool:
         if available == 0:
             return ()
         near = _near_the_top(screened, min(count, available))
-        return _first(near, count, self._features, weights, lambda entry: (int(self._ranks[entry]), entry))
+        return _first(
+            near, count, self._features, weights, added, lambda entry: (int(self._ranks[entry]), entry)
+        )
 
     def best_scores(
         self, weights: Weights, count: int, *, withheld: npt.NDArray[np.bool_] | None = None
     ) -> Scores:
-        """The highest exact score of each rank's available entries.
+        """The highest exact score of each rank's available entries, in a session without jitter.
 
         Args:
             weights: Shape (d,), in units of 2^-22.
@@ -192,6 +207,24 @@ class Pool:
         return found
 
 
+def _parted(weights: Weights, jitters: Jitters | None) -> tuple[Weights, Scores | None]:
+    """The weight of φ, and what jitter adds to each entry's score; None: nothing."""
+    if jitters is None:
+        return weights, None
+    return weights[:-1], int(weights[-1]) * jitters if weights[-1] else None
+
+
+def _jittered(screened: Screened, added: Scores | None) -> Screened:
+    """The scores with what jitter adds to them, as float64."""
+    if added is None:
+        return screened
+    scores = screened.scores.astype(np.float64)
+    scores *= screened.scale
+    scores += added
+    # Below 2^53, where these two operations are off by half a unit each at most.
+    return Screened(scores, 1.0, screened.error + 1.0)
+
+
 def _near_the_top(screened: Screened, count: int) -> npt.NDArray[np.intp]:
     """The entries whose exact score can be among the `count` highest; that many are available."""
     scores = screened.scores
@@ -204,7 +237,12 @@ def _near_the_top(screened: Screened, count: int) -> npt.NDArray[np.intp]:
 
 
 def _first(
-    near: npt.NDArray[np.intp], count: int, features: Features, weights: Weights, last_resort: Any
+    near: npt.NDArray[np.intp],
+    count: int,
+    features: Features,
+    weights: Weights,
+    added: Scores | None,
+    last_resort: Any,
 ) -> tuple[Best, ...]:
     """The first `count` of the entries `near` in the total order."""
     exact = np.concatenate(
@@ -213,6 +251,8 @@ def _first(
             for start in range(0, len(near), _EXACT_ROWS)
         ]
     )
+    if added is not None:
+        exact += added[near]
     if len(near) > count:
         lowest = np.partition(exact, len(exact) - count)[len(exact) - count]
         near, exact = near[exact >= lowest], exact[exact >= lowest]

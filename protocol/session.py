@@ -11,12 +11,13 @@ import numpy as np
 
 from protocol import limits
 from protocol.accounting import Budget, Cost, PrivacyFilter, epsilon_of
-from protocol.acquisition import RULES, AcquisitionRule, acquisition_rule
-from protocol.config.session import FeatureSection, MechanismSection, SessionFile
+from protocol.acquisition import AcquisitionRule, acquisition_rule
+from protocol.config.session import FeatureSection, MechanismSection, SessionFile, check_purchase
 from protocol.errors import ConfigError, DataError
 from protocol.features import FeatureMap, FeatureSpace, feature_space
 from protocol.grid import Totals
 from protocol.identity import Identity, PublicIdentity, roster_identity, simulated_identity
+from protocol.jitter import Jitter
 from protocol.names import CONSUMER, CURATOR
 from protocol.noise import Draw, SimulatedNoise
 from protocol.releases import Neighbours, Prior, ReleaseMechanism, Setting, release_mechanism
@@ -32,7 +33,6 @@ __all__ = [
     "TRUSTED",
     "PrivacyStatement",
     "Session",
-    "check_batch",
     "feature_space_of",
     "open_session",
     "privacy_lines",
@@ -131,6 +131,16 @@ class Session:
     def batch(self) -> int:
         """b, the points that a bid has room for, and that every round but the last one buys."""
         return self.file.batch
+
+    @cached_property
+    def jitter(self) -> Jitter | None:
+        """What scores have besides wᵀφ; None: nothing."""
+        return Jitter(self.identifier) if self.file.jitter else None
+
+    @property
+    def weight_coordinates(self) -> int:
+        """Of a broadcast's weights: d, and one more for jitter."""
+        return self.space.dimension + (self.jitter is not None)
 
     def bought_in(self, number: int) -> int:
         """How many points round number 1, 2, … buys; the last one, what is left of p."""
@@ -470,7 +480,7 @@ def open_session(file: SessionFile) -> Session:
             too small for the rounds, a private settlement beside no guarantee, or something that protects
             nobody without ``allow_nonprivate``.
     """
-    check_batch(file)
+    check_purchase(file)
     space = feature_space_of(file.features)
     rule = acquisition_rule(
         file.acquisition.rule,
@@ -491,33 +501,6 @@ def open_session(file: SessionFile) -> Session:
             advice="Choose other mechanisms, or set session.allow_nonprivate = true if that is meant.",
         )
     return session
-
-
-def check_batch(file: SessionFile) -> None:
-    """Refuse more points a round than there are to buy, or than the rule and a message can have.
-
-    Raises:
-        ConfigError: Says which.
-    """
-    batch, points, most = file.batch, file.session.points, file.most_in_a_bid
-    rule = RULES.get(file.acquisition.rule)
-    if batch > points:
-        raise ConfigError(
-            f"session.batch is {batch}, and {points} points are to be bought in all.",
-            advice=f"Set batch to {points} or less, or leave it out.",
-        )
-    if batch > 1 and rule is not None and not rule.candidate_with_bid:
-        raise ConfigError(
-            f"session.batch is {batch}, and the rule {rule.name} asks for one point at a time: "
-            f"{rule.one_at_a_time}.",
-            advice="Set batch = 1, or choose a rule whose bids bring their points: sealed or ask-all.",
-        )
-    if batch > most:
-        raise ConfigError(
-            f"session.batch is {batch}, and a bid has room for {most} points of "
-            f"{file.features.columns} columns.",
-            advice=f"Set batch to {most} or less, or leave it out.",
-        )
 
 
 def _check_keys(session: Session) -> None:

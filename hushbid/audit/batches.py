@@ -39,6 +39,7 @@ def batches() -> SessionAttack:
         owners=("rival", "victim", "watcher"),
         points=ROUNDS * BATCH,
         batch=BATCH,
+        jitter=1.0,
         dimension=DIMENSION,
         delta=SESSION_DELTA,
         summary=release_table("filtered-gaussian", Neighbours.ADD_REMOVE_ONE, epsilon=SESSION_EPSILON),

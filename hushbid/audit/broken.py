@@ -150,14 +150,18 @@ class _StopsEarly(CuratorMachine):
 def keeping_absent_pools(session: Session, party: CuratorParty) -> CuratorParty:
     """The presence rule stops at the pool: an absent owner's points can still win."""
     machine, numerics = party
-    machine._pool = _NothingWithheld(session.space.dimension, norm_bound=session.space.norm_bound)
+    machine._pool = _NothingWithheld(
+        session.space.dimension, norm_bound=session.space.norm_bound, jitter=session.jitter
+    )
     return machine, numerics
 
 
 def filling_batches_from_one_owner(session: Session, party: CuratorParty) -> CuratorParty:
     """A batch is of the owner that has the best point, so that one record more can change all of it."""
     machine, numerics = party
-    machine._pool = _OneOwnersBatch(session.space.dimension, norm_bound=session.space.norm_bound)
+    machine._pool = _OneOwnersBatch(
+        session.space.dimension, norm_bound=session.space.norm_bound, jitter=session.jitter
+    )
     return machine, numerics
 
 

@@ -29,7 +29,7 @@ def broadcasts(direction: Floats, rounds: int, seed_size: int, *, batch: int = 1
     def read(view: View) -> Floats:
         sums = np.zeros((rounds, len(direction)))
         for number, weights in view.weights.items():
-            sums[number - 1] = -weights * (seed_size + batch * number)
+            sums[number - 1] = -weights[: len(direction)] * (seed_size + batch * number)
         return np.column_stack([sums, sums @ direction])
 
     return read

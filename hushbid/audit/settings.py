@@ -53,6 +53,7 @@ def session_of(
     features: dict[str, Any] | None = None,
     batch: int = 1,
     seed_weight: float = 1.0,
+    jitter: float = 0.0,
     **parameters: Any,
 ) -> Session:
     """A session in one process, with simulated noise.
@@ -68,6 +69,7 @@ def session_of(
         features: ``[features]`` without a seed; None: of a paired map.
         batch: Points that a round buys.
         seed_weight: What a point of the seed set counts for.
+        jitter: Points' worth.
         **parameters: Of the rule.
     """
     features = dict(features or feature_table(dimension))
@@ -81,6 +83,7 @@ def session_of(
                     "points": points,
                     "batch": batch,
                     "seed_weight": seed_weight,
+                    "jitter": jitter,
                     "delta": delta,
                     "allow_nonprivate": True,
                 },

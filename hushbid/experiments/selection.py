@@ -42,6 +42,7 @@ class Row:
         points: p.
         batch: b, the points that a round bought.
         seed_weight: s, what a point of the seed set counted for.
+        jitter: N, the points' worth of jitter.
         epsilon: What each of the two was calibrated to: D_v's records (substitute one), and one record of
             one owner (add or remove one).
         delta: The δ of both.
@@ -60,6 +61,7 @@ class Row:
     points: int
     batch: int
     seed_weight: float
+    jitter: float
     epsilon: float
     delta: float
     epsilon_owners: float
@@ -88,6 +90,7 @@ def selection(
     delta: float = DELTA,
     batch: int | None = None,
     seed_weight: float | None = None,
+    jitter: float | None = None,
     say: Say | None = None,
 ) -> list[Row]:
     """Run a session for each ε, number of points and seed.
@@ -102,6 +105,7 @@ def selection(
         delta: The δ of each ε.
         batch: b; None: the session's own default.
         seed_weight: s; None: likewise.
+        jitter: N; None: likewise.
         say: Told what is being run.
 
     Returns:
@@ -116,7 +120,7 @@ def selection(
             "An experiment needs an epsilon, a number of points and a seed at least.",
             advice="Give one of each.",
         )
-    said = {"batch": batch, "seed_weight": seed_weight}
+    said = {"batch": batch, "seed_weight": seed_weight, "jitter": jitter}
     given = {key: value for key, value in said.items() if value is not None}
     rows = []
     with tempfile.TemporaryDirectory(prefix="hushbid-selection-") as name:
@@ -181,6 +185,7 @@ def _row(results: Sequence[RunResult], dataset: str, mechanism: str, epsilon: fl
         delta=delta,
         batch=results[0].batch,
         seed_weight=results[0].seed_weight,
+        jitter=results[0].jitter,
         epsilon_owners=stated[Neighbours.ADD_REMOVE_ONE.value],
         epsilon_consumer=stated[Neighbours.SUBSTITUTE_ONE.value],
         mmd2=fmean(_known(result.mmd2) for result in results),

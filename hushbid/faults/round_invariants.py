@@ -18,6 +18,7 @@ from hushbid.faults.course import Evidence
 from hushbid.faults.rounds_on_record import HandedOver, Rounds, mismatch
 from protocol import limits
 from protocol.grid import FEATURE_UNIT, WEIGHT_UNIT
+from protocol.jitter import scores_of
 from protocol.messages import SealedCandidate, Target
 from protocol.names import CONSUMER, CURATOR
 from protocol.releases import ExactRelease
@@ -77,7 +78,7 @@ def _wrong_with(evidence: Evidence, win: Win, point: HandedOver) -> str:
     current = rounds[win.round - 1]
     if win.owner in current.unmatched:
         return "a point of its owner was known not to match"
-    scored = win.candidate.features.astype(np.int64) @ current.weights.astype(np.int64)
+    (scored,) = scores_of(win.candidate.features[None], current.weights, evidence.session.jitter)
     if int(scored) != win.score:
         return "it was chosen with another score than it has"
     return mismatch(evidence.session, point, rounds[win.bid_round - 1].weights)
@@ -134,7 +135,7 @@ def _other_private_settlement(evidence: Evidence) -> Iterator[str]:
     totals = dict(zip(session.file.owners, map(int, noise), strict=True))
     disputed = {(dispute.owner, dispute.handle) for dispute in curator.ledger.disputes}
     for win in curator.ledger.wins:
-        weights = [int(weight) for weight in evidence.rounds.rounds[0].weights]
+        weights = [int(weight) for weight in evidence.rounds.rounds[0].weights[: len(win.candidate.features)]]
         score = sum(
             int(value) * weight for value, weight in zip(win.candidate.features, weights, strict=True)
         )
@@ -154,8 +155,8 @@ def _objective(target: _Vector, mean: _Vector) -> float:
 def broadcasts_are_numbered(evidence: Evidence) -> Iterator[str]:
     """The r-th weight is broadcast as round r's, each to an owner once; without noise, it is g̃ - Σφ/(q+b).
 
-    q is the seed set's size by its weight and b for every round before, however many points were chosen in
-    these.
+    Jitter has no weight then. q is the seed set's size by its weight and b for every round before, however
+    many points were chosen in these.
     """
     rounds = evidence.rounds
     for each in rounds.rounds:
@@ -184,6 +185,8 @@ def _other_weights(evidence: Evidence, rounds: Rounds) -> Iterator[str]:
         weight, batch = evidence.session.file.seed_weight, evidence.session.batch
         total = sum(chosen, start=weight * target.seed_total)
         wanted = target.embedding - total * FEATURE_UNIT / (weight * target.seed_size + batch * each.number)
+        if evidence.session.jitter is not None:
+            wanted = np.append(wanted, 0.0)  # there is no noise that it could follow
         wanted = np.clip(wanted, -limits.MAX_WEIGHT, limits.MAX_WEIGHT)
         if np.abs(wanted / WEIGHT_UNIT - each.weights).max() > HALF:
             yield f"the weight of round {each.number} is not that of the points that were chosen before"

@@ -140,13 +140,14 @@ def mismatch(session: Session, point: HandedOver, weights: Weights) -> str:
         own = hash_points(session.public_map, (point.candidate.point,))[0].astype(np.int64)
         if np.abs(own - features).max() > CLOSE:
             return "its features are another point's, or it is out of bounds"
-    if _score(features, weights) != unfixed(point.bid.score):
+    if _score(session, features, weights) != unfixed(point.bid.score):
         return "its bid was not its score"
     return ""
 
 
-def _score(features: Any, weights: Weights) -> int:
-    return sum(int(one) * int(other) for one, other in zip(features, weights, strict=True))
+def _score(session: Session, features: Any, weights: Weights) -> int:
+    coordinates = [*features, *(session.jitter.of(features[None]) if session.jitter else ())]
+    return sum(int(one) * int(other) for one, other in zip(coordinates, weights, strict=True))
 
 
 class _Reading:

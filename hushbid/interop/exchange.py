@@ -37,8 +37,8 @@ from protocol.wire import Direction, Frame, decode_message, encode_frame, encode
 __all__ = ["GOLDEN", "OWNER", "Exchange", "Step", "exchange_files", "key_of", "read_exchange"]
 
 OWNER: Final = "heron"
-_AS_EVER: Final[Mapping[str, Any]] = {"points": 6, "seed_weight": 1.0}
-"""One point a round: the digests and the frames of sessions before there were batches."""
+_AS_EVER: Final[Mapping[str, Any]] = {"points": 6, "seed_weight": 1.0, "jitter": 0.0}
+"""One point a round and no jitter: the digests and the frames of sessions before there were batches."""
 _BATCHES: Final[Mapping[str, Any]] = {"points": 16, "batch": 3}
 """Six rounds too: one batch without padding, one with it, then padding alone. The last round buys one."""
 GOLDEN: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
@@ -180,7 +180,7 @@ def _played(session: Session) -> Iterator[Step]:
     )
     if public is None:
         yield from owner.asked(SecretMap(box=sealed_map(session)))
-    for number, weights in enumerate(_weights(session.space.dimension), start=1):
+    for number, weights in enumerate(_weights(session.weight_coordinates), start=1):
         told = [*owner.asked(Broadcast(round=number, weights=weights, noise="none"))]
         yield from told
         bid = owner.last

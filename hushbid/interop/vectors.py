@@ -24,6 +24,7 @@ from protocol.errors import ConfigError, DataError, VectorMismatch
 from protocol.features import FeatureMap, feature_map
 from protocol.features.fourier import FourierMap, FourierSpace
 from protocol.identity import Identity, simulated_identity
+from protocol.jitter import Jitter
 from protocol.names import CONSUMER, CURATOR
 from protocol.sealing import (
     EPHEMERAL_BYTES,
@@ -59,8 +60,9 @@ _FILES: Final = {
     "whole-numbers": {"features.gamma": "1", "summary.epsilon": "2"},
     "defaults-written": {"features.map": '"paired"', "features.lower": "[0, 0.0]", "session.nonce": '""'},
     "another": {"session.nonce": '"again"'},
-    "rounds-written": {"session.batch": "1", "session.seed_weight": "0.1"},
-    "the seed set in full": {"session.seed_weight": "1"},
+    "rounds-written": {"session.batch": "1", "session.seed_weight": "0.1", "session.jitter": "50"},
+    "the seed set in full": {"session.seed_weight": "1", "session.jitter": "0"},
+    "without jitter": {"session.jitter": "0"},
     "fifty rounds": {"session.points": "999"},
     "fifty rounds, written": {"session.points": "999", "session.batch": "20"},
     "as many points as fit": {"session.points": "10_000", "acquisition.box_bytes": "65_536"},
@@ -79,6 +81,7 @@ def vector_files() -> dict[str, str]:
                 "seeds that are refused": ["00" * 31, "00" * 33, ""],
                 "keys": [_key(key_of(party), party) for party in (CURATOR, CONSUMER, OWNER)],
                 "simulated keys": _simulated_keys(),
+                "jitter": _jitter(),
                 **_sealed(),
             },
             indent=1,
@@ -250,6 +253,16 @@ def _simulated_keys() -> list[dict[str, Any]]:
 
 def _golden(name: str) -> Session:
     return open_session(load_toml_text(SessionFile, exchange_files(name)["session.toml"], where=name))
+
+
+def _jitter() -> dict[str, Any]:
+    session = _golden("sealed-batch")
+    features = np.array([[-23170, 23170, 0, 1, 2, 3, -1, 256], [0] * 8], dtype=np.int16)
+    return {
+        "session": session.identifier.hex(),
+        "features": features.tolist(),
+        "jitter": Jitter(session.identifier).of(features).tolist(),
+    }
 
 
 def _sealed() -> dict[str, Mapping[str, Any]]:

@@ -24,13 +24,19 @@ from hushbid.plan.tables import (
 )
 from protocol.acquisition import RULES, acquisition_rule
 from protocol.config.loading import load_toml, validated
-from protocol.config.session import NetworkSection, NoiseSection, RosterSection, SessionFile
+from protocol.config.session import (
+    NetworkSection,
+    NoiseSection,
+    RosterSection,
+    SessionFile,
+    check_purchase,
+)
 from protocol.errors import ConfigError
 from protocol.grid import FEATURE_UNIT
 from protocol.mmd import mmd2
 from protocol.releases import Prior, Statistic
 from protocol.releases.statistic import BASIS_BITS
-from protocol.session import Session, check_batch, open_session
+from protocol.session import Session, open_session
 
 __all__ = ["PlanSetting", "plan_setting"]
 
@@ -214,7 +220,7 @@ def _with_noise_that_is_there(setting: PlanSetting) -> PlanSetting:
 
 def _refusal(file: SessionFile, owners: int) -> str:
     """Why a rule whose keys are right is not for this session."""
-    check_batch(file)
+    check_purchase(file)
     section, session = file.acquisition, file.session
     try:
         acquisition_rule(

@@ -155,8 +155,8 @@ def measure_speed(setting: PlanSetting) -> Speed:
 
 def _pass(session: Session, rows: int, generator: np.random.Generator) -> float:
     features = session.space.random_features(rows, generator)
-    table = Points(features, norm_bound=session.space.norm_bound)
-    weights = generator.integers(-(2**20), 2**20, session.space.dimension).astype(np.int32)
+    table = Points(features, norm_bound=session.space.norm_bound, jitter=session.jitter)
+    weights = generator.integers(-(2**20), 2**20, session.weight_coordinates).astype(np.int32)
     return _fastest(lambda: table.first(weights, session.batch))
 
 

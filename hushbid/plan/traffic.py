@@ -128,7 +128,7 @@ def round_messages(setting: PlanSetting, session: Session) -> tuple[Bid | Batch,
             handle=fixed(1),
             candidate=_candidate(setting, session) if with_point else None,
         )
-    weights = np.zeros(session.space.dimension, dtype=np.int32)
+    weights = np.zeros(session.weight_coordinates, dtype=np.int32)
     return bid, Broadcast(round=setting.p, weights=weights, noise="secure")
 
 

@@ -27,7 +27,7 @@ _OUTSIDE: Final = ("network", "timeouts", "roster")
 """Tables that change nothing of what is computed. The roster's names, and keys that protect, are put back."""
 
 
-_AS_EVER: Final = (("batch", 1), ("seed_weight", 1.0))
+_AS_EVER: Final = (("batch", 1), ("seed_weight", 1.0), ("jitter", 0.0))
 
 
 def digest_of(values: Mapping[str, Any], owners: tuple[str, ...]) -> bytes:
@@ -44,8 +44,8 @@ def encoded_meaning(values: Mapping[str, Any], owners: tuple[str, ...]) -> bytes
         owners: The owners' names, sorted.
     """
     meaning = {name: table for name, table in values.items() if name not in _OUTSIDE}
-    # Rounds that buy one point, and a seed set that counts in full, were all that there was once: sessions
-    # that have them mean what they meant.
+    # Rounds that buy one point, a seed set that counts in full, and scores without jitter were all that there
+    # was once: sessions that have them mean what they meant.
     meaning["session"] = {
         key: value for key, value in values["session"].items() if (key, value) not in _AS_EVER
     }

@@ -24,6 +24,7 @@ from pydantic import (
 from protocol import limits
 from protocol.acquisition import RULES
 from protocol.config.meaning import digest_of, in_force
+from protocol.errors import ConfigError
 from protocol.sealing import SEAL_BYTES
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "SessionSection",
     "SettlementSection",
     "TimeoutSection",
+    "check_purchase",
 ]
 
 
@@ -77,6 +79,9 @@ PublicKeyText = Annotated[
 SEED_WEIGHT: Final = 0.1
 """A start for the first rounds, and no part of what is bought (docs/design.md §1)."""
 
+JITTER: Final = 50.0
+"""Points' worth: what five seeds on five datasets are served well by (docs/design.md §1, "Jitter")."""
+
 ROUNDS: Final = 50
 """Of a session that does not say how many points a round buys."""
 
@@ -106,6 +111,9 @@ class SessionSection(Section):
     """b, the points that a round buys; None: as many as make fifty rounds (`SessionFile.batch`)."""
     seed_weight: Annotated[float, Field(gt=0, le=1)] | None = None
     """What a point of the seed set counts for beside one that is bought; None: `SEED_WEIGHT`."""
+    jitter: Annotated[float, Field(ge=0, le=1e6)] | None = None
+    """N, how many points' worth the mixture that owners have is trusted to be like the target, where noise
+    hides the summary (`protocol.jitter`); 0: scores have no jitter; None: `JITTER`, if the rule takes it."""
     min_owners: Annotated[int, Field(ge=1, le=limits.MAX_OWNERS)] = 1
     """Fewer present owners than this pause the session."""
     delta: Annotated[float, Field(gt=0, lt=1)] = 1e-5
@@ -392,6 +400,18 @@ class SessionFile(DraftSession):
         return SEED_WEIGHT if given is None else given
 
     @property
+    def jitter(self) -> float:
+        """N, the points' worth of jitter; 0.0: scores have none.
+
+        Rules whose points come after their bids do without, since what an ask tells is worked out without it.
+        """
+        given = self.session.jitter
+        if given is not None:
+            return given
+        rule = RULES.get(self.acquisition.rule)
+        return JITTER if rule is not None and rule.candidate_with_bid else 0.0
+
+    @property
     def rounds(self) -> int:
         """T, how many rounds there are: p/b, rounded up."""
         return -(-self.session.points // self.batch)
@@ -399,7 +419,7 @@ class SessionFile(DraftSession):
     def in_force(self) -> dict[str, Any]:
         """The tables, with what is in force in the place of keys of ``[session]`` that were left out."""
         values = self.model_dump(mode="json", exclude_none=True)
-        values["session"] |= {"batch": self.batch, "seed_weight": self.seed_weight}
+        values["session"] |= {"batch": self.batch, "seed_weight": self.seed_weight, "jitter": self.jitter}
         return values
 
     def digest(self) -> bytes:
@@ -410,3 +430,39 @@ class SessionFile(DraftSession):
         them, and a simulation of the same session has none.
         """
         return digest_of(self.in_force(), self.owners)
+
+
+def check_purchase(file: SessionFile) -> None:
+    """Refuse rounds that a session cannot have.
+
+    They buy more points than there are to buy, or than the rule and a message can have; or have jitter where
+    the rule asks for points.
+
+    Raises:
+        ConfigError: Says which.
+    """
+    batch, points, most = file.batch, file.session.points, file.most_in_a_bid
+    rule = RULES.get(file.acquisition.rule)
+    if batch > points:
+        raise ConfigError(
+            f"session.batch is {batch}, and {points} points are to be bought in all.",
+            advice=f"Set batch to {points} or less, or leave it out.",
+        )
+    if batch > 1 and rule is not None and not rule.candidate_with_bid:
+        raise ConfigError(
+            f"session.batch is {batch}, and the rule {rule.name} asks for one point at a time: "
+            f"{rule.one_at_a_time}.",
+            advice="Set batch = 1, or choose a rule whose bids bring their points: sealed or ask-all.",
+        )
+    if file.jitter and rule is not None and not rule.candidate_with_bid:
+        raise ConfigError(
+            f"session.jitter is {file.jitter:g}, and the rule {rule.name} asks for points: "
+            "what an ask tells is worked out for scores without jitter.",
+            advice="Set jitter = 0, or choose a rule whose bids bring their points: sealed or ask-all.",
+        )
+    if batch > most:
+        raise ConfigError(
+            f"session.batch is {batch}, and a bid has room for {most} points of "
+            f"{file.features.columns} columns.",
+            advice=f"Set batch to {most} or less, or leave it out.",
+        )

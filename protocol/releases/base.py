@@ -136,6 +136,8 @@ class ReleaseMechanism(ABC, Generic[P]):
 
     Attributes:
         directions: Directions of the seed set that it has to know (`Prior.basis`); 0: none.
+        deviation: Standard deviation of what noise left on a coordinate of Σφ in the last release, in units
+            of φ; 0.0: there was no noise, or what it leaves is not known. It never depends on data.
 
     Args:
         parameters: Of this mechanism.
@@ -145,6 +147,7 @@ class ReleaseMechanism(ABC, Generic[P]):
     name: ClassVar[str]
     private: ClassVar[bool]
     directions: int = 0
+    deviation: float = 0.0
     Parameters: ClassVar[type[MechanismParameters]]
 
     def __init__(self, parameters: P, setting: Setting) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
@@ -56,6 +57,11 @@ class ClippedGaussianRelease(GaussianNoiseRelease[P], Generic[P]):
         """The basis that y is in, as `Statistic` has it; None: that of φ."""
         return None
 
+    @property
+    def _stretch(self) -> float:
+        """Root mean square of a coordinate of φ where those of y have 1."""
+        return 1.0
+
     def _in_features(self, moved: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Coordinates of y as coordinates of φ, shape (d,)."""
         return moved
@@ -66,6 +72,8 @@ class ClippedGaussianRelease(GaussianNoiseRelease[P], Generic[P]):
         prior = self.prior()
         observed = np.asarray((total + noise[0] if noise else total) * FEATURE_UNIT, dtype=np.float64)
         moved = self._filter.after(observed) if noise else observed  # without noise: public points alone
+        if noise:
+            self.deviation = prior.spread * FEATURE_UNIT * self._stretch * math.sqrt(self._filter.variance)
         private = self.private_count(count)
         # y has length 1 at the clip radius and beyond; there a point lies about ρ from the centre.
         embedded = (prior.centre * private + prior.spread * self._in_features(moved)) * FEATURE_UNIT

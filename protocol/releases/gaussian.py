@@ -35,5 +35,6 @@ class GaussianRelease(GaussianNoiseRelease[GaussianParameters]):
     def _release(
         self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
     ) -> npt.NDArray[np.float64]:
+        self.deviation = self.sigma if noise else 0.0
         noisy = self.with_offset(total + noise[0] if noise else total)
         return np.asarray(noisy * (FEATURE_UNIT / count), dtype=np.float64)

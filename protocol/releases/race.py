@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
@@ -181,4 +182,6 @@ class RaceRelease(ReleaseMechanism[RaceParameters]):
                 step=STEP_VARIANCE * self.setting.batch * spread**2 / self.dimension,
                 start=np.zeros(self.dimension) if self.setting.starts_public else None,
             )
-        return self._filter.after(deviations)
+        estimate = self._filter.after(deviations)
+        self.deviation = math.sqrt(self._filter.variance)
+        return estimate

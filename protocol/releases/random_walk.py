@@ -25,6 +25,9 @@ class RandomWalkFilter:
 
     The gains depend on the two variances alone, and not on what is observed.
 
+    Attributes:
+        variance: Of the last estimate's error, of a coordinate.
+
     Args:
         noise: Variance of an observation's noise, of a coordinate.
         step: Variance of the walk's step between observations, of a coordinate.
@@ -35,15 +38,15 @@ class RandomWalkFilter:
         self._noise = noise
         self._step = step
         self._estimate = start
-        self._variance = 0.0
+        self.variance = 0.0
 
     def after(self, observed: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """The estimate of the state after one more observation, float64 of shape (width,)."""
         if self._estimate is None:
-            self._estimate, self._variance = observed, self._noise
+            self._estimate, self.variance = observed, self._noise
             return observed
-        predicted = self._variance + self._step
+        predicted = self.variance + self._step
         gain = predicted / (predicted + self._noise)
-        self._variance = (1.0 - gain) * predicted
+        self.variance = (1.0 - gain) * predicted
         self._estimate = self._estimate + gain * (observed - self._estimate)
         return self._estimate

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import ClassVar
 
@@ -83,6 +84,10 @@ class SubspaceRelease(ClippedGaussianRelease[SubspaceParameters]):
     def _inverse(self) -> npt.NDArray[np.float64]:
         """B⁺, shape (d, F)."""
         return np.linalg.pinv(self._basis(self.prior()) * 2.0**-BASIS_BITS)
+
+    @cached_property
+    def _stretch(self) -> float:
+        return float(np.linalg.norm(self._inverse)) / math.sqrt(self.dimension)
 
     def _in_features(self, moved: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         return np.asarray(self._inverse @ moved)

@@ -128,7 +128,7 @@ def test_up_from_a_clean_clone_ends_well_and_prints_the_result(finished: Finishe
     for line in (
         rf"consumer\S* +\| +points delivered +{POINTS} of {POINTS}, 0 disputed",
         r"consumer\S* +\| +MMD² to the validation set +0\.\d+",
-        r"consumer\S* +\| +accuracy +0\.\d+",
+        r"consumer\S* +\| +accuracy +[01]\.\d+",
     ):
         assert re.search(line, finished.printed), finished.printed
     settled = re.findall(r"curator\S* +\| Settlement of (owner-\d+): [+-]\d", finished.printed)

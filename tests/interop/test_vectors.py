@@ -91,6 +91,7 @@ MEAN_THE_SAME = (
     {"fifty rounds", "fifty rounds, written"},
     {"another"},
     {"the seed set in full"},
+    {"without jitter"},
     {"as many points as fit"},
 )
 
@@ -160,6 +161,13 @@ def test_keys(kind: str) -> None:
             assert hashlib.sha256(hashed).digest() == bytes(key)
             made = formats.simulated_key(hashed[29:61], vector["noise.seed"], vector["party"])
             assert bytes(made) == bytes(key)
+
+
+def test_jitter() -> None:
+    vector = VECTORS["jitter"]
+    session = bytes.fromhex(vector["session"])
+    rows = [np.array(features, np.int16) for features in vector["features"]]
+    assert [formats.jitter_of(session, row) for row in rows] == vector["jitter"]
 
 
 def test_the_sealed_map() -> None:

@@ -153,6 +153,7 @@ def session_file(
     fixed_cadence: float | None = None,
     batch: int = 1,
     seed_weight: float = 1.0,
+    jitter: float = 0.0,
     **rule_parameters: Any,
 ) -> SessionFile:
     """A session on loopback, without keys, and with noise that can be repeated; one point a round."""
@@ -166,6 +167,7 @@ def session_file(
                 fixed_cadence=fixed_cadence,
                 batch=batch,
                 seed_weight=seed_weight,
+                jitter=jitter,
             ),
             "features": FeatureSection(
                 dimension=dimension,
@@ -259,6 +261,7 @@ class CuratorBench:
         self.finish: Finish | None = None
         self.coins = np.random.default_rng(0)
         self._decoded: dict[bytes, Message] = {}
+        self._coordinates: dict[tuple[int, ...], list[int]] = {}
 
     # -- events -----------------------------------------------------------------------------------
 
@@ -457,6 +460,14 @@ class CuratorBench:
         """A point as the session's rule has it handed over."""
         return sealed_candidate_of(features, self.opened) if self.rule.sealed else candidate_of(features)
 
+    def score(self, features: npt.NDArray[np.int16], weights: Weights) -> int:
+        """Of a point under a broadcast weight, in Python's integers."""
+        place = tuple(features.tolist())
+        if place not in self._coordinates:
+            jitter = self.opened.jitter
+            self._coordinates[place] = [*place, *(jitter.of(features[None]).tolist() if jitter else ())]
+        return sum(a * b for a, b in zip(self._coordinates[place], weights.tolist(), strict=True))
+
     def bid(
         self,
         round_number: int,
@@ -469,7 +480,7 @@ class CuratorBench:
         values: dict[str, Any] = {
             "round": round_number,
             "exhausted": False,
-            "score": fixed(int(features.astype(np.int64) @ weights.astype(np.int64))),
+            "score": fixed(self.score(features, weights)),
             "handle": fixed(handle),
             "candidate": self.candidate(features) if self.rule.candidate_with_bid else None,
         }
@@ -481,7 +492,6 @@ class CuratorBench:
         """An honest bid for several points, each with its number; padded to the session's batch."""
         missing = self.session.batch - len(points)
         blank = np.zeros(DIMENSION, dtype=np.int16)
-        w = weights.astype(np.int64)
         features = [row for row, _ in points] + [blank] * missing
         handles = [handle for _, handle in points] + [0] * missing
         handed = [self.candidate(row) for row in features]
@@ -496,7 +506,7 @@ class CuratorBench:
         kind = SealedCandidates if self.rule.sealed else Candidates
         return Batch(
             round=round_number,
-            scores=sizes([int(row.astype(np.int64) @ w) for row in features]),
+            scores=sizes([self.score(row, weights) for row, _ in points] + [0] * missing),
             handles=sizes(handles),
             candidates=kind.model_construct(**parts),
         )
@@ -543,11 +553,9 @@ class Player:
 
     def first(self, weights: Weights, count: int) -> list[int]:
         """Its first points in the total order, of those that it still has."""
-        w = [int(value) for value in weights]
 
         def place(row: int) -> tuple[int, bytes, int]:
-            score = sum(a * b for a, b in zip(self.rows[row], w, strict=True))
-            return -score, self.bytes[row], row
+            return -self.bench.score(self.features[row], weights), self.bytes[row], row
 
         return sorted(self.left, key=place)[:count]
 

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from protocol.errors import Offence, RemoteProtocolError
-from protocol.grid import Features, Weights, exact_scores
+from protocol.grid import Features, Weights
+from protocol.jitter import Jitter, scores_of
 from protocol.messages import Ask, Batch, Bid, Broadcast
 from protocol.scoring import Best, Pool
 from tests.simulation.harness import MAP, CuratorBench, Player, corners, names, session_file, weights_of
@@ -23,6 +24,7 @@ from tests.simulation.harness import MAP, CuratorBench, Player, corners, names, 
 __all__ = [
     "BidsItsBestAlone",
     "Case",
+    "JitterByArrival",
     "KeepsAbsentOwnersPool",
     "TiesByArrival",
     "difference",
@@ -53,6 +55,8 @@ class Case:
     """Points that a round buys."""
     short: int = 0
     """How many fewer the last round buys."""
+    jitter: tuple[int, ...] = ()
+    """What each round's broadcast weighs jitter by; none: the session has no jitter."""
 
 
 class KeepsAbsentOwnersPool(Pool):
@@ -67,8 +71,8 @@ class KeepsAbsentOwnersPool(Pool):
 class TiesByArrival(Pool):
     """A broken control: of equal scores, the point that came first wins."""
 
-    def __init__(self, dimension: int, *, norm_bound: float) -> None:
-        super().__init__(dimension, norm_bound=norm_bound)
+    def __init__(self, dimension: int, *, norm_bound: float, jitter: Jitter | None) -> None:
+        super().__init__(dimension, norm_bound=norm_bound, jitter=jitter)
         self.entries: list[tuple[Features, int]] = []
         self.out: set[int] = set()
 
@@ -86,8 +90,18 @@ class TiesByArrival(Pool):
         found = []
         for entry, (features, rank) in enumerate(self.entries):
             if entry not in self.out and not (withheld is not None and withheld[rank]):
-                found.append(Best(entry, int(exact_scores(features[None], weights)[0])))
+                found.append(Best(entry, int(scores_of(features[None], weights, self._jitter)[0])))
         return tuple(sorted(found, key=lambda best: (-best.score, best.entry))[:count])
+
+
+class JitterByArrival(Pool):
+    """A broken control: jitter is of the place at which a point came, and not of the point."""
+
+    def append(self, features: Features, *, rank: int) -> int:
+        entry = super().append(features, rank=rank)
+        if self._jitter is not None:
+            self._jitters[entry] = self._jitter.of(np.full((1, len(features)), entry, dtype=np.int16))[0]
+        return entry
 
 
 class BidsItsBestAlone(Player):
@@ -134,6 +148,10 @@ def make_case(rng: np.random.Generator, *, batches: bool = False) -> Case:
         gone=frozenset(gone),
         batch=batch,
         short=int(rng.integers(batch)),
+        # As much as scores, next to nothing, or nothing. Half of the cases have none in any round.
+        jitter=tuple(rng.choice([0, 1, 3000, 10_000], size=rounds).tolist())
+        if batches and rng.random() < 0.5
+        else (),
     )
 
 
@@ -162,10 +180,14 @@ def play(
         How often each φ was chosen, and the curator.
     """
     points = len(case.weights) * case.batch - case.short
-    session = session_file(owners=tuple(case.data), points=points, rule=rule, batch=case.batch)
+    session = session_file(
+        owners=tuple(case.data), points=points, rule=rule, batch=case.batch, jitter=float(len(case.jitter))
+    )
     bench = CuratorBench(session)
     if pool is not Pool:
-        bench.machine._pool = pool(MAP.space.dimension, norm_bound=MAP.space.norm_bound)
+        bench.machine._pool = pool(
+            MAP.space.dimension, norm_bound=MAP.space.norm_bound, jitter=bench.opened.jitter
+        )
     players = {}
     for owner, features in case.data.items():
         if with_extra and owner == case.extra_owner:
@@ -205,7 +227,7 @@ class _Table:
             elif not gone and not self.connected[owner]:
                 bench.returned(owner)
             self.connected[owner] = not gone
-        bench.broadcast(case.weights[number - 1])
+        bench.broadcast(weights_of(*case.weights[number - 1].tolist(), *case.jitter[number - 1 : number]))
         for owner in case.order[number - 1]:
             self._bid(owner, number)
         if bench.machine.phase == "bidding":

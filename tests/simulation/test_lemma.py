@@ -22,6 +22,7 @@ from tests.simulation.harness import Player
 from tests.simulation.lemma import (
     BidsItsBestAlone,
     Case,
+    JitterByArrival,
     KeepsAbsentOwnersPool,
     TiesByArrival,
     difference,
@@ -117,7 +118,12 @@ def test_one_record_substitutes_at_most_one_point_of_batches_in_ten_thousand_cas
 
 @pytest.mark.parametrize(
     ("pool", "player", "seed"),
-    [(KeepsAbsentOwnersPool, Player, 1), (TiesByArrival, Player, 1), (Pool, BidsItsBestAlone, 1)],
+    [
+        (KeepsAbsentOwnersPool, Player, 1),
+        (TiesByArrival, Player, 1),
+        (Pool, BidsItsBestAlone, 1),
+        (JitterByArrival, Player, 1),
+    ],
 )
 def test_the_test_catches_what_breaks_a_rule_of_batches(
     pool: type[Pool], player: type[Player], seed: int
@@ -134,7 +140,8 @@ def test_the_batches_have_what_the_rules_are_about() -> None:
     fewer_left = sum(points < most for points, most in zip(held, bought, strict=True))
     smaller_last = sum(bool(case.short) for case in found)
     absent = sum(bool(case.late | case.gone) for case in found)
-    assert min(fewer_left, smaller_last, absent) > 50
+    jittered = sum(len(set(case.jitter)) > 1 for case in found)
+    assert min(fewer_left, smaller_last, absent, jittered) > 50
 
 
 def test_the_cases_have_what_the_rules_are_about() -> None:

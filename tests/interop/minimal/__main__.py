@@ -31,14 +31,7 @@ Message: TypeAlias = Mapping[str, Any]
 
 
 class Owner:
-    """What one owner says to each message of the curator's.
-
-    Args:
-        session: The session.
-        name: As on the roster.
-        key: What it signs with, and opens the map by.
-        data: An .npz file of its points, with labels and identifiers if it has any.
-    """
+    """What one owner says to each message; `key` signs and opens the map, `data` is a file of points."""
 
     def __init__(self, session: Session, name: str, key: nacl.signing.SigningKey, data: Path) -> None:
         self.session, self.name, self._key = session, name, key
@@ -64,6 +57,10 @@ class Owner:
     def _use(self, feature_map: FeatureMap) -> None:
         self.map = feature_map
         self._features = np.pad(feature_map.hash(self._points[:-1]), ((0, 1), (0, 0)))
+        self._scored = self._features.astype(np.int64)
+        if self.session.tables["session"]["jitter"]:
+            jitter = [formats.jitter_of(self.session.identifier, row) for row in self._features[:-1]]
+            self._scored = np.column_stack([self._scored, [*jitter, 0]])
 
     def answer(self, message: Message) -> Message:
         """What is said to a numbered message of the curator's."""
@@ -94,7 +91,7 @@ class Owner:
     def _bid(self, round_: int, weights: npt.NDArray[np.int32]) -> Message:
         room = self.session.tables["session"]["batch"]
         left = set(range(self._padding)) - self._gone
-        found = (self._features.astype(np.int64) @ weights.astype(np.int64)).tolist()
+        found = (self._scored @ weights.astype(np.int64)).tolist()
         order = sorted(left, key=lambda row: (-found[row], self._features[row].astype("<i2").tobytes(), row))
         rows = (order + [self._padding] * room)[:room]
         handles = [self._handles.setdefault(row, len(self._handles)) for row in rows]
@@ -253,8 +250,8 @@ def main() -> int:
     given = parser.parse_args()
     session, key = Session.read(Path(given.session)), formats.key_of_file(Path(given.key))
     noise = session.tables["noise"]
-    secure = noise["source"] == "secure"
-    signs = key if secure else formats.simulated_key(session.digest, noise["seed"], given.name)
+    simulated = noise["source"] == "simulated"
+    signs = formats.simulated_key(session.digest, noise["seed"], given.name) if simulated else key
     line = Line(Owner(session, given.name, signs, Path(given.data)), key)
     try:
         return line.run()

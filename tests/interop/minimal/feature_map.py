@@ -39,12 +39,7 @@ def normal(word: int) -> int:
 
 
 class FeatureMap:
-    """The map of a seed.
-
-    Args:
-        features: The table of the session file, whole.
-        seed: A number, or the 32 bytes of a sealed seed.
-    """
+    """The map of a seed, a number or 32 bytes that were sealed, and of the whole table ``[features]``."""
 
     def __init__(self, features: Mapping[str, Any], seed: int | bytes) -> None:
         name, dimension, columns = features["map"], features["dimension"], features["columns"]

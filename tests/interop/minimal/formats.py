@@ -53,7 +53,8 @@ class Session:
             tables[name] = {**defaults, **tables.get(name, {})}
         _settle(tables["session"], tables["features"], tables["acquisition"], len(tables["roster"]["owners"]))
         meaning = {name: table for name, table in tables.items() if name not in ("network", "timeouts")}
-        meaning["session"] = dict(tables["session"].items() - {("batch", 1), ("seed_weight", 1.0)})
+        as_ever = {("batch", 1), ("seed_weight", 1.0), ("jitter", 0)}
+        meaning["session"] = dict(tables["session"].items() - as_ever)
         roster = meaning.pop("roster")
         meaning["owners"] = sorted(roster["owners"])
         if tables["noise"]["source"] == "secure":
@@ -89,7 +90,9 @@ def _settle(session: Any, features: Any, acquisition: Any, owners: int) -> None:
         acquisition.setdefault("epsilon", 0.5)
         acquisition.setdefault("tau", math.ceil(owners ** (2 / 3) - 1e-9))
     batch = min(-(-session["points"] // 50), 100, 1015808 // (size + 2 * features["dimension"] + 64))
-    session.setdefault("batch", max(1, batch) if acquisition["rule"] in WITH_POINTS else 1)
+    with_points = acquisition["rule"] in WITH_POINTS
+    session.setdefault("batch", max(1, batch) if with_points else 1)
+    session.setdefault("jitter", 50.0 if with_points else 0.0)
 
 
 def _canonical(key: str, value: Any) -> Any:
@@ -182,6 +185,12 @@ def content_of(point: npt.NDArray[Any], attributes: bytes, size: int) -> bytes:
     if len(pair) + 4 > size:
         raise ValueError(f"a point takes {len(pair) + 4} bytes, and boxes hold {size}")
     return (struct.pack(">I", len(pair)) + pair).ljust(size, b"\0")
+
+
+def jitter_of(session: bytes, features: npt.NDArray[np.int16]) -> int:
+    """What is behind φ of a point in its score."""
+    drawn = hashlib.sha256(b"hushbid jitter 1\0" + session + features.astype("<i2").tobytes()).digest()
+    return 16 * (sum(drawn[:12]) - 1530)
 
 
 def candidate_statement(

@@ -46,6 +46,7 @@ RESULT = RunResult(
     p=100,
     batch=2,
     seed_weight=0.1,
+    jitter=50.0,
     owners=2,
     rounds=100,
     wall_seconds=0.5,

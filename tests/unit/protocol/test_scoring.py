@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from protocol.errors import LocalProtocolError
 from protocol.grid import Features, Weights, exact_scores, round_features
+from protocol.jitter import Jitter
 from protocol.scoring import Best, Points, Pool
 from protocol.screening import FixedScreen, GrowingScreen
 
@@ -22,13 +23,17 @@ NORM_BOUND = 1.1
 class Reference:
     """The same in Python integers: no floats, no screen."""
 
-    def __init__(self, features: Features) -> None:
-        self.entries: list[tuple[list[int], int]] = [(row, 0) for row in features.tolist()]
+    def __init__(self, features: Features, jitter: Jitter | None = None) -> None:
+        self.jitter = jitter
+        self.entries: list[tuple[list[int], int]] = [(self.coordinates(row), 0) for row in features]
         self.bytes = [row.tobytes() for row in features]
         self.out: set[int] = set()
 
+    def coordinates(self, features: Features) -> list[int]:
+        return [*features.tolist(), *(self.jitter.of(features[None]).tolist() if self.jitter else ())]
+
     def append(self, features: Features, rank: int) -> None:
-        self.entries.append((features.tolist(), rank))
+        self.entries.append((self.coordinates(features), rank))
         self.bytes.append(features.tobytes())
 
     def first(self, weights: Weights, count: int, withheld: list[bool] | None = None) -> tuple[Best, ...]:
@@ -59,17 +64,18 @@ def unit_points(rng: np.random.Generator, count: int, dimension: int) -> Feature
     return round_features(values)
 
 
-def points_of(features: Features) -> Points:
-    return Points(features, norm_bound=NORM_BOUND)
+def points_of(features: Features, jitter: Jitter | None = None) -> Points:
+    return Points(features, norm_bound=NORM_BOUND, jitter=jitter)
 
 
-def pool_of(features: Features, ranks: Sequence[int] | None = None) -> Pool:
-    pool = Pool(features.shape[1], norm_bound=NORM_BOUND)
+def pool_of(features: Features, ranks: Sequence[int] | None = None, jitter: Jitter | None = None) -> Pool:
+    pool = Pool(features.shape[1], norm_bound=NORM_BOUND, jitter=jitter)
     for row, rank in zip(features, ranks or [0] * len(features), strict=True):
         pool.append(row, rank=rank)
     return pool
 
 
+JITTERS = [None, Jitter(b"a session's name")]
 MAKERS: list[Callable[[Features], Points | Pool]] = [points_of, pool_of]
 
 
@@ -86,15 +92,16 @@ def few_valued(rng: np.random.Generator, dimension: int) -> Weights:
     return (rng.integers(-2, 3, size=dimension) * int(rng.choice([1, 2**20]))).astype(np.int32)
 
 
+@pytest.mark.parametrize("jitter", JITTERS)
 @given(small_tables())
 def test_the_best_of_a_pool_are_the_first_in_the_total_order(
-    made: tuple[Features, np.random.Generator],
+    jitter: Jitter | None, made: tuple[Features, np.random.Generator]
 ) -> None:
     features, rng = made
-    pool, reference = pool_of(features), Reference(features)
+    pool, reference = pool_of(features, jitter=jitter), Reference(features, jitter)
     owners = 3
     for _ in range(30):
-        weights = few_valued(rng, 4)
+        weights = few_valued(rng, 4 + (jitter is not None))
         withheld = rng.random(owners) < 0.3 if rng.random() < 0.5 else None
         count = int(rng.integers(1, 5))
         found = pool.first(weights, count, withheld=withheld)
@@ -110,16 +117,17 @@ def test_the_best_of_a_pool_are_the_first_in_the_total_order(
         assert len(pool) == len(reference.entries)
 
 
+@pytest.mark.parametrize("jitter", JITTERS)
 @given(small_tables())
 def test_the_best_of_an_owner_are_the_first_in_the_total_order(
-    made: tuple[Features, np.random.Generator],
+    jitter: Jitter | None, made: tuple[Features, np.random.Generator]
 ) -> None:
     features, rng = made
     if not len(features):
         return
-    points, reference = points_of(features), Reference(features)
+    points, reference = points_of(features, jitter), Reference(features, jitter)
     for _ in range(30):
-        weights = few_valued(rng, 4)
+        weights = few_valued(rng, 4 + (jitter is not None))
         count = int(rng.integers(1, 5))
         found = points.first(weights, count)
         assert found == reference.first(weights, count)

@@ -341,6 +341,7 @@ OTHERS: dict[str, Any] = {
     "session.points": 101,
     "session.batch": 3,
     "session.seed_weight": 0.5,
+    "session.jitter": 3.0,
     "session.min_owners": 2,
     "session.delta": 1e-6,
     "session.allow_nonprivate": False,
@@ -533,15 +534,15 @@ def test_a_value_that_is_not_the_default_is_another_session(
 
 def test_the_digest_of_one_file_is_the_same_everywhere() -> None:
     """Parties compare digests at Hello: where it changes, releases no longer speak with each other."""
-    assert load({}).digest().hex() == "5804b428e73a1d93ef2ed7a2261a1f87d6a7381e671248674bb997433d0a99a6"
+    assert load({}).digest().hex() == "d06983a9cdbd9d81a4902ce319594a05e06ed32ddcd2641afe3851944d2c9b49"
     assert (
         load(SECURE_NOISE).digest().hex()
-        == "a9efd218169405736b67d7c97a5a30266fd50b71d79f6192a4c7d51637226db4"
+        == "938de1487d9bf92ec1dc5e1507acbf13c70e838e561600e120878cee375f8394"
     )
 
 
 def test_a_session_as_they_were_before_there_were_batches_has_its_digest_of_then() -> None:
-    then = {"session.batch": 1, "session.seed_weight": 1.0}
+    then = {"session.batch": 1, "session.seed_weight": 1.0, "session.jitter": 0.0}
     assert load(then).digest().hex() == "fe8f902fbdbcd1afa7a1f2b8fec3ada5939a0e904dd340c4c02992b3b60ce1ea"
     assert (
         load(SECURE_NOISE | then).digest().hex()
@@ -551,6 +552,11 @@ def test_a_session_as_they_were_before_there_were_batches_has_its_digest_of_then
 
 def test_a_default_that_is_written_out_is_the_same_session() -> None:
     assert load({"session.seed_weight": 0.1}).digest() == load({}).digest()
+    assert (
+        load({"session.jitter": 50}).digest() == load({"session.jitter": 50.0}).digest() == load({}).digest()
+    )
+    assert load({"session.jitter": 0}).digest() != load({}).digest()
+    assert load({"acquisition.rule": "winner-only"}).jitter == 0.0
     thousand = {"session.points": 1000, "acquisition.rule": "ask-all"}
     assert load(thousand).batch == 20
     assert load(thousand | {"session.batch": 20}).digest() == load(thousand).digest()

@@ -79,7 +79,7 @@ def test_the_variance_settles_at_the_solution_of_the_riccati_equation() -> None:
     one = np.eye(1)
     before = float(solve_discrete_are(one, one, step * one, sigma**2 * one)[0, 0])
     after = before * sigma**2 / (before + sigma**2)
-    assert mechanism._filter._variance == pytest.approx(after, rel=1e-6)
+    assert mechanism._filter.variance == pytest.approx(after, rel=1e-6)
 
 
 def test_a_response_to_a_lasting_change_is_that_of_the_gain() -> None:
