@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -12,6 +12,9 @@ from protocol.errors import ConfigError
 from protocol.runtime.command import run_verb
 
 __all__ = ["bench_app"]
+
+LONGEST_DELAY: Final = 1.0
+"""Of a network that is measured, one way, in seconds: what a session's time-outs leave room for."""
 
 bench_app = typer.Typer(help="Measure speed on this machine.", no_args_is_help=True)
 
@@ -74,9 +77,21 @@ def _points(
     bought: Annotated[int, typer.Option(min=1, help="Points that are bought.")] = 1000,
     batch: Annotated[int, typer.Option(min=1, help="Points that a round buys.")] = 20,
     repeats: Annotated[int, typer.Option(min=1, help="Sessions.")] = 5,
+    delay: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            max=LONGEST_DELAY,
+            metavar="SECONDS",
+            help="One-way delay of the network between the curator and the others. The bare loop has none.",
+        ),
+    ] = 0.0,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Compare the points that the default private session buys a second with a bare loop's rounds."""
+    """Compare the points that the default private session buys a second with a bare loop's rounds.
+
+    With --delay the session is one of parties that are far apart, and is not compared with the bare loop.
+    """
 
     def body() -> dict[str, Any]:
         from hushbid.bench.points import bench_points
@@ -93,6 +108,7 @@ def _points(
             bought=bought,
             batch=batch,
             repeats=repeats,
+            delay=delay,
             say=_say,
         )
 
@@ -145,12 +161,16 @@ def _show_points(result: Mapping[str, Any]) -> None:
     from rich.table import Table
 
     title = f"{result['owners']} owners, {result['rounds']} rounds of {result['batch']} points"
+    if result["delay"]:
+        title += f", {result['delay']:g} s each way"
+    ratio = "–" if result["ratio"] is None else f"{result['ratio']:.2f}"
     table = Table("a second", "", "ratio to bare", title=title)
     table.add_row("bare scatter-gather, rounds", f"{result['bare_rounds_per_second']:.0f}", "1")
-    table.add_row(
-        "the default private session, points", f"{result['points_per_second']:.0f}", f"{result['ratio']:.2f}"
-    )
-    Console().print(table)
+    table.add_row("the default private session, points", f"{result['points_per_second']:.0f}", ratio)
+    console = Console()
+    console.print(table)
+    rounds, whole = f"{result['session_seconds']:.2f} s", f"{result['whole_seconds']:.2f} s"
+    console.print(f"The rounds took {rounds}; from the start of processes to the last points it was {whole}.")
 
 
 def _show_rules(result: Mapping[str, Any]) -> None:

@@ -18,7 +18,7 @@ from protocol.errors import ConfigError, ConnectionFailed
 from protocol.names import CONSUMER, CURATOR
 from protocol.runtime.keys import KeyPair, new_keypair
 
-__all__ = ["RunDirectory", "prepare"]
+__all__ = ["RunDirectory", "prepare", "redirect"]
 
 _KEY: Final = Path("secret.key")
 _PRIVATE_DIRECTORY: Final = 0o700
@@ -78,6 +78,31 @@ def prepare(cluster: Cluster, parent: Path) -> RunDirectory:
         if isinstance(error, OSError):
             raise _cannot_write(path, error) from None
         raise
+
+
+def redirect(prepared: RunDirectory, address: str) -> None:
+    """Have owners and consumer connect to another address than the curator's, such as one of a relay to it.
+
+    It is the same session: its digest leaves addresses out.
+
+    Args:
+        prepared: A run that has not been started.
+        address: tcp://HOST:PORT.
+
+    Raises:
+        ConfigError: A party's copy of the session file cannot be written.
+    """
+    network = prepared.session.network.model_copy(update={"address": address})
+    session = prepared.session.model_copy(update={"network": network})
+    for party in prepared.parties:
+        if party.role == "curator":
+            continue
+        path = party.directory / SESSION_FILE
+        try:
+            path.unlink()
+            keep(path, session, mode=_PRIVATE)
+        except OSError as error:
+            raise _cannot_write(path, error) from None
 
 
 def _fill(path: Path, cluster: Cluster, session: SessionFile, keys: Mapping[str, KeyPair]) -> RunDirectory:

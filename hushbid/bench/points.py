@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from consumer.events import PurchasesChecked
 from hushbid.bench.bare import bare_rounds
+from hushbid.bench.relay import relay
 from hushbid.bench.rules import BOX_BYTES, with_setting
 from hushbid.bench.session import DIMENSION, write_cluster
 from hushbid.cluster import open_cluster
 from hushbid.launcher import run_parties
-from hushbid.run_directory import prepare
+from hushbid.run_directory import prepare, redirect
 from protocol.messages import Bid, Broadcast, SealedCandidate, fixed
-from protocol.names import CURATOR
+from protocol.names import CONSUMER, CURATOR
 from protocol.sealing import SEAL_BYTES, SIGNATURE_BYTES
+from protocol.transcript.reader import TranscriptReader
 from protocol.wire import HEADER_BYTES, encode_message
 
 __all__ = ["bench_points"]
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """What one session took, in seconds.
+
+    Attributes:
+        session: From the first broadcast to the end of the last round.
+        whole: From the start of the parties' processes until the consumer had the last points.
+    """
+
+    session: float
+    whole: float
 
 
 def bench_points(
@@ -31,12 +50,17 @@ def bench_points(
     bought: int,
     batch: int,
     repeats: int,
+    delay: float = 0.0,
     say: Callable[[str], None],
 ) -> dict[str, Any]:
     """Measure points bought a second, from the first broadcast to the end of the last round.
 
     The session is sealed and filtered, with secure noise, fsync, CURVE and recording. The bare loop passes
     frames of one point each; it is measured before and after.
+
+    With a delay, owners and the consumer reach the curator through a relay on loopback that hands every byte
+    on so much later, in both directions. The bare loop is never delayed, so that a delayed session has no
+    ratio to it: a round of either would be little but the delay.
 
     Args:
         owners: K.
@@ -45,6 +69,7 @@ def bench_points(
         bought: p.
         batch: b, the points that a round buys; divides p.
         repeats: Sessions; their median counts.
+        delay: Of a byte on its way through the network, in seconds; 0: no relay.
         say: Told what is being measured.
 
     Returns:
@@ -73,11 +98,11 @@ def bench_points(
         before = bare()
         measured = []
         for _ in range(repeats):
-            say(f"session, {rounds} rounds of {batch}")
-            ended = run_parties(prepare(open_cluster(file), place / "runs"), say=say)
-            measured.append(batch * float(ended.results[CURATOR]["rounds_per_second"]))
+            say(f"session, {rounds} rounds of {batch}" + (f", {delay:g} s each way" if delay else ""))
+            measured.append(_measure(file, place / "runs", delay, say))
         after = bare()
-    rate, reference = sorted(measured)[len(measured) // 2], (before + after) / 2
+    rates = [rounds * batch / each.session for each in measured]
+    rate, reference = _median(rates), (before + after) / 2
     return {
         "owners": owners,
         "points": points,
@@ -88,7 +113,33 @@ def bench_points(
         "bare_rounds_per_second": reference,
         "bare_spread": abs(before - after) / reference,
         "points_per_second": rate,
-        "points_per_second_low": min(measured),
-        "points_per_second_high": max(measured),
-        "ratio": rate / reference,
+        "points_per_second_low": min(rates),
+        "points_per_second_high": max(rates),
+        "ratio": None if delay else rate / reference,
+        "delay": delay,
+        "session_seconds": _median([each.session for each in measured]),
+        "whole_seconds": _median([each.whole for each in measured]),
     }
+
+
+def _measure(file: Path, runs: Path, delay: float, say: Callable[[str], None]) -> _Measured:
+    prepared = prepare(open_cluster(file), runs)
+    with contextlib.ExitStack() as stack:
+        if delay:
+            redirect(prepared, stack.enter_context(relay(prepared.session.network.address, delay=delay)))
+        started = time.monotonic()
+        ended = run_parties(prepared, say=say)
+    curator, consumer = ended.results[CURATOR], ended.results[CONSUMER]
+    place = next(party.directory for party in prepared.parties if party.name == CONSUMER)
+    with TranscriptReader(place / consumer["transcript"]) as records:
+        # Records have the time of the same clock as here: it is the machine's.
+        delivered = max(
+            record.now
+            for record in records
+            if any(item.kind == PurchasesChecked.KIND for item in record.items)
+        )
+    return _Measured(session=float(curator["wall_seconds"]), whole=delivered - started)
+
+
+def _median(values: Sequence[float]) -> float:
+    return sorted(values)[len(values) // 2]

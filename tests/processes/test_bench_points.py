@@ -1,0 +1,97 @@
+"""`hushbid bench points`: a tiny session, with and without a network's delay."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from hushbid.bench import points
+from hushbid.bench.session import write_cluster
+from hushbid.cli import main
+from hushbid.cluster import open_cluster
+from hushbid.run_directory import prepare, redirect
+from protocol.config.loading import load_toml
+from protocol.config.session import SessionFile
+
+TINY = ("--owners=1", "--points=20", "--columns=4", "--bought=6", "--batch=2", "--repeats=1")
+ROUNDS = 3
+
+
+@pytest.mark.parametrize("delay", [pytest.param(0.0, marks=pytest.mark.slow), 0.05])
+def test_a_delayed_session_takes_a_round_trip_a_round_at_least(
+    delay: float, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    monkeypatch.setattr(points, "bare_rounds", lambda *_, **__: 1000.0)
+    monkeypatch.setattr(sys, "argv", ["hushbid", "bench", "points", *TINY, "--delay", str(delay), "--json"])
+    with pytest.raises(SystemExit) as ending:
+        main()
+    out, err = capfd.readouterr()
+    assert ending.value.code == 0, err
+    result = json.loads(out)
+    assert (result["delay"], result["rounds"], result["bought"]) == (delay, ROUNDS, 2 * ROUNDS)
+    assert result["session_seconds"] >= 2 * delay * ROUNDS
+    assert result["whole_seconds"] > result["session_seconds"]
+    assert result["points_per_second"] == pytest.approx(2 * ROUNDS / result["session_seconds"])
+    if delay:
+        assert result["ratio"] is None
+        assert "each way" in err
+    else:
+        assert result["ratio"] == pytest.approx(result["points_per_second"] / 1000.0)
+    assert {child.pid for child in psutil.Process().children(recursive=True)} <= before
+
+
+def test_a_redirected_run_is_the_same_session_and_the_curator_listens_where_it_did(tmp_path: Path) -> None:
+    file = write_cluster(tmp_path, owners=2, points=5, columns=4, rounds=1)
+    prepared = prepare(open_cluster(file), tmp_path / "runs")
+    redirect(prepared, "tcp://127.0.0.1:9")
+    for party in prepared.parties:
+        path = party.directory / "session.toml"
+        own = load_toml(SessionFile, path)
+        elsewhere = prepared.session.network.address if party.role == "curator" else "tcp://127.0.0.1:9"
+        assert own.network.address == elsewhere
+        assert own.digest() == prepared.session.digest()
+        assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_delay_is_no_more_than_time_outs_leave_room_for(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for delay in ("-0.1", "1.5", "nan"):
+        monkeypatch.setattr(sys, "argv", ["hushbid", "bench", "points", "--delay", delay, "--json"])
+        with pytest.raises(SystemExit) as ending:
+            main()
+        assert ending.value.code == 4
+        assert "--delay" in json.loads(capfd.readouterr().out)["error"]["what"]
+
+
+@pytest.mark.parametrize(("delay", "ratio", "shown"), [(0.0, 0.4321, "0.43"), (0.05, None, "–")])
+def test_the_table_has_a_ratio_unless_there_is_a_delay(
+    delay: float,
+    ratio: float | None,
+    shown: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    result = {
+        "owners": 5,
+        "rounds": 50,
+        "batch": 20,
+        "bare_rounds_per_second": 700.0,
+        "points_per_second": 99.0,
+    }
+    times = {"session_seconds": 6.789, "whole_seconds": 12.341}
+    monkeypatch.setattr(points, "bench_points", lambda **_: result | times | {"delay": delay, "ratio": ratio})
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(sys, "argv", ["hushbid", "bench", "points", "--delay", str(delay)])
+    with pytest.raises(SystemExit) as ending:
+        main()
+    out, _ = capfd.readouterr()
+    assert ending.value.code == 0
+    for text in (shown, "6.79 s", "12.34 s"):
+        assert text in out
+    assert ("0.05 s each way" in out) == bool(delay)
