@@ -110,6 +110,7 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
         "seed_rows_shared": check_disjoint(
             validation, seed_set, column_values=session_file.session.column_values
         ),
+        "seed_distance": None if machine.seed_distance is None else machine.seed_distance.as_json(),
         "points_delivered": len(machine.delivered),
         "disputed": len(disputes),
         "disputes": disputes,

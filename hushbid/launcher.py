@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
 from consumer.appraisal import Judgement
+from consumer.seed_distance import SeedDistance
 from curator.machine import CONSUMER
 from hushbid.cluster import Cluster
 from hushbid.evaluation import Baselines
@@ -131,6 +132,7 @@ def _keep(result: RunResult, directory: Path) -> None:
 def _result(prepared: RunDirectory, session: Session, ended: Ended, reference: Baselines) -> RunResult:
     places = {party.name: party.directory for party in prepared.parties}
     curator, consumer = ended.results[CURATOR], ended.results[CONSUMER]
+    apart = consumer["seed_distance"]
     return RunResult(
         session=prepared.session.session.name,
         p=prepared.session.session.points,
@@ -146,6 +148,7 @@ def _result(prepared: RunDirectory, session: Session, ended: Ended, reference: B
         points_delivered=consumer["points_delivered"],
         disputed=consumer["disputed"],
         m=consumer["m"],
+        seed_distance=None if apart is None else SeedDistance.from_json(apart),
         privacy=session.privacy(),
         odometers=odometers(session, curator["rounds"], settled=True),
         settlement=curator["settlement"],

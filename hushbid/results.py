@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from consumer.appraisal import Judgement, Quality
+from consumer.seed_distance import SeedDistance
 from protocol.odometer import Odometer
 from protocol.session import TRUSTED, PrivacyStatement
 from protocol.settlement import SettlementTerms
@@ -49,6 +50,7 @@ class RunResult:
         points_delivered: Points that the consumer got.
         disputed: Of those, how many cannot be opened, are not signed, or do not match their features.
         m: |D_v|.
+        seed_distance: How far D_init lies from D_v, by the consumer; None: nothing was delivered.
         privacy: What is guaranteed to whom.
         odometers: ε after each round, of the data that something is guaranteed to.
         settlement: Owner → what it is to be paid by: by what, and who may be told, its terms say.
@@ -91,6 +93,7 @@ class RunResult:
     directory: Path | None = None
     processes: Mapping[str, int] = field(default_factory=dict)
     report: Path | None = None
+    seed_distance: SeedDistance | None = None
 
     @property
     def mmd2(self) -> float | None:
@@ -138,6 +141,7 @@ class RunResult:
             "points_delivered": self.points_delivered,
             "disputed": self.disputed,
             "m": self.m,
+            "seed_distance": None if self.seed_distance is None else self.seed_distance.as_json(),
             "parsimony": self.parsimony,
             "privacy": [_plain(statement.as_json()) for statement in self.privacy],
             "odometer": [odometer.as_json() for odometer in self.odometers],

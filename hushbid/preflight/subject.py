@@ -22,7 +22,7 @@ from protocol.runtime.signed_files import read_session
 from protocol.runtime.transport import listen_address
 from protocol.session import Session, open_session
 
-__all__ = ["NotChecked", "PartyFile", "Subject", "open_subject"]
+__all__ = ["NotChecked", "PartyFile", "Subject", "Warned", "open_subject"]
 
 PartyFile: TypeAlias = CuratorFile | OwnerFile | ConsumerFile
 
@@ -31,6 +31,13 @@ class NotChecked(NamedTuple):
     """That a check was not made, and why."""
 
     why: str
+
+
+class Warned(NamedTuple):
+    """That a party can take part, and yet something should be known, or changed."""
+
+    said: str
+    fix: str
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Final
 
@@ -100,6 +101,9 @@ class Recomputation:
                 self._exactly("dispute", old.dispute, new.dispute, recorded)
             if recorded.mmd2 is not None:
                 self._closely("mmd2", recorded.mmd2, again.mmd2, recorded)
+            if recorded.seed_distance is not None:  # not in records of before there was one
+                apart = [np.array(astuple(each)) for each in (recorded.seed_distance, again.seed_distance)]
+                self._closely("seed_distance", apart[0], apart[1], recorded)
         elif isinstance(recorded, NoiseDrawn):
             self._exactly("rounds", len(recorded.rounds), len(again.rounds), recorded)
 
