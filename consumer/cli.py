@@ -101,7 +101,8 @@ def seed_lines(result: Mapping[str, Any]) -> dict[str, str]:
     found = result.get("seed_distance")
     if found is None:
         return {}
-    return {"seed set": f"{'far: ' if found['far'] else ''}{SeedDistance.from_json(found).sentence()}"}
+    how = "drawn, " if result["seed_set_drawn"] else ""
+    return {"seed set": f"{how}{'far: ' if found['far'] else ''}{SeedDistance.from_json(found).sentence()}"}
 
 
 def quality_lines(result: Mapping[str, Any]) -> dict[str, str]:

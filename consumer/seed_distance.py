@@ -14,8 +14,8 @@ from protocol.releases.prior import RADIUS_SHARE, SMALLEST_SPREAD
 __all__ = ["FAR_RADII", "SeedDistance", "seed_distance"]
 
 FAR_RADII: Final = 0.5
-"""Clipping radii from which on a seed set counts as far. The demonstrations' own have 0.31 to 0.40, and those
-of one class where two are wanted (occupancy) 0.51 to 0.77."""
+"""Clipping radii from which on a seed set counts as far. The demonstrations' own have 0.31 to 0.46, and those
+of one class where two are wanted (occupancy) 0.50 to 0.76."""
 
 _CLEARLY: Final = 5.0
 """MMD² over that of chance from which on it is no matter of chance, in sets of a few points."""

@@ -8,22 +8,26 @@ import select
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
 from consumer.appraisal import Judgement
+from consumer.process import consumer_seed_set
 from consumer.seed_distance import SeedDistance
 from curator.machine import CONSUMER
 from hushbid.cluster import Cluster
+from hushbid.cluster_data import ClusterData
 from hushbid.evaluation import Baselines
-from hushbid.party_files import Party
+from hushbid.party_files import PARTY_FILE, Party
 from hushbid.party_process import PartyProcess
 from hushbid.report.write import with_report
 from hushbid.results import RunResult
 from hushbid.run_directory import RunDirectory, prepare
 from hushbid.simulation import Progress, baselines
+from protocol.config.loading import load_toml
+from protocol.config.party import ConsumerFile
 from protocol.errors import ExitCode, HushbidError, LocalProtocolError
 from protocol.names import CURATOR
 from protocol.odometer import odometers
@@ -109,7 +113,7 @@ def run(
         ended = run_parties(prepared, progress, say)
         session = open_session(prepared.session)
         one_blas_thread()
-        reference = baselines(cluster, session, cluster.load())
+        reference = baselines(cluster, session, _data(cluster, prepared))
         result = _result(prepared, session, ended, reference)
         _keep(result, prepared.path)  # already here: a report may take a while, and be interrupted
         result = with_report(result, reference, prepared.path, say)
@@ -120,6 +124,17 @@ def run(
             say(f"The run's directory is {prepared.path}")
         raise
     return result
+
+
+def _data(cluster: Cluster, prepared: RunDirectory) -> ClusterData:
+    """Every party's data, with the seed set that the consumer drew if it did."""
+    data = cluster.load()
+    if not cluster.drawing:
+        return data
+    [consumer] = [party for party in prepared.parties if party.role == "consumer"]
+    file = load_toml(ConsumerFile, consumer.directory / PARTY_FILE).resolved(consumer.directory)
+    session = open_session(prepared.session)
+    return replace(data, seed_set=consumer_seed_set(session, file, data.validation, when_missing="refuse"))
 
 
 def _keep(result: RunResult, directory: Path) -> None:

@@ -217,6 +217,13 @@ def _facts(result: RunResult) -> Text:
     )
     if result.disputed:
         text.append(f"\n{result.disputed} delivered points do not match their features.", style="bold yellow")
+    if result.seed_distance is not None and result.seed_distance.far:
+        text.append(
+            "\nThe seed set lies far from the validation set, "
+            f"{result.seed_distance.radii:.2f} clipping radii: noise does more harm "
+            f"(seed weight {result.seed_weight:g}).",
+            style="yellow",
+        )
     if result.absences:
         most = ", ".join(
             f"{owner} in {rounds} round{'s' if rounds > 1 else ''}"

@@ -39,6 +39,12 @@ _FAR: Final = (
 )
 
 
+_DRAWN: Final = (
+    "A drawn seed set is far from real data, so that clipping fits badly and noise does more harm "
+    "(docs/configuration.md has figures). Name a file of related data (`seed_set`) if there are any."
+)
+
+
 def data(subject: Subject) -> str:
     """Whether every file can be read, has the right columns, and holds nothing out of bounds."""
     features = subject.session.file.features
@@ -58,6 +64,8 @@ def seed_set(subject: Subject) -> str | NotChecked | Warned:
         return NotChecked("the sets are large, and their distance takes long: the session's result has it")
     space = subject.session.space
     found = seed_distance(space.scale(validation), space.scale(seeds), space.gamma)
+    if subject.drawn:
+        return Warned(f"drawn within the bounds: {found.sentence()}{_OWN}", _DRAWN)
     if not found.far:
         return f"{found.sentence()}{_OWN}"
     weight = subject.session.file.seed_weight

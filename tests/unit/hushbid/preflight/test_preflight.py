@@ -180,6 +180,19 @@ def test_the_consumer_reads_how_far_its_seed_set_lies_off(party: Any) -> None:
     assert "`session.seed_weight` (0.1 or less; the session has 0.1)" in far["fix"]
 
 
+def test_a_seed_set_that_will_be_drawn_is_looked_at_and_never_passed_over(party: Any) -> None:
+    one = party("consumer")
+    del one.own["seed_set"]
+    one.own["seed_points"] = 20
+    report = one.preflight("--offline")
+    assert (report.code, report.problems) == (0, [])
+    check = report.checks["seed set"]
+    assert check["status"] == "warning"
+    assert check["said"].startswith("drawn within the bounds: MMD² of")
+    assert "`seed_set`" in check["fix"]
+    assert not (one.place / "state").exists()
+
+
 def test_sets_whose_distance_would_take_long_are_left_to_the_result(
     party: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
