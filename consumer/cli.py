@@ -13,7 +13,7 @@ from protocol.errors import ConfigError
 from protocol.runtime.command import KeyOption, LogFormatOption, MetricsOption, StateOption, run_verb
 from protocol.runtime.logs import LogFormat, set_up_logging
 
-__all__ = ["command", "quality_lines"]
+__all__ = ["command", "quality_lines", "seed_lines"]
 
 
 def command(
@@ -79,6 +79,7 @@ def _show(result: Mapping[str, Any]) -> None:
     figures = {
         "points delivered": f"{result['points_delivered']} of {result['p']}, {result['disputed']} disputed",
         **quality_lines(result),
+        **seed_lines(result),
         "seconds": _figure(result["wall_seconds"], ".1f"),
         "delivered points": result["data"],
         "ledger of the validation set": result["ledger"],
@@ -91,6 +92,17 @@ def _show(result: Mapping[str, Any]) -> None:
         *privacy_lines(result["privacy"]),
     ]
     sys.stdout.write("\n".join(lines) + "\n")
+
+
+def seed_lines(result: Mapping[str, Any]) -> dict[str, str]:
+    """How far the seed set lies from the validation set (`SeedDistance.as_json`), for people."""
+    from consumer.seed_distance import SeedDistance
+
+    found = result.get("seed_distance")
+    if found is None:
+        return {}
+    how = "drawn, " if result["seed_set_drawn"] else ""
+    return {"seed set": f"{how}{'far: ' if found['far'] else ''}{SeedDistance.from_json(found).sentence()}"}
 
 
 def quality_lines(result: Mapping[str, Any]) -> dict[str, str]:

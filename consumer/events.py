@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from consumer.seed_distance import SeedDistance
 from protocol.grid import Totals
 from protocol.machine import Computation, Event
 from protocol.messages import Candidate, Purchase
@@ -101,6 +102,8 @@ class PurchasesChecked(Event):
     mmd2: npt.NDArray[np.float64] | None
     """With the last part: MMD² of the first 1, 2, … delivered points that can be read against D_v, by the
     exact kernel on scaled points; None before, and where it cannot be worked out."""
+    seed_distance: SeedDistance | None = None
+    """With the last part: how far the seed set lies from D_v; None before, and in earlier transcripts."""
 
     def item(self) -> Item:
         delivered = [
@@ -112,7 +115,10 @@ class PurchasesChecked(Event):
             }
             for entry in self.delivered
         ]
-        return Item(self.KIND, {}, {"delivered": delivered, "mmd2": self.mmd2})
+        apart = self.seed_distance
+        # Not there where there is none, as in records of before there was one.
+        told = {} if apart is None else {"seed_distance": asdict(apart)}
+        return Item(self.KIND, {}, {"delivered": delivered, "mmd2": self.mmd2, **told})
 
     @classmethod
     def restored(cls, fields: Mapping[str, Any]) -> Self:
@@ -120,7 +126,12 @@ class PurchasesChecked(Event):
             {**entry, "candidate": entry["candidate"] and Candidate.model_construct(**entry["candidate"])}
             for entry in fields["delivered"]
         ]
-        return cls(tuple(Delivered(**entry) for entry in delivered), fields["mmd2"])
+        apart = fields.get("seed_distance")
+        return cls(
+            tuple(Delivered(**entry) for entry in delivered),
+            fields["mmd2"],
+            None if apart is None else SeedDistance(**apart),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from consumer.events import (
     StorePurchases,
     TargetReleased,
 )
+from consumer.seed_distance import SeedDistance
 from protocol.errors import BudgetExceeded, ExitCode, LocalProtocolError, Offence, RemoteProtocolError
 from protocol.machine import Charge, Event, Received, Transition
 from protocol.messages import Candidate, Delivery, Purchase, Receipt, SubspaceTarget, Target, unfixed
@@ -58,6 +59,8 @@ class ConsumerMachine(Participant):
         self.delivered: list[Delivered] = []
         self.mmd2: npt.NDArray[np.float64] | None = None
         """Of the first 1, 2, … delivered points (`PurchasesChecked.mmd2`), once all are delivered."""
+        self.seed_distance: SeedDistance | None = None
+        """How far D_init lies from D_v, likewise."""
         self._received = 0
         """Points delivered, those that are being checked included."""
         self._numbers: set[tuple[str, int]] = set()
@@ -140,6 +143,7 @@ class ConsumerMachine(Participant):
     def _on_checked(self, event: Event) -> None:
         checked = cast(PurchasesChecked, event).delivered
         self.mmd2 = cast(PurchasesChecked, event).mmd2
+        self.seed_distance = cast(PurchasesChecked, event).seed_distance
         self.delivered.extend(checked)
         disputed = np.packbits(np.array([bool(entry.dispute) for entry in checked], dtype=np.bool_)).tobytes()
         self._send(CURATOR, Receipt(part=self._part, disputed=disputed))

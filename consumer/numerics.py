@@ -16,6 +16,7 @@ from consumer.events import (
     StorePurchases,
     TargetReleased,
 )
+from consumer.seed_distance import SeedDistance, seed_distance
 from consumer.target import KeptTarget, TargetRelease, release_target
 from protocol.data import Dataset
 from protocol.errors import DataError, LocalProtocolError, RemoteProtocolError
@@ -150,7 +151,14 @@ class ConsumerNumerics:
     def _check(self, effect: CheckPurchases) -> PurchasesChecked:
         delivered = self._appraised(effect.purchases)
         self._points += [entry.candidate.point for entry in delivered if entry.candidate is not None]
-        return PurchasesChecked(delivered, self._distances() if effect.last else None)
+        if not effect.last:
+            return PurchasesChecked(delivered, None)
+        return PurchasesChecked(delivered, self._distances(), self._seed_distance())
+
+    def _seed_distance(self) -> SeedDistance:
+        space = self._session.space
+        validation, seed_set = (space.scale(each.features) for each in (self._validation, self._seed_set))
+        return seed_distance(validation, seed_set, space.gamma)
 
     def _distances(self) -> npt.NDArray[np.float64] | None:
         """MMD² of the first 1, 2, … delivered points against D_v."""

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from consumer.appraisal import appraise
 from consumer.downstream import MODELS
+from consumer.drawn_seed_set import STREAM, drawn_seed_set
 from consumer.party import check_disjoint, consumer_party
-from consumer.store import PurchaseFile
+from consumer.store import PurchaseFile, write_arrays
 from consumer.target import KeptTarget, check_kept
 from protocol import limits
 from protocol.config.party import ConsumerFile
 from protocol.config.session import SessionFile
-from protocol.data import Dataset, check_dataset, dataset_digest, load_dataset
-from protocol.errors import ConfigError
+from protocol.data import DataColumns, Dataset, check_dataset, dataset_digest, load_dataset
+from protocol.errors import ConfigError, DataError
 from protocol.names import CONSUMER
 from protocol.runtime.dataset_budget import dataset_budget
+from protocol.runtime.log_events import SEED_SET_DRAWN
+from protocol.runtime.logs import log
 from protocol.runtime.metrics import serving_metrics
 from protocol.runtime.party import (
     check_durability,
@@ -31,7 +34,7 @@ from protocol.runtime.taking_part import take_part
 from protocol.runtime.vitals import Vitals
 from protocol.session import Session, open_session
 
-__all__ = ["kept_target", "run_consumer"]
+__all__ = ["consumer_seed_set", "drawn_path", "kept_target", "run_consumer"]
 
 
 def run_consumer(session_file: SessionFile, file: ConsumerFile) -> dict[str, Any]:
@@ -61,7 +64,9 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
     pair = own_keys(session, file, expected=session_file.roster.consumer, party=CONSUMER)
     columns = file.columns.columns()
     validation = load_dataset(file.validation, columns)
-    seed_set = load_dataset(file.seed_set, columns)
+    seed_set = consumer_seed_set(session, file, validation)
+    if file.seed_points is not None:
+        log(SEED_SET_DRAWN, path=str(drawn_path(file)), points=file.seed_points)
     test = load_dataset(file.test, columns) if file.test is not None else None
     if test is not None:
         _check(session, test)
@@ -110,6 +115,8 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
         "seed_rows_shared": check_disjoint(
             validation, seed_set, column_values=session_file.session.column_values
         ),
+        "seed_set_drawn": file.seed_points is not None,
+        "seed_distance": None if machine.seed_distance is None else machine.seed_distance.as_json(),
         "points_delivered": len(machine.delivered),
         "disputed": len(disputes),
         "disputes": disputes,
@@ -120,6 +127,67 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
         "ledger": str(budget.path),
         "transcript": str(transcript_path(file.state, CONSUMER)),
     }
+
+
+def drawn_path(file: ConsumerFile) -> Path:
+    """Where a drawn seed set is kept."""
+    return file.state / "seed-set.npz"
+
+
+def consumer_seed_set(
+    session: Session,
+    file: ConsumerFile,
+    validation: Dataset,
+    *,
+    when_missing: Literal["keep", "draw", "refuse"] = "keep",
+) -> Dataset:
+    """D_init: the file that is named, or points that are drawn once and kept, so that a restart has the same.
+
+    Args:
+        session: The session.
+        file: The consumer's own, its paths resolved.
+        validation: D_v, whose number type a drawn one has, and nothing else of it.
+        when_missing: Where none was drawn yet: draw one and keep it, draw one for a look, or refuse.
+
+    Raises:
+        ConfigError: None can be drawn; or what was kept is of another number of points.
+        DataError: The file cannot be read or written; or none was drawn yet, and is not to be now.
+    """
+    if file.seed_set is not None:
+        return load_dataset(file.seed_set, file.columns.columns())
+    assert file.seed_points is not None, "the file has one or the other"
+    path = drawn_path(file)
+    if path.exists():
+        kept = load_dataset(path, DataColumns())
+        if len(kept) != file.seed_points:
+            raise ConfigError(
+                f"{path}: {len(kept)} points were drawn, and seed_points is {file.seed_points}.",
+                advice="Set it back, or name another state directory, for another session.",
+            )
+        return kept
+    if when_missing == "refuse":
+        raise DataError(
+            f"{path}: the seed set that was drawn is not there.",
+            advice="It lies in the state directory that the session was run with: restore it there.",
+        )
+    drawn = drawn_seed_set(
+        session.file.features,
+        file.seed_points,
+        validation.features.dtype,
+        party_noise(session, STREAM).random_bytes,
+        column_values=session.file.session.column_values,
+        sealed=session.rule.sealed,
+    )
+    if when_missing == "keep":
+        try:
+            file.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_arrays(path, {"features": drawn.features})
+        except OSError as error:
+            raise DataError(
+                f"{path}: the drawn seed set cannot be kept: {error.strerror}.",
+                advice="Make room, or name another state directory.",
+            ) from None
+    return drawn
 
 
 def kept_target(session: Session, path: Path, validation: Dataset, seed_set: Dataset) -> KeptTarget:

@@ -15,10 +15,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, RootModel, model_validator
 
+from consumer.drawn_seed_set import STREAM, drawn_seed_set
 from hushbid.cluster_data import ClusterData, ConsumerPaths, OwnerPath, load_files, of_partition
 from hushbid.datasets import Partition, build
 from protocol.config.loading import load_toml, validated
-from protocol.config.party import RIDGE, BudgetSection, DataSection, ModelSeed, Ridge
+from protocol.config.party import RIDGE, BudgetSection, DataSection, ModelSeed, Ridge, SeedPoints
 from protocol.config.session import (
     FeatureSection,
     MechanismSection,
@@ -33,7 +34,9 @@ from protocol.config.session import (
     SettlementSection,
     TimeoutSection,
 )
+from protocol.data import Dataset
 from protocol.errors import ConfigError
+from protocol.noise import SimulatedNoise
 
 __all__ = [
     "Cluster",
@@ -82,6 +85,8 @@ class ConsumerSection(Section):
 
     validation: FilePath | None = None
     seed_set: FilePath | None = None
+    seed_points: SeedPoints | None = None
+    """Points of a seed set that is drawn, in place of a file's or a dataset's; None: it is not drawn."""
     test: FilePath | None = None
     columns: DataSection = DataSection()
     ledger: FilePath | None = None
@@ -126,6 +131,10 @@ class ClusterFile(Section):
     @model_validator(mode="after")
     def _data_come_from_one_place(self) -> ClusterFile:
         consumer = self.consumer
+        if consumer.seed_set is not None and consumer.seed_points is not None:
+            raise ValueError(
+                "consumer.seed_set names a file and consumer.seed_points has one drawn: leave one of them out"
+            )
         named = [consumer.validation, consumer.seed_set, consumer.test, consumer.ledger, consumer.budget]
         if self.dataset is not None:
             if self.owners or any(value is not None for value in named):
@@ -134,7 +143,7 @@ class ClusterFile(Section):
             wanted = {
                 "owners.NAME.data": bool(self.owners),
                 "consumer.validation": consumer.validation is not None,
-                "consumer.seed_set": consumer.seed_set is not None,
+                "consumer.seed_set": consumer.seed_set is not None or consumer.seed_points is not None,
             }
             if not any(wanted.values()):
                 raise ValueError(f"no data: either a [dataset], or files in {', '.join(wanted)}")
@@ -198,6 +207,12 @@ class Cluster:
         consumer = self.file.consumer
         return {"model": self.model, "seed": consumer.seed, "ridge": consumer.ridge}
 
+    @property
+    def drawing(self) -> dict[str, Any]:
+        """What it says of a seed set that is drawn; nothing where it is not."""
+        points = self.file.consumer.seed_points
+        return {} if points is None else {"seed_points": points}
+
     def consumer_paths(self) -> ConsumerPaths:
         """The consumer's files, where files are named.
 
@@ -205,7 +220,7 @@ class Cluster:
             ConfigError: The cluster's data come from a dataset.
         """
         consumer = self.file.consumer
-        if consumer.validation is None or consumer.seed_set is None:
+        if consumer.validation is None:
             raise ConfigError(
                 f"{self.where}: the consumer's files are not named.", advice="Name them in [consumer]."
             )
@@ -222,12 +237,33 @@ class Cluster:
     def load(self) -> ClusterData:
         """Every party's data.
 
+        A seed set that is to be drawn is drawn with simulated noise: of a session with secure noise the
+        consumer's process draws another, and keeps it (`consumer.process.consumer_seed_set`).
+
         Raises:
+            ConfigError: No seed set can be drawn.
             DataError: A file that is named cannot be used.
         """
+        draw = None if self.file.consumer.seed_points is None else self._draw
         if self.partition is not None:
-            return of_partition(self.partition)
-        return load_files(self.owner_paths(), self.consumer_paths())
+            return of_partition(self.partition, draw)
+        return load_files(self.owner_paths(), self.consumer_paths(), draw)
+
+    def _draw(self, validation: Dataset) -> Dataset:
+        file = self.file
+        assert file.consumer.seed_points is not None, "else none is drawn"
+        return drawn_seed_set(
+            self.features,
+            file.consumer.seed_points,
+            validation.features.dtype,
+            # As a session in one process has its noise, and as one with simulated noise has it anywhere.
+            SimulatedNoise(
+                (file.noise.seed or 0) if file.noise.source == SimulatedNoise.name else file.consumer.seed,
+                STREAM,
+            ).random_bytes,
+            column_values=file.session.column_values,
+            sealed=file.acquisition.rule == "sealed",
+        )
 
 
 def open_cluster(path: Path, *, data: Path | None = None, settings: Sequence[str] = ()) -> Cluster:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,7 +14,10 @@ from protocol.config.party import BudgetSection, DataSection
 from protocol.data import Dataset, load_dataset
 from protocol.errors import ConfigError
 
-__all__ = ["ClusterData", "ConsumerPaths", "OwnerPath", "load_files", "of_partition", "spread"]
+__all__ = ["ClusterData", "ConsumerPaths", "Draw", "OwnerPath", "load_files", "of_partition", "spread"]
+
+Draw: TypeAlias = Callable[[Dataset], Dataset]
+"""Draws a seed set of D_v's number type."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,35 +52,58 @@ class ConsumerPaths:
     """The consumer's files."""
 
     validation: Path
-    seed_set: Path
+    seed_set: Path | None
+    """None: it is drawn."""
     test: Path | None
     columns: DataSection
 
 
-def of_partition(partition: Partition) -> ClusterData:
-    """What the parties of a partition read from the files that `write_partition` gives them."""
+def of_partition(partition: Partition, draw: Draw | None = None) -> ClusterData:
+    """What the parties of a partition read from the files that `write_partition` gives them.
+
+    Args:
+        partition: The dataset, dealt out.
+        draw: Draws a seed set in place of the dataset's; None: it is the dataset's.
+    """
+    validation = Dataset.from_arrays("validation", partition.validation.features)
     return ClusterData(
         owners={
             name: Dataset.from_arrays(name, table.features, table.labels)
             for name, table in partition.owners.items()
         },
-        validation=Dataset.from_arrays("validation", partition.validation.features),
-        seed_set=Dataset.from_arrays("seed-set", partition.seed_set.features),
+        validation=validation,
+        seed_set=Dataset.from_arrays("seed-set", partition.seed_set.features)
+        if draw is None
+        else draw(validation),
         test=Dataset.from_arrays("test", partition.test.features, partition.test.labels),
     )
 
 
-def load_files(owners: Mapping[str, OwnerPath], consumer: ConsumerPaths) -> ClusterData:
+def load_files(
+    owners: Mapping[str, OwnerPath], consumer: ConsumerPaths, draw: Draw | None = None
+) -> ClusterData:
     """Read every party's files.
 
+    Args:
+        owners: The owners' files.
+        consumer: The consumer's.
+        draw: Draws a seed set where the consumer's files have none.
+
     Raises:
+        ConfigError: No seed set can be drawn.
         DataError: One of them cannot be used.
     """
     columns = consumer.columns.columns()
+    validation = load_dataset(consumer.validation, columns)
+    if consumer.seed_set is not None:
+        seed_set = load_dataset(consumer.seed_set, columns)
+    else:
+        assert draw is not None, "a cluster file names a seed set, or says of how many points to draw one"
+        seed_set = draw(validation)
     return ClusterData(
         owners={name: load_dataset(path.data, path.columns.columns()) for name, path in owners.items()},
-        validation=load_dataset(consumer.validation, columns),
-        seed_set=load_dataset(consumer.seed_set, columns),
+        validation=validation,
+        seed_set=seed_set,
         test=None if consumer.test is None else load_dataset(consumer.test, columns),
     )
 

@@ -8,21 +8,26 @@ import select
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
 from consumer.appraisal import Judgement
+from consumer.process import consumer_seed_set
+from consumer.seed_distance import SeedDistance
 from curator.machine import CONSUMER
 from hushbid.cluster import Cluster
+from hushbid.cluster_data import ClusterData
 from hushbid.evaluation import Baselines
-from hushbid.party_files import Party
+from hushbid.party_files import PARTY_FILE, Party
 from hushbid.party_process import PartyProcess
 from hushbid.report.write import with_report
 from hushbid.results import RunResult
 from hushbid.run_directory import RunDirectory, prepare
 from hushbid.simulation import Progress, baselines
+from protocol.config.loading import load_toml
+from protocol.config.party import ConsumerFile
 from protocol.errors import ExitCode, HushbidError, LocalProtocolError
 from protocol.names import CURATOR
 from protocol.odometer import odometers
@@ -108,7 +113,7 @@ def run(
         ended = run_parties(prepared, progress, say)
         session = open_session(prepared.session)
         one_blas_thread()
-        reference = baselines(cluster, session, cluster.load())
+        reference = baselines(cluster, session, _data(cluster, prepared))
         result = _result(prepared, session, ended, reference)
         _keep(result, prepared.path)  # already here: a report may take a while, and be interrupted
         result = with_report(result, reference, prepared.path, say)
@@ -121,6 +126,17 @@ def run(
     return result
 
 
+def _data(cluster: Cluster, prepared: RunDirectory) -> ClusterData:
+    """Every party's data, with the seed set that the consumer drew if it did."""
+    data = cluster.load()
+    if not cluster.drawing:
+        return data
+    [consumer] = [party for party in prepared.parties if party.role == "consumer"]
+    file = load_toml(ConsumerFile, consumer.directory / PARTY_FILE).resolved(consumer.directory)
+    session = open_session(prepared.session)
+    return replace(data, seed_set=consumer_seed_set(session, file, data.validation, when_missing="refuse"))
+
+
 def _keep(result: RunResult, directory: Path) -> None:
     text = json.dumps(result.as_json(), indent=2, allow_nan=False)
     path = directory / "result.json"
@@ -131,6 +147,7 @@ def _keep(result: RunResult, directory: Path) -> None:
 def _result(prepared: RunDirectory, session: Session, ended: Ended, reference: Baselines) -> RunResult:
     places = {party.name: party.directory for party in prepared.parties}
     curator, consumer = ended.results[CURATOR], ended.results[CONSUMER]
+    apart = consumer["seed_distance"]
     return RunResult(
         session=prepared.session.session.name,
         p=prepared.session.session.points,
@@ -147,6 +164,7 @@ def _result(prepared: RunDirectory, session: Session, ended: Ended, reference: B
         points_delivered=consumer["points_delivered"],
         disputed=consumer["disputed"],
         m=consumer["m"],
+        seed_distance=None if apart is None else SeedDistance.from_json(apart),
         privacy=session.privacy(),
         odometers=odometers(session, curator["rounds"], settled=True),
         settlement=curator["settlement"],

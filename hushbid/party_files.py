@@ -97,11 +97,17 @@ def roster_of(owners: tuple[str, ...], public: Mapping[str, str]) -> RosterSecti
     )
 
 
-def shares(data: ClusterData) -> dict[str, Share]:
-    """Party → its part of a cluster's data; the curator has none."""
+def shares(data: ClusterData, *, seed_set: bool = True) -> dict[str, Share]:
+    """Party → its part of a cluster's data; the curator has none.
+
+    Args:
+        data: The data.
+        seed_set: Whether the consumer gets a seed set; else it draws its own.
+    """
     given: dict[str, Share] = {name: {"data": dataset} for name, dataset in data.owners.items()}
     test = {} if data.test is None else {"test": data.test}
-    given[CONSUMER] = {"validation": data.validation, "seed_set": data.seed_set, **test}
+    seeds = {"seed_set": data.seed_set} if seed_set else {}
+    given[CONSUMER] = {"validation": data.validation, **seeds, **test}
     return given
 
 

@@ -55,6 +55,10 @@ def plan_command(
     release: Annotated[
         str | None, typer.Option(help="Release mechanism of both sides; default: filtered-gaussian.")
     ] = None,
+    wanted: Annotated[
+        float | None,
+        typer.Option(help="Share of the owners' points that are like the target, in (0, 1]."),
+    ] = None,
     round_trip: Annotated[
         float,
         typer.Option(min=0.0, help="Milliseconds that a frame and its answer are under way."),
@@ -93,7 +97,7 @@ def plan_command(
             release=release,
         )
         setting = plan_setting(file, flags, data=data)
-        plan = make_plan(setting, measure_speed(setting), round_trip=round_trip / 1000.0)
+        plan = make_plan(setting, measure_speed(setting), round_trip=round_trip / 1000.0, wanted=wanted)
         render(plan, Console(stderr=as_json))
         return plan
 

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from consumer.appraisal import Judgement, Quality
+from consumer.seed_distance import SeedDistance
 from protocol.odometer import Odometer
 from protocol.session import TRUSTED, PrivacyStatement
 from protocol.settlement import SettlementTerms
@@ -50,6 +51,7 @@ class RunResult:
         points_delivered: Points that the consumer got.
         disputed: Of those, how many cannot be opened, are not signed, or do not match their features.
         m: |D_v|.
+        seed_distance: How far D_init lies from D_v, by the consumer; None: nothing was delivered.
         privacy: What is guaranteed to whom.
         odometers: ε after each round, of the data that something is guaranteed to.
         settlement: Owner → what it is to be paid by: by what, and who may be told, its terms say.
@@ -93,6 +95,7 @@ class RunResult:
     directory: Path | None = None
     processes: Mapping[str, int] = field(default_factory=dict)
     report: Path | None = None
+    seed_distance: SeedDistance | None = None
 
     @property
     def mmd2(self) -> float | None:
@@ -141,6 +144,7 @@ class RunResult:
             "points_delivered": self.points_delivered,
             "disputed": self.disputed,
             "m": self.m,
+            "seed_distance": None if self.seed_distance is None else self.seed_distance.as_json(),
             "parsimony": self.parsimony,
             "privacy": [_plain(statement.as_json()) for statement in self.privacy],
             "odometer": [odometer.as_json() for odometer in self.odometers],
@@ -216,6 +220,13 @@ def _facts(result: RunResult) -> Text:
     )
     if result.disputed:
         text.append(f"\n{result.disputed} delivered points do not match their features.", style="bold yellow")
+    if result.seed_distance is not None and result.seed_distance.far:
+        text.append(
+            "\nThe seed set lies far from the validation set, "
+            f"{result.seed_distance.radii:.2f} clipping radii: noise does more harm "
+            f"(seed weight {result.seed_weight:g}).",
+            style="yellow",
+        )
     if result.absences:
         most = ", ".join(
             f"{owner} in {rounds} round{'s' if rounds > 1 else ''}"

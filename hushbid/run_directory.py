@@ -109,12 +109,12 @@ def _fill(path: Path, cluster: Cluster, session: SessionFile, keys: Mapping[str,
     # One level down, where a party's name can collide with no file of the run.
     parties = parties_in(path / "parties", cluster.owners)
     layout = Layout(own=Path(), state=Path("state"), key=_KEY if keys else None)
-    dealt = {} if cluster.partition is None else shares(cluster.load())
+    dealt = {} if cluster.partition is None else shares(cluster.load(), seed_set=not cluster.drawing)
     named = _named_files(cluster) if cluster.partition is None else {}
     for party in parties:
         settings = {"durability": cluster.file.run.durability} | named.get(party.name, {})
         if party.role == "consumer":
-            settings |= cluster.judging
+            settings |= cluster.judging | cluster.drawing
         furnish(party, layout, key=keys.get(party.name), share=dealt.get(party.name, {}), settings=settings)
         keep(party.directory / SESSION_FILE, session, mode=_PRIVATE)
     return RunDirectory(path, session, parties)

@@ -140,6 +140,7 @@ def _consumer(
     lift_budget: bool,
 ) -> Consumer:
     """What is the consumer's own, of its private file and of options, which go before it."""
+    from consumer.process import drawn_path
     from hushbid.catalogue.screening import Consumer
     from protocol.config.loading import load_toml
     from protocol.config.party import ConsumerFile
@@ -159,9 +160,13 @@ def _consumer(
             tuple(name.strip() for name in features.split(",")), columns.label, columns.identifier
         )
     seeds = own["seed_set"]
+    if seeds is None and file is not None and file.seed_points is not None and drawn_path(file).exists():
+        seeds, seed_columns = drawn_path(file), DataColumns()
+    else:
+        seed_columns = columns
     return Consumer(
         validation=load_dataset(data, columns),
-        seed_set=None if seeds is None else load_dataset(seeds, columns),
+        seed_set=None if seeds is None else load_dataset(seeds, seed_columns),
         target=own["target_file"] or data.with_name(f"{data.name}.target"),
         ledger=own["ledger"] or data.with_name(f"{data.name}.ledger"),
         budget=stated_budget(None if file is None else file.budget, budget_epsilon, lift=lift_budget),

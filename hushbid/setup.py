@@ -131,7 +131,7 @@ def set_up(
     new = not session_path.exists()
     key = None if network.insecure else KEY if own_keys is None else own_keys.secret
     layout = Layout(own=_DATA, state=_STATE, key=key)
-    given = shares(dealt.data)
+    given = shares(dealt.data, seed_set=not cluster.drawing)
     try:
         for party in parties:
             settings = _settings(cluster, party, dealt.budgets)
@@ -234,6 +234,6 @@ def _settings(cluster: Cluster, party: Party, budgets: Mapping[str, BudgetSectio
     if party.name == CURATOR:
         return settings
     if party.name == CONSUMER:
-        chosen = cluster.judging
+        chosen = cluster.judging | cluster.drawing
         return settings | chosen | {"budget": cluster.file.consumer.budget}
     return settings | {"budget": budgets.get(party.name)}

@@ -125,6 +125,7 @@ def simulate(
         points_delivered=len(delivered),
         disputed=sum(1 for entry in delivered if entry.dispute),
         m=len(data.validation),
+        seed_distance=outcome.consumer.seed_distance,
         privacy=session.privacy(),
         odometers=odometers(session, outcome.curator.round, settled=True),
         settlement=dict(outcome.curator.settlement() or {}),

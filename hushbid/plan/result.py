@@ -18,6 +18,7 @@ from hushbid.plan.quality import predict, verdict
 from hushbid.plan.setting import PlanSetting
 from hushbid.plan.speed import Speed, times
 from hushbid.plan.traffic import points_accessed, traffic
+from hushbid.plan.wanted import wanted_of
 from protocol.session import privacy_lines
 from protocol.settlement import SettlementTerms
 
@@ -27,7 +28,12 @@ _STYLES = {"good": "bold green", "poor": "bold yellow", "hopeless": "bold red"}
 
 
 def make_plan(
-    setting: PlanSetting, speed: Speed, *, cores: int | None = None, round_trip: float = 0.1
+    setting: PlanSetting,
+    speed: Speed,
+    *,
+    cores: int | None = None,
+    round_trip: float = 0.1,
+    wanted: float | None = None,
 ) -> dict[str, Any]:
     """Every figure of a plan, under the names of docs/plan.md.
 
@@ -38,14 +44,21 @@ def make_plan(
         speed: Of the machine that runs it (`measure_speed`).
         cores: Of that machine; None: this one's.
         round_trip: Seconds that a frame and its answer are under way (`batches`).
+        wanted: The share of the owners' points that are like the target; None: nobody says.
 
     Raises:
-        ConfigError: A mechanism that cannot be had.
+        ConfigError: A mechanism that cannot be had, or a share that is none.
     """
     cores = cores or os.cpu_count() or 1
     target, summary = release_errors(setting)
     prediction = predict(setting, target, summary)
     judged = verdict(setting, target, summary, prediction)
+    available = sum(setting.owner_points)
+    share = (
+        None
+        if wanted is None
+        else wanted_of(wanted, points=setting.p, available=available, verdict=judged.verdict)
+    )
     accessed = points_accessed(setting)
     refused = bool(setting.refusal)
     wire = None if refused else traffic(setting, accessed)
@@ -56,6 +69,7 @@ def make_plan(
         "verdict": judged.verdict,
         "reason": judged.reason,
         "remedies": [dict(remedy) for remedy in judged.remedies],
+        "wanted": None if share is None else share.as_json(),
         "owners": len(setting.owner_points),
         "points": setting.p,
         "batch": file.batch,
@@ -64,7 +78,7 @@ def make_plan(
         "validation": setting.m,
         "dimension": file.features.dimension,
         "owner_points": max(setting.owner_points),
-        "owner_points_total": sum(setting.owner_points),
+        "owner_points_total": available,
         "seed_points": setting.seed_points,
         "columns": file.features.columns,
         "rule": file.acquisition.rule,
@@ -106,6 +120,14 @@ def render(plan: Mapping[str, Any], console: Console) -> None:
     ]
     if plan["remedies"]:
         parts.append(Text("\n".join(f"  or: {_remedy(remedy)}" for remedy in plan["remedies"])))
+    if plan["wanted"] is not None:
+        wanted = plan["wanted"]
+        parts.append(
+            Text(
+                f"wanted: {wanted['share']:.3g} of the owners' points, so about {wanted['at_random']:,.0f} "
+                f"of those that are bought at random. {wanted['says']}"
+            )
+        )
     parts += [_releases(plan), _rest(plan)]
     if len(plan["batches"]) > 1:
         parts.append(_batches(plan))

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from hushbid.preflight.data import boxes, budget, data
+from hushbid.preflight.data import boxes, budget, data, seed_set
 from hushbid.preflight.keys import fingerprints, key, roster
 from hushbid.preflight.network import address, connection, handshake, listen
 from hushbid.preflight.software import clock, versions
 from hushbid.preflight.state import disk, state
-from hushbid.preflight.subject import NotChecked, Subject
+from hushbid.preflight.subject import NotChecked, Subject, Warned
 from protocol.config.key_request import Role
 from protocol.errors import ExitCode, HushbidError
 
@@ -26,6 +26,7 @@ class Status(StrEnum):
     """What came of a check."""
 
     OK = "ok"
+    WARNING = "warning"
     PROBLEM = "problem"
     NOT_CHECKED = "not checked"
 
@@ -37,14 +38,14 @@ class Check:
     Attributes:
         name: What is checked.
         roles: Whom it is for.
-        run: Makes it: what is well, or why it was not made; raises what is not well.
+        run: Makes it: what is well, what to be warned of, or why it was not made; raises what is not well.
         needs: Checks without whose success it says nothing.
         asks_network: Whether it is left out by ``--offline``.
     """
 
     name: str
     roles: tuple[Role, ...]
-    run: Callable[[Subject], str | NotChecked]
+    run: Callable[[Subject], str | NotChecked | Warned]
     needs: tuple[str, ...] = ()
     asks_network: bool = False
 
@@ -57,7 +58,7 @@ class Finding:
         check: Its name.
         status: What came of it.
         said: What is well, what the problem is, or why it was not made.
-        fix: What to do about a problem.
+        fix: What to do about a problem, or a warning.
         exit_code: Of a problem.
     """
 
@@ -91,6 +92,7 @@ CHECKS: Final = (
     Check("connection", _WITH_DATA, connection, needs=("address",), asks_network=True),
     Check("handshake", _WITH_DATA, handshake, needs=("connection", "key"), asks_network=True),
     Check("data", _WITH_DATA, data),
+    Check("seed set", ("consumer",), seed_set, needs=("data",)),
     Check("boxes", ("owner",), boxes, needs=("data",)),
     Check("budget", _WITH_DATA, budget),
     Check("state", _ALL, state),
@@ -117,7 +119,7 @@ def preflight(open_subject: Callable[[], Subject]) -> Iterator[Finding]:
         if subject.role not in check.roles:
             continue
         finding = _made(check, subject, missing=[name for name in check.needs if name not in well])
-        if finding.status is Status.OK:
+        if finding.status in (Status.OK, Status.WARNING):
             well.add(check.name)
         yield finding
 
@@ -140,6 +142,8 @@ def _made(check: Check, subject: Subject, missing: list[str]) -> Finding:
         return _problem(check.name, error)
     if isinstance(said, NotChecked):
         return Finding(check.name, Status.NOT_CHECKED, said.why)
+    if isinstance(said, Warned):
+        return Finding(check.name, Status.WARNING, said.said, said.fix)
     return Finding(check.name, Status.OK, said)
 
 

@@ -1,6 +1,7 @@
 """A party's data: readable, as the session wants them, and with privacy left to spend.
 
-Nothing here says how many rows there are: that is what one record more or less would change.
+Nothing here says how many rows there are: that is what one record more or less would change. One line follows
+from the rows, `seed_set`: the consumer's own figure, which says so.
 """
 
 from __future__ import annotations
@@ -8,12 +9,13 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
 
 from consumer.machine import ConsumerMachine
 from consumer.party import check_disjoint
 from consumer.process import kept_target
-from hushbid.preflight.subject import NotChecked, Subject
+from consumer.seed_distance import seed_distance
+from hushbid.preflight.subject import NotChecked, Subject, Warned
 from owner.machine import OwnerMachine
 from protocol.config.party import ConsumerFile, OwnerFile
 from protocol.data import check_dataset
@@ -24,7 +26,23 @@ from protocol.runtime.dataset_budget import DatasetBudget, dataset_budget
 from protocol.runtime.party import has_begun, transcript_path
 from protocol.sealing import content_bytes
 
-__all__ = ["boxes", "budget", "data"]
+__all__ = ["boxes", "budget", "data", "seed_set"]
+
+MOST_KERNEL_VALUES: Final = 10**9
+"""Kernel values that are worked out for one line: some ten seconds."""
+
+_OWN: Final = ". This follows from the validation set: keep it to yourself"
+_FAR: Final = (
+    "The first round is led by it, and releases are clipped about it, so that noise does more harm. Take a "
+    "seed set that is more like what is wanted, of related data of your own. Without one, have a small "
+    "`session.seed_weight` (0.1 or less; the session has {weight:g}): it limits the harm."
+)
+
+
+_DRAWN: Final = (
+    "A drawn seed set is far from real data, so that clipping fits badly and noise does more harm "
+    "(docs/configuration.md has figures). Name a file of related data (`seed_set`) if there are any."
+)
 
 
 def data(subject: Subject) -> str:
@@ -37,6 +55,21 @@ def data(subject: Subject) -> str:
         check_disjoint(validation, seed_set, column_values=subject.session.file.session.column_values)
     paths = ", ".join(str(path) for path in subject.datasets)
     return f"{paths}: {features.columns} feature columns, all within the session's bounds"
+
+
+def seed_set(subject: Subject) -> str | NotChecked | Warned:
+    """How far the seed set lies from D_v, beside what chance gives: a function of D_v."""
+    validation, seeds, *_ = (dataset.features for dataset in subject.datasets.values())
+    if len(validation) * (len(validation) + len(seeds)) > MOST_KERNEL_VALUES:
+        return NotChecked("the sets are large, and their distance takes long: the session's result has it")
+    space = subject.session.space
+    found = seed_distance(space.scale(validation), space.scale(seeds), space.gamma)
+    if subject.drawn:
+        return Warned(f"drawn within the bounds: {found.sentence()}{_OWN}", _DRAWN)
+    if not found.far:
+        return f"{found.sentence()}{_OWN}"
+    weight = subject.session.file.seed_weight
+    return Warned(f"far from the validation set: {found.sentence()}{_OWN}", _FAR.format(weight=weight))
 
 
 def boxes(subject: Subject) -> str | NotChecked:

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+from consumer.process import consumer_seed_set, drawn_path
 from owner.cli import OwnerOptions
 from protocol.config.key_request import Role
 from protocol.config.loading import load_toml, read_toml
@@ -22,7 +23,7 @@ from protocol.runtime.signed_files import read_session
 from protocol.runtime.transport import listen_address
 from protocol.session import Session, open_session
 
-__all__ = ["NotChecked", "PartyFile", "Subject", "open_subject"]
+__all__ = ["NotChecked", "PartyFile", "Subject", "Warned", "open_subject"]
 
 PartyFile: TypeAlias = CuratorFile | OwnerFile | ConsumerFile
 
@@ -31,6 +32,13 @@ class NotChecked(NamedTuple):
     """That a check was not made, and why."""
 
     why: str
+
+
+class Warned(NamedTuple):
+    """That a party can take part, and yet something should be known, or changed."""
+
+    said: str
+    fix: str
 
 
 @dataclass(frozen=True)
@@ -80,14 +88,27 @@ class Subject:
 
     @cached_property
     def datasets(self) -> Mapping[Path, Dataset]:
-        """Its data, by their files.
+        """Its data, by their files: of a seed set that is yet to be drawn, where it will be kept.
 
         Raises:
+            ConfigError: No seed set can be drawn.
             DataError: One of them cannot be read.
         """
         assert not isinstance(self.file, CuratorFile), "a curator has no data"
         columns = self.file.columns.columns()
-        return {path: load_dataset(path, columns) for path in self.data_files}
+        read: dict[Path, Dataset] = {}
+        for path in self.data_files:
+            if isinstance(self.file, ConsumerFile) and self.drawn and path == drawn_path(self.file):
+                validation = read[self.file.validation]
+                read[path] = consumer_seed_set(self.session, self.file, validation, when_missing="draw")
+            else:
+                read[path] = load_dataset(path, columns)
+        return read
+
+    @property
+    def drawn(self) -> bool:
+        """Whether its seed set is drawn; until the session begins, one like it is looked at."""
+        return isinstance(self.file, ConsumerFile) and self.file.seed_points is not None
 
     @property
     def data_files(self) -> tuple[Path, ...]:
@@ -96,7 +117,7 @@ class Subject:
             return (self.file.data,)
         if isinstance(self.file, ConsumerFile):
             test = () if self.file.test is None else (self.file.test,)
-            return (self.file.validation, self.file.seed_set, *test)
+            return (self.file.validation, self.file.seed_set or drawn_path(self.file), *test)
         return ()
 
 
@@ -159,6 +180,6 @@ def _role(options: OwnerOptions) -> Role:
     if options.config is None:
         return "owner"
     keys = read_toml(options.config).keys()
-    if "validation" in keys or "seed_set" in keys:
+    if {"validation", "seed_set", "seed_points"} & keys:
         return "consumer"
     return "owner" if "data" in keys or "name" in keys else "curator"

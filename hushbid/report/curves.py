@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from consumer.seed_distance import SeedDistance
 from hushbid.report.rounds import shortened, shown
 from hushbid.report.sources import Source
 from protocol.errors import DataError
@@ -43,11 +44,13 @@ class Quality:
         session: Of the points that the consumer got and can read, in their order; it is the consumer's.
         greedy: Of a choice among all owners' points with nothing private.
         uniform: Of points drawn at random from each owner.
+        seed_distance: How far the seed set lies from D_v; the consumer's, too.
     """
 
     session: Curve | None
     greedy: Curve | None
     uniform: Curve | None
+    seed_distance: SeedDistance | None = None
 
 
 def quality_of(sources: Sequence[Source], evaluation: Path | None) -> Quality:
@@ -63,7 +66,8 @@ def quality_of(sources: Sequence[Source], evaluation: Path | None) -> Quality:
     consumer = next((source.consumer for source in sources if source.consumer is not None), None)
     own = None if consumer is None or consumer.mmd2 is None else _curve(consumer.mmd2.tolist())
     greedy, uniform = (None, None) if evaluation is None else read_evaluation(evaluation)
-    return Quality(session=own, greedy=greedy, uniform=uniform)
+    apart = None if consumer is None else consumer.seed_distance
+    return Quality(session=own, greedy=greedy, uniform=uniform, seed_distance=apart)
 
 
 def read_evaluation(path: Path) -> tuple[Curve | None, Curve | None]:

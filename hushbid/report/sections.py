@@ -76,6 +76,7 @@ def _choice(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
             "points and without the seed set; smaller is better. From the consumer's transcript"
             f"{_baselines(figures)}. It is a function of the validation set: the consumer's to show.",
         ),
+        *_seed_set(figures),
         *_plot(
             "objective",
             plots,
@@ -93,6 +94,19 @@ def _choice(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
         ),
     )
     return _section("How close the choice came", parts)
+
+
+def _seed_set(figures: Figures) -> Iterable[Html]:
+    """How far the seed set lies from D_v, which the consumer's transcript alone tells."""
+    found = figures.quality.seed_distance
+    if found is None:
+        return
+    far = " It lies far from the validation set: a small seed weight limits the harm." if found.far else ""
+    yield element(
+        "p",
+        f"The choice began with the seed set: {found.sentence()}.{far} From the consumer's transcript: this "
+        "too is a function of the validation set, and the consumer's to show.",
+    )
 
 
 def _baselines(figures: Figures) -> str:

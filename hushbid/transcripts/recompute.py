@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ import numpy.typing as npt
 
 from consumer.events import PurchasesChecked, TargetReleased
 from consumer.party import consumer_party
+from consumer.process import consumer_seed_set
 from curator.events import CandidatesChecked, NoiseDrawn, WeightsComputed
 from curator.party import curator_party
 from owner.events import Scored
@@ -100,6 +102,9 @@ class Recomputation:
                 self._exactly("dispute", old.dispute, new.dispute, recorded)
             if recorded.mmd2 is not None:
                 self._closely("mmd2", recorded.mmd2, again.mmd2, recorded)
+            if recorded.seed_distance is not None:  # not in records of before there was one
+                apart = [np.array(astuple(each)) for each in (recorded.seed_distance, again.seed_distance)]
+                self._closely("seed_distance", apart[0], apart[1], recorded)
         elif isinstance(recorded, NoiseDrawn):
             self._exactly("rounds", len(recorded.rounds), len(again.rounds), recorded)
 
@@ -198,13 +203,13 @@ def _owner(session: Session, name: str, config: Path, noise: RecordedNoise) -> N
 def _consumer(session: Session, config: Path, noise: RecordedNoise) -> Numerics:
     file = load_toml(ConsumerFile, config).resolved(config.parent)
     pair = own_keys(session, file, expected=session.file.roster.consumer, party=CONSUMER)
-    columns = file.columns.columns()
+    validation = load_dataset(file.validation, file.columns.columns())
     _, numerics = consumer_party(
         session,
         identity=sealing_identity(session, pair, CONSUMER),
         noise=noise,
-        validation=load_dataset(file.validation, columns),
-        seed_set=load_dataset(file.seed_set, columns),
+        validation=validation,
+        seed_set=consumer_seed_set(session, file, validation, when_missing="refuse"),
         store=lambda _purchases: None,
     )
     return numerics

@@ -52,7 +52,9 @@ KINDS: Final[Mapping[str, Kind]] = {
     "a curator's file": Kind(_OWN | {"listen", "revoked"}, _WITH_A_PARTY),
     "an owner's file": Kind(_OWN | _OF_DATA | {"name", "data", "memory_limit"}, _WITH_A_PARTY),
     "a consumer's file": Kind(
-        _OWN | _OF_DATA | {"validation", "seed_set", "target_file", "test", "model", "seed", "ridge"},
+        _OWN
+        | _OF_DATA
+        | {"validation", "seed_set", "seed_points", "target_file", "test", "model", "seed", "ridge"},
         _WITH_A_PARTY,
     ),
 }

@@ -23,11 +23,14 @@ __all__ = [
     "ModelSeed",
     "OwnerFile",
     "Ridge",
+    "SeedPoints",
 ]
 
 FilePath = Annotated[Path, Field(strict=False)]
 ModelSeed: TypeAlias = Annotated[int, Field(ge=0, lt=2**32)]
 """What scikit-learn takes for a seed."""
+SeedPoints: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000)]
+"""Points of a drawn seed set."""
 Ridge: TypeAlias = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 """λ of kernel mean matching."""
 RIDGE: Final = 1.0
@@ -149,8 +152,10 @@ class ConsumerFile(_DatasetFile):
 
     validation: FilePath
     """D_v."""
-    seed_set: FilePath
-    """D_init: public, disjoint from D_v."""
+    seed_set: FilePath | None = None
+    """D_init: public, disjoint from D_v; None: `seed_points` are drawn."""
+    seed_points: SeedPoints | None = None
+    """Points of a D_init that is drawn within the public bounds and kept in `state`; None: it is a file."""
     columns: DataSection = DataSection()
     target_file: FilePath | None = None
     """A release of D_v that `hushbid screen` made and charged, for the session to use in place of one of its
@@ -163,3 +168,17 @@ class ConsumerFile(_DatasetFile):
     """Seed of the downstream model."""
     ridge: Ridge = RIDGE
     """λ of the delivered points' weights (`consumer.matching.match`)."""
+
+    @model_validator(mode="after")
+    def _has_one_seed_set(self) -> Self:
+        if self.seed_set is None and self.seed_points is None:
+            raise ValueError("a seed set is missing: name a file (seed_set), or have one drawn (seed_points)")
+        if self.seed_set is not None and self.seed_points is not None:
+            raise ValueError("seed_set names a file and seed_points has one drawn: leave one of them out")
+        return self
+
+    def with_options(self, **options: object) -> Self:
+        """As a party's; a file that is named goes before a seed set that would be drawn."""
+        changed = super().with_options(**options)
+        drawn = None if options.get("seed_set") is not None else changed.seed_points
+        return changed.model_copy(update={"seed_points": drawn})

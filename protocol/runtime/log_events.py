@@ -55,6 +55,7 @@ __all__ = [
     "POINT_REFUSED",
     "ROUNDS_GO_ON",
     "ROUNDS_PAUSED",
+    "SEED_SET_DRAWN",
     "SESSION_COMPLETE",
     "SESSION_ENDED_BEFORE",
     "SESSION_GIVEN_UP",
@@ -120,6 +121,12 @@ LEDGER_ELSEWHERE: Final = _event(
 )
 LEDGERS_UNKNOWN: Final = _event(
     "ledger.list-unusable", _warning, "{path}: not known whether these rows have another ledger ({reason})"
+)
+SEED_SET_DRAWN: Final = _event(
+    "seed-set.drawn",
+    _warning,
+    "{path}: a seed set of {points} points, drawn within the public bounds: it is far from real data, so "
+    "that clipping fits badly and noise does more harm; a file of related data is better",
 )
 STATUS_UNWRITABLE: Final = _event(
     "status.unwritable", _warning, "{path}: cannot be written ({reason}); the session goes on"

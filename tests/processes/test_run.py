@@ -281,6 +281,21 @@ def test_a_private_settlement_is_the_simulation_s_and_may_not_be_told_with_its_n
     assert found.json["settlement_terms"]["disclosure"].startswith("not to be disclosed to owners")
 
 
+def test_a_seed_set_that_the_consumer_draws_is_the_simulation_s_with_its_noise(tmp_path: Path) -> None:
+    settings = ("session.points=40", "consumer.seed_points=30", *SEEDED)
+    found = watch(start(DIGITS, tmp_path / "runs", *settings))
+    assert found.code == 0, found.err
+    wanted = simulate(open_cluster(DIGITS, settings=settings)).as_json()
+    assert found.json["seed_distance"] == wanted["seed_distance"]
+    for name in ("mmd2", "mmd2_greedy"):
+        assert found.json[name] == pytest.approx(wanted[name], abs=1e-12)
+    consumer = Path(found.json["directory"]) / "parties" / "consumer"
+    log = (consumer / "log.txt").read_text(encoding="utf-8")
+    assert "seed-set.drawn" in log
+    assert json.loads((consumer / "result.json").read_text())["seed_set_drawn"] is True
+    assert len(np.load(consumer / "state" / "seed-set.npz")["features"]) == 30
+
+
 def test_a_private_settlement_is_charged_to_every_owner_s_ledger(tmp_path: Path) -> None:
     found = watch(start(DIGITS, tmp_path / "runs", *SETTLED))
     assert found.code == 0, found.err

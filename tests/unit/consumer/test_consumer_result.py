@@ -57,6 +57,8 @@ def test_it_is_a_table_with_privacy_and_places(
         "points_delivered": 198,
         "disputed": 1,
         "wall_seconds": 3.14159,
+        "seed_set_drawn": True,
+        "seed_distance": {"mmd2": 0.4501, "by_chance": 0.0124, "radii": 0.906, "far": True},
         "data": "delivered.npz",
         "ledger": "validation.npz.ledger",
         "transcript": "consumer.transcript",
@@ -68,6 +70,8 @@ def test_it_is_a_table_with_privacy_and_places(
     width = len(lines[0]) - len(lines[0].split()[-1])
     figures = {
         "points delivered": "198 of 200, 1 disputed",
+        "seed set": "drawn, far: MMD² of 0.45 between the seed set and the validation set, where chance "
+        "gives 0.012 to like sets of these sizes; 0.91 clipping radii apart",
         "seconds": "3.1",
         "delivered points": "delivered.npz",
         "ledger of the validation set": "validation.npz.ledger",

@@ -56,6 +56,32 @@ def digits() -> Cluster:
     return open_cluster(DIGITS)
 
 
+def test_a_drawn_seed_set_is_in_place_of_the_dataset_s() -> None:
+    cluster = open_cluster(DIGITS, settings=["consumer.seed_points=9", "consumer.seed=3"])
+    data = cluster.load()
+    assert data.seed_set.features.shape == (9, 64)
+    assert data.seed_set.features.dtype == np.uint8
+    assert data.seed_set.features.max() <= 16
+    assert np.array_equal(cluster.load().seed_set.features, data.seed_set.features)
+
+
+def test_a_drawn_seed_set_stands_for_a_file_that_is_not_named(tmp_path: Path) -> None:
+    path = files_cluster(tmp_path, consumer={"validation": "validation.npz", "seed_points": 30})
+    cluster = open_cluster(path)
+    assert cluster.load().seed_set.features.shape == (30, 2)
+    assert simulate(cluster).points_delivered == 5
+    prepared = prepare(cluster, tmp_path / "runs")
+    own = load_toml(ConsumerFile, prepared.path / "parties" / "consumer" / "party.toml")
+    assert (own.seed_set, own.seed_points) == (None, 30)
+
+
+def test_the_consumer_of_a_run_directory_draws_its_own(tmp_path: Path) -> None:
+    prepared = prepare(open_cluster(DIGITS, settings=["consumer.seed_points=9"]), tmp_path)
+    place = prepared.path / "parties" / "consumer"
+    assert load_toml(ConsumerFile, place / "party.toml").seed_points == 9
+    assert not (place / "seed-set.npz").exists()
+
+
 # -- what a file says ---------------------------------------------------------------------------------
 
 
@@ -109,6 +135,14 @@ BAD = [
     pytest.param({"owners": None, "consumer": None}, "no data", id="no data"),
     pytest.param({"owners": None}, r"owners\.NAME\.data is missing", id="no owners"),
     pytest.param({"consumer": {"validation": "v.npz"}}, r"consumer\.seed_set is missing", id="no seed set"),
+    pytest.param(
+        {"consumer": {"validation": "v.npz", "seed_set": "s.npz", "seed_points": 5}},
+        "leave one of them out",
+        id="two seed sets",
+    ),
+    pytest.param(
+        {"consumer": {"validation": "v.npz", "seed_points": 0}}, r"consumer\.seed_points", id="no points"
+    ),
     pytest.param({"consumer": None}, r"validation, consumer\.seed_set are missing", id="no consumer's files"),
     pytest.param({"owners": {"north": "north.npz"}}, r"owners\.north: should be a table", id="no table"),
     pytest.param(

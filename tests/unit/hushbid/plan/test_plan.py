@@ -20,6 +20,7 @@ from hushbid.plan.setting import PlanSetting, plan_setting
 from hushbid.plan.speed import Speed, measure_speed, times
 from hushbid.plan.tables import PlanFlags
 from hushbid.plan.traffic import points_accessed, traffic
+from hushbid.plan.wanted import wanted_of
 from hushbid.plan_verbs import plan_command
 from protocol.errors import ConfigError
 from protocol.runtime.command import run_command
@@ -452,6 +453,9 @@ def test_the_verb_prints_one_object_and_ends_well_whatever_the_verdict(plan: Any
         ((*WHOLE, "--epsilon-owners", "-1"), "[summary]"),
         ((*WHOLE, "--points", "0"), "points"),
         ((*WHOLE, "--data", "x"), "--data"),
+        ((*WHOLE, "--wanted", "0"), "--wanted is 0"),
+        ((*WHOLE, "--wanted", "1.5"), "--wanted is 1.5"),
+        ((*WHOLE, "--wanted", "nan"), "--wanted is nan"),
         (("absent.toml",), "no such file"),
         ((str(CONFIGS / "digits" / "cluster.toml"), "--columns", "9"), "--columns"),
         ((str(PUBLISHED), "--epsilon-owners", "1"), "--release mwem"),
@@ -467,6 +471,44 @@ def test_wrong_usage_ends_with_4_and_says_what_to_give(
     assert ended.out == ""
 
 
+# -- whether it pays ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("share", "case", "says"),
+    [
+        (0.001, "rare", "pays: where 2 % were wanted"),
+        (0.02, "rare", "pays: where 2 % were wanted"),
+        (0.05, "between", "Not known"),
+        (0.115, "common", "at random and weighing comes near in MMD²"),
+        (1.0, "common", "at random and weighing comes near in MMD²"),
+    ],
+)
+def test_a_share_of_wanted_points_is_judged_by_measured_cases(share: float, case: str, says: str) -> None:
+    planned = setting()
+    found = make_plan(planned, SPEED, cores=2, wanted=share)["wanted"]
+    assert found["case"] == case
+    assert says in found["says"]
+    assert found["at_random"] == pytest.approx(planned.p * share)
+
+
+def test_where_noise_decides_nothing_pays() -> None:
+    drowned = setting(validation=20, epsilon_owners=0.1, epsilon_consumer=0.1)
+    assert make_plan(drowned, SPEED, cores=2, wanted=0.02)["wanted"]["case"] == "drowned"
+
+
+def test_a_random_choice_has_no_more_points_than_there_are() -> None:
+    assert wanted_of(0.5, points=1000, available=100, verdict="good").at_random == 50.0
+
+
+def test_without_a_share_nothing_is_said_of_it(plan: Any) -> None:
+    ended = plan(*WHOLE, "--json")
+    assert json.loads(ended.out)["wanted"] is None
+    assert "wanted:" not in ended.err
+    said = " ".join(plan(*WHOLE, "--wanted", "0.02").out.split())
+    assert "wanted: 0.02 of the owners' points, so about" in said
+
+
 # -- the page --------------------------------------------------------------------------------------------
 
 
@@ -479,7 +521,9 @@ def names(value: Any) -> set[str]:
 def test_the_page_explains_every_name() -> None:
     plans = [
         make_plan(plan_setting(PUBLISHED, PlanFlags()), SPEED, cores=2),
-        make_plan(setting(validation=20, epsilon_owners=0.1, epsilon_consumer=0.1), SPEED, cores=2),
+        make_plan(
+            setting(validation=20, epsilon_owners=0.1, epsilon_consumer=0.1), SPEED, cores=2, wanted=0.1
+        ),
     ]
     page = (ROOT / "docs" / "plan.md").read_text(encoding="utf-8")
     explained = set(re.findall(r"`([\w-]+)`", page))

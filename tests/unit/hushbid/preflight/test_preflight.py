@@ -164,6 +164,44 @@ def test_nothing_says_how_many_rows_there_are_or_what_is_in_them(party: Any) -> 
     assert not [value for value in ("7919", "0.625", "4.71828", "71828") if value in told]
 
 
+def test_the_consumer_reads_how_far_its_seed_set_lies_off(party: Any) -> None:
+    one = party("consumer")
+    near = one.preflight("--offline").checks["seed set"]
+    assert near["status"] == "ok"
+    assert "between the seed set and the validation set, where chance gives" in near["said"]
+    assert near["said"].endswith("This follows from the validation set: keep it to yourself")
+    rng = np.random.default_rng(4)
+    np.savez(one.place / "seed.npz", features=0.1 * rng.random((20, 3)))
+    report = one.preflight("--offline")
+    assert (report.code, report.problems) == (0, []), "it stands in nobody's way"
+    far = report.checks["seed set"]
+    assert far["status"] == "warning"
+    assert far["said"].startswith("far from the validation set: MMD² of")
+    assert "`session.seed_weight` (0.1 or less; the session has 0.1)" in far["fix"]
+
+
+def test_a_seed_set_that_will_be_drawn_is_looked_at_and_never_passed_over(party: Any) -> None:
+    one = party("consumer")
+    del one.own["seed_set"]
+    one.own["seed_points"] = 20
+    report = one.preflight("--offline")
+    assert (report.code, report.problems) == (0, [])
+    check = report.checks["seed set"]
+    assert check["status"] == "warning"
+    assert check["said"].startswith("drawn within the bounds: MMD² of")
+    assert "`seed_set`" in check["fix"]
+    assert not (one.place / "state").exists()
+
+
+def test_sets_whose_distance_would_take_long_are_left_to_the_result(
+    party: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hushbid.preflight.data.MOST_KERNEL_VALUES", 799)
+    check = party("consumer").preflight("--offline").checks["seed set"]
+    assert check["status"] == "not checked"
+    assert "the session's result has it" in check["said"]
+
+
 def test_offline_asks_nothing_of_the_network(party: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     one = party()
     one.session["network"]["address"] = "tcp://curator.example.org:5790"

@@ -196,6 +196,13 @@ def test_mmd2_is_the_consumer_s_point_by_point(session: Recorded) -> None:
     assert curve.last == pytest.approx(expected[-1], abs=1e-12)
 
 
+def test_how_far_the_seed_set_lies_is_the_consumer_s_to_tell(session: Recorded) -> None:
+    found = session.figures(CONSUMER)
+    assert found.quality.seed_distance == session.outcome.consumer.seed_distance is not None
+    assert found.as_json()["quality"]["seed_distance"].keys() == {"mmd2", "by_chance", "radii"}
+    assert session.figures(CURATOR, *OWNERS).quality.seed_distance is None
+
+
 def test_without_the_curator_the_consumer_tells_who_won(session: Recorded) -> None:
     alone, together = session.figures(CONSUMER), session.figures(CURATOR, CONSUMER)
     assert alone.rounds.winner == together.rounds.winner

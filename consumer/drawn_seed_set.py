@@ -1,0 +1,115 @@
+"""A seed set that is drawn: uniform within the public bounds, and a function of nothing private."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from protocol.config.session import FeatureSection
+from protocol.data import Dataset
+from protocol.errors import ConfigError
+
+__all__ = ["DRAWN", "SEALED_BITS", "STREAM", "drawn_seed_set"]
+
+DRAWN: Final = "drawn seed set"
+"""Its name as a dataset."""
+
+STREAM: Final = "consumer/seed-set"
+"""Whose stream it is drawn from where noise is simulated: no party's, so that nobody's own moves."""
+
+SEALED_BITS: Final = 128.0
+"""What a drawn set must have under `sealed`, for the curator not to guess it."""
+
+_WORD: Final = 2**64
+_FLOAT_CHOICES: Final = {np.dtype(np.float32): 2**24, np.dtype(np.float64): 2**53}
+
+
+def drawn_seed_set(
+    features: FeatureSection,
+    count: int,
+    dtype: np.dtype[Any],
+    random_bytes: Callable[[int], bytes],
+    *,
+    column_values: int | None = None,
+    sealed: bool = False,
+) -> Dataset:
+    """Draw a seed set. Of the consumer's data nothing enters but their number type.
+
+    A column of whole numbers takes each one within its bounds alike. With `column_values` a column takes so
+    many evenly spaced values, bounds included, as one of real data has no more either.
+
+    Args:
+        features: The session's, for columns and bounds.
+        count: Points, at least 1.
+        dtype: D_v's number type, one of `protocol.data.FEATURE_DTYPES`.
+        random_bytes: Gives as many as it is asked for (`NoiseSource.random_bytes`).
+        column_values: ``session.column_values``.
+        sealed: Whether the curator must not be able to guess it.
+
+    Raises:
+        ConfigError: A column's bounds hold no value of the type; or `sealed`, and there are so few sets that
+            it could be guessed.
+    """
+    columns = features.columns
+    low, high = (
+        np.broadcast_to(np.asarray(each, dtype=np.float64), (columns,))
+        for each in (features.lower, features.upper)
+    )
+    words = np.frombuffer(random_bytes(8 * count * columns), dtype="<u8").reshape(count, columns)
+    rows = np.empty((count, columns), dtype=dtype)
+    bits = 0.0
+    for column in range(columns):
+        rows[:, column], choices = _column(
+            words[:, column], float(low[column]), float(high[column]), dtype, column_values, column
+        )
+        bits += count * math.log2(choices)
+    if sealed and bits < SEALED_BITS:
+        raise ConfigError(
+            f"A drawn seed set of {count} points has {bits:.0f} bits, and the curator could guess it: under "
+            f"sealed it needs {SEALED_BITS:.0f}.",
+            advice="Set a larger `seed_points` in the consumer's file.",
+        )
+    return Dataset.from_arrays(DRAWN, rows)
+
+
+def _column(
+    words: npt.NDArray[np.uint64],
+    low: float,
+    high: float,
+    dtype: np.dtype[Any],
+    most: int | None,
+    column: int,
+) -> tuple[npt.NDArray[Any], int]:
+    """Values of one column, and how many different ones it could have had."""
+    if dtype.kind == "f":
+        if most is None:
+            values = low + (words >> np.uint64(11)) * 2.0**-53 * (high - low)
+            choices = _FLOAT_CHOICES[dtype]
+        else:
+            values, choices = _steps(words, low, high, most), most
+        # Rounding to the type moves no value over a bound as the type has it.
+        return np.clip(values.astype(dtype), dtype.type(low), dtype.type(high)), choices
+    info = np.iinfo(dtype)
+    first, last = max(math.ceil(low), int(info.min)), min(math.floor(high), int(info.max))
+    if first > last:
+        raise ConfigError(
+            f"Feature column {column} (counted from 0): no {dtype.name} lies within its bounds, so that no "
+            "seed set can be drawn.",
+            advice="Correct the bounds, or name a file (`seed_set`).",
+        )
+    choices = min(last - first + 1, _WORD - 1)
+    if most is not None and most < choices:
+        # Steps of 1 at least, so that no two round to one.
+        return np.rint(_steps(words, float(first), float(last), most)).astype(dtype), most
+    # Modulo 2^64 throughout, so that a sum of any two ends where it should.
+    moved = words % np.uint64(choices) + np.uint64(first % _WORD)
+    return moved.view(np.int64).astype(dtype), choices
+
+
+def _steps(words: npt.NDArray[np.uint64], low: float, high: float, count: int) -> npt.NDArray[np.float64]:
+    """One of so many evenly spaced values for each word, the bounds among them."""
+    return low + (words % np.uint64(count)).astype(np.float64) * ((high - low) / (count - 1))
