@@ -64,7 +64,7 @@ def _selection(
         float | None, typer.Option(help="s, what a point of the seed set counts for; default: 0.1.")
     ] = None,
     jitter: Annotated[
-        float | None, typer.Option(min=0.0, help="N, points' worth of jitter; default: 50.")
+        float | None, typer.Option(min=0.0, help="N, points' worth of jitter; default: 25.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:

@@ -60,7 +60,7 @@ _FILES: Final = {
     "whole-numbers": {"features.gamma": "1", "summary.epsilon": "2"},
     "defaults-written": {"features.map": '"paired"', "features.lower": "[0, 0.0]", "session.nonce": '""'},
     "another": {"session.nonce": '"again"'},
-    "rounds-written": {"session.batch": "1", "session.seed_weight": "0.1", "session.jitter": "50"},
+    "rounds-written": {"session.batch": "1", "session.seed_weight": "0.1", "session.jitter": "25"},
     "the seed set in full": {"session.seed_weight": "1", "session.jitter": "0"},
     "without jitter": {"session.jitter": "0"},
     "fifty rounds": {"session.points": "999"},

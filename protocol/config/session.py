@@ -79,7 +79,7 @@ PublicKeyText = Annotated[
 SEED_WEIGHT: Final = 0.1
 """A start for the first rounds, and no part of what is bought (docs/design.md §1)."""
 
-JITTER: Final = 50.0
+JITTER: Final = 25.0
 """Points' worth: what five seeds on five datasets are served well by (docs/design.md §1, "Jitter")."""
 
 ROUNDS: Final = 50

@@ -92,7 +92,7 @@ def _settle(session: Any, features: Any, acquisition: Any, owners: int) -> None:
     batch = min(-(-session["points"] // 50), 100, 1015808 // (size + 2 * features["dimension"] + 64))
     with_points = acquisition["rule"] in WITH_POINTS
     session.setdefault("batch", max(1, batch) if with_points else 1)
-    session.setdefault("jitter", 50.0 if with_points else 0.0)
+    session.setdefault("jitter", 25.0 if with_points else 0.0)
 
 
 def _canonical(key: str, value: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from hushbid.plan import quality
 from hushbid.plan.noise import noise_values, release_errors
 from hushbid.plan.quality import predict, verdict
 from hushbid.plan.result import make_plan
@@ -528,3 +529,9 @@ def test_the_page_explains_every_name() -> None:
     page = (ROOT / "docs" / "plan.md").read_text(encoding="utf-8")
     explained = set(re.findall(r"`([\w-]+)`", page))
     assert set().union(*map(names, plans)) - explained == set()
+
+
+def test_where_no_epsilon_would_do_none_is_proposed() -> None:
+    """Three points of D_v say too little of where they come from, whatever noise is on them."""
+    assert quality._more_epsilon(setting(points=50, validation=3), (1.0, 1.0)) is None
+    assert quality._more_epsilon(setting(points=50, validation=370), (1.0, 1.0)) is not None

@@ -401,6 +401,8 @@ def test_the_pool_knows_every_owners_best_score() -> None:
             for owner in range(5)
         ]
         assert pool.best_scores(weights, 5, withheld=withheld).tolist() == wanted
+        if not withheld.any():
+            assert pool.best_scores(weights, 5).tolist() == wanted
 
 
 # -- the curator ----------------------------------------------------------------------------------------

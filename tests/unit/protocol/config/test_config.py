@@ -535,10 +535,10 @@ def test_a_value_that_is_not_the_default_is_another_session(
 
 def test_the_digest_of_one_file_is_the_same_everywhere() -> None:
     """Parties compare digests at Hello: where it changes, releases no longer speak with each other."""
-    assert load({}).digest().hex() == "d06983a9cdbd9d81a4902ce319594a05e06ed32ddcd2641afe3851944d2c9b49"
+    assert load({}).digest().hex() == "f89d83c862d49d41c31f754bfe71bb65ab96df56e25dd41ac741c4a9fda510ff"
     assert (
         load(SECURE_NOISE).digest().hex()
-        == "938de1487d9bf92ec1dc5e1507acbf13c70e838e561600e120878cee375f8394"
+        == "8094c2b32c9af0b595359665451b21675498fa2464bd979fa8ad9ac6577088c7"
     )
 
 
@@ -554,7 +554,7 @@ def test_a_session_as_they_were_before_there_were_batches_has_its_digest_of_then
 def test_a_default_that_is_written_out_is_the_same_session() -> None:
     assert load({"session.seed_weight": 0.1}).digest() == load({}).digest()
     assert (
-        load({"session.jitter": 50}).digest() == load({"session.jitter": 50.0}).digest() == load({}).digest()
+        load({"session.jitter": 25}).digest() == load({"session.jitter": 25.0}).digest() == load({}).digest()
     )
     assert load({"session.jitter": 0}).digest() != load({}).digest()
     assert load({"acquisition.rule": "winner-only"}).jitter == 0.0
