@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 from typing import Any, Literal
+
+import numpy as np
 
 from consumer.appraisal import appraise
 from consumer.downstream import MODELS
@@ -150,15 +153,24 @@ def consumer_seed_set(
         when_missing: Where none was drawn yet: draw one and keep it, draw one for a look, or refuse.
 
     Raises:
-        ConfigError: None can be drawn; or what was kept is of another number of points.
+        ConfigError: None can be drawn; or what was kept is of another number of points; or it was drawn for
+            another session, and this one has begun.
         DataError: The file cannot be read or written; or none was drawn yet, and is not to be now.
     """
     if file.seed_set is not None:
         return load_dataset(file.seed_set, file.columns.columns())
     assert file.seed_points is not None, "the file has one or the other"
     path = drawn_path(file)
-    if path.exists():
+    # What was drawn for another session may be anybody's to draw again, or have other bounds. Where a session
+    # has not begun, nothing depends on it.
+    begun = transcript_path(file.state, CONSUMER).exists() or when_missing == "refuse"
+    if path.exists() and (begun or _drawn_for(path) == session.identifier):
         kept = load_dataset(path, DataColumns())
+        if _drawn_for(path) != session.identifier:
+            raise ConfigError(
+                f"{path}: the seed set was drawn for another session.",
+                advice="Name another state directory, one for each session.",
+            )
         if len(kept) != file.seed_points:
             raise ConfigError(
                 f"{path}: {len(kept)} points were drawn, and seed_points is {file.seed_points}.",
@@ -181,13 +193,23 @@ def consumer_seed_set(
     if when_missing == "keep":
         try:
             file.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_arrays(path, {"features": drawn.features})
+            drawn_for = np.frombuffer(session.identifier, dtype=np.uint8)
+            write_arrays(path, {"features": drawn.features, "session": drawn_for})
         except OSError as error:
             raise DataError(
                 f"{path}: the drawn seed set cannot be kept: {error.strerror}.",
                 advice="Make room, or name another state directory.",
             ) from None
     return drawn
+
+
+def _drawn_for(path: Path) -> bytes:
+    """The identifier of the session that a seed set was drawn for; empty if the file does not say."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return bytes(arrays["session"].tobytes())
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return b""
 
 
 def kept_target(session: Session, path: Path, validation: Dataset, seed_set: Dataset) -> KeptTarget:

@@ -143,7 +143,8 @@ class ClusterFile(Section):
             wanted = {
                 "owners.NAME.data": bool(self.owners),
                 "consumer.validation": consumer.validation is not None,
-                "consumer.seed_set": consumer.seed_set is not None or consumer.seed_points is not None,
+                "consumer.seed_set (or seed_points)": consumer.seed_set is not None
+                or consumer.seed_points is not None,
             }
             if not any(wanted.values()):
                 raise ValueError(f"no data: either a [dataset], or files in {', '.join(wanted)}")

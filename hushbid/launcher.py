@@ -165,6 +165,7 @@ def _result(prepared: RunDirectory, session: Session, ended: Ended, reference: B
         disputed=consumer["disputed"],
         m=consumer["m"],
         seed_distance=None if apart is None else SeedDistance.from_json(apart),
+        seed_set_drawn=consumer["seed_set_drawn"],
         privacy=session.privacy(),
         odometers=odometers(session, curator["rounds"], settled=True),
         settlement=curator["settlement"],

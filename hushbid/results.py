@@ -52,6 +52,7 @@ class RunResult:
         disputed: Of those, how many cannot be opened, are not signed, or do not match their features.
         m: |D_v|.
         seed_distance: How far D_init lies from D_v, by the consumer; None: nothing was delivered.
+        seed_set_drawn: Whether D_init was drawn within the bounds, as the consumer had none.
         privacy: What is guaranteed to whom.
         odometers: ε after each round, of the data that something is guaranteed to.
         settlement: Owner → what it is to be paid by: by what, and who may be told, its terms say.
@@ -96,6 +97,7 @@ class RunResult:
     processes: Mapping[str, int] = field(default_factory=dict)
     report: Path | None = None
     seed_distance: SeedDistance | None = None
+    seed_set_drawn: bool = False
 
     @property
     def mmd2(self) -> float | None:
@@ -145,6 +147,7 @@ class RunResult:
             "disputed": self.disputed,
             "m": self.m,
             "seed_distance": None if self.seed_distance is None else self.seed_distance.as_json(),
+            "seed_set_drawn": self.seed_set_drawn,
             "parsimony": self.parsimony,
             "privacy": [_plain(statement.as_json()) for statement in self.privacy],
             "odometer": [odometer.as_json() for odometer in self.odometers],
@@ -220,6 +223,8 @@ def _facts(result: RunResult) -> Text:
     )
     if result.disputed:
         text.append(f"\n{result.disputed} delivered points do not match their features.", style="bold yellow")
+    if result.seed_set_drawn:
+        text.append("\nThe seed set was drawn within the public bounds.", style="yellow")
     if result.seed_distance is not None and result.seed_distance.far:
         text.append(
             "\nThe seed set lies far from the validation set, "

@@ -34,14 +34,16 @@ MOST_KERNEL_VALUES: Final = 10**9
 _OWN: Final = ". This follows from the validation set: keep it to yourself"
 _FAR: Final = (
     "The first round is led by it, and releases are clipped about it, so that noise does more harm. Take a "
-    "seed set that is more like what is wanted, of related data of your own. Without one, have a small "
-    "`session.seed_weight` (0.1 or less; the session has {weight:g}): it limits the harm."
+    "seed set that is more like what is wanted, of related data of your own, or see whether a drawn one "
+    "(`seed_points`) lies nearer. A `session.seed_weight` of 0.1 or less limits the harm; the session has "
+    "{weight:g}."
 )
 
 
 _DRAWN: Final = (
-    "A drawn seed set is far from real data, so that clipping fits badly and noise does more harm "
-    "(docs/configuration.md has figures). Name a file of related data (`seed_set`) if there are any."
+    "A drawn seed set is mostly far from real data, so that clipping fits badly and noise does more harm "
+    "(docs/configuration.md has figures). Name a file of related data (`seed_set`) if there are any that lie "
+    "nearer."
 )
 
 

@@ -125,8 +125,8 @@ LEDGERS_UNKNOWN: Final = _event(
 SEED_SET_DRAWN: Final = _event(
     "seed-set.drawn",
     _warning,
-    "{path}: a seed set of {points} points, drawn within the public bounds: it is far from real data, so "
-    "that clipping fits badly and noise does more harm; a file of related data is better",
+    "{path}: a seed set of {points} points, drawn within the public bounds: mostly that is far from real "
+    "data, so that clipping fits badly and noise does more harm; a file of related data is better",
 )
 STATUS_UNWRITABLE: Final = _event(
     "status.unwritable", _warning, "{path}: cannot be written ({reason}); the session goes on"

@@ -158,6 +158,31 @@ def test_another_number_of_points_than_were_drawn_is_refused(tmp_path: Path) -> 
     assert "another state directory" in caught.value.advice
 
 
+def test_what_was_drawn_for_another_session_is_not_taken(tmp_path: Path) -> None:
+    """Noise of a seed draws what anybody can draw again: no secure session may have that."""
+    file, guessed, secure = file_of(tmp_path, seed_points=20), session_of("simulated"), session_of("secure")
+    known = consumer_seed_set(guessed, file, VALIDATION)
+    looked_at = consumer_seed_set(secure, file, VALIDATION, when_missing="draw")
+    drawn = consumer_seed_set(secure, file, VALIDATION)
+    for other in (looked_at, drawn):
+        assert not np.array_equal(other.features, known.features)
+    assert np.array_equal(consumer_seed_set(secure, file, VALIDATION).features, drawn.features)
+
+
+def test_where_a_session_has_begun_another_ones_is_refused(tmp_path: Path) -> None:
+    file = file_of(tmp_path, seed_points=20)
+    consumer_seed_set(session_of("simulated"), file, VALIDATION)
+    with pytest.raises(ConfigError, match="drawn for another session"):
+        consumer_seed_set(session_of("secure"), file, VALIDATION, when_missing="refuse")
+    (file.state / "consumer.transcript").write_bytes(b"begun")
+    with pytest.raises(ConfigError, match="drawn for another session") as caught:
+        consumer_seed_set(session_of("secure"), file, VALIDATION)
+    assert "another state directory" in caught.value.advice
+    drawn_path(file).write_bytes(b"damaged")
+    with pytest.raises(DataError):
+        consumer_seed_set(session_of("simulated"), file, VALIDATION)
+
+
 def test_a_replay_draws_none(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="the seed set that was drawn is not there"):
         consumer_seed_set(

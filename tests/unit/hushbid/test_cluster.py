@@ -134,7 +134,11 @@ BAD = [
     pytest.param({"summary": None}, "summary", id="missing section"),
     pytest.param({"owners": None, "consumer": None}, "no data", id="no data"),
     pytest.param({"owners": None}, r"owners\.NAME\.data is missing", id="no owners"),
-    pytest.param({"consumer": {"validation": "v.npz"}}, r"consumer\.seed_set is missing", id="no seed set"),
+    pytest.param(
+        {"consumer": {"validation": "v.npz"}},
+        r"consumer\.seed_set \(or seed_points\) is missing",
+        id="no seed set",
+    ),
     pytest.param(
         {"consumer": {"validation": "v.npz", "seed_set": "s.npz", "seed_points": 5}},
         "leave one of them out",
@@ -143,7 +147,11 @@ BAD = [
     pytest.param(
         {"consumer": {"validation": "v.npz", "seed_points": 0}}, r"consumer\.seed_points", id="no points"
     ),
-    pytest.param({"consumer": None}, r"validation, consumer\.seed_set are missing", id="no consumer's files"),
+    pytest.param(
+        {"consumer": None},
+        r"validation, consumer\.seed_set \(or seed_points\) are missing",
+        id="no consumer's files",
+    ),
     pytest.param({"owners": {"north": "north.npz"}}, r"owners\.north: should be a table", id="no table"),
     pytest.param(
         {"owners": {"north": {"dta": "x"}}}, r"north\.dta: unknown key, did you mean 'data'", id="nested key"

@@ -177,7 +177,7 @@ def test_the_consumer_reads_how_far_its_seed_set_lies_off(party: Any) -> None:
     far = report.checks["seed set"]
     assert far["status"] == "warning"
     assert far["said"].startswith("far from the validation set: MMD² of")
-    assert "`session.seed_weight` (0.1 or less; the session has 0.1)" in far["fix"]
+    assert "`session.seed_weight` of 0.1 or less limits the harm; the session has 0.1" in far["fix"]
 
 
 def test_a_seed_set_that_will_be_drawn_is_looked_at_and_never_passed_over(party: Any) -> None:
