@@ -7,7 +7,8 @@ subtract it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold
 
 from hushbid.race.regressor import RaceRegressor
+from hushbid.race.release import PoorModelWarning
 from protocol.accounting.gaussian import gaussian_mu
 from protocol.errors import ConfigError, DataError
 from protocol.noise import SimulatedNoise
@@ -50,8 +52,9 @@ class RegressionRow:
         epsilon: None for methods without privacy.
         delta: Of the guarantee.
         points: That a model is fitted to.
-        relative_error: Held-out mean squared error over that of the mean: 1 - R². Mean over folds and seeds.
-        worst: Largest of a seed.
+        relative_error: Held-out mean squared error over that of the mean: 1 - R². Mean over folds and seeds;
+            None where the method refused to fit, as there are too few points for its noise.
+        worst: Largest of a seed; None likewise.
         seeds: How many.
     """
 
@@ -61,8 +64,8 @@ class RegressionRow:
     epsilon: float | None
     delta: float
     points: int
-    relative_error: float
-    worst: float
+    relative_error: float | None
+    worst: float | None
     seeds: int
 
     def as_json(self) -> dict[str, Any]:
@@ -118,7 +121,7 @@ def regression(
         if say is not None:
             private = "" if epsilon is None else f", ε = {epsilon:g}, {neighbours}"
             say(f"{dataset}, {method}{private}")
-        errors = [_error(task, method, neighbours, epsilon, seed) for seed, task in tasks.items()]
+        errors = _errors(tasks, method, neighbours, epsilon)
         rows.append(
             RegressionRow(
                 dataset=dataset,
@@ -127,8 +130,8 @@ def regression(
                 epsilon=epsilon,
                 delta=DELTA if method == "adassp" else 0.0,
                 points=len(tasks[seeds[0]].splits[0][0]),
-                relative_error=float(np.mean(errors)),
-                worst=max(errors),
+                relative_error=None if errors is None else float(np.mean(errors)),
+                worst=None if errors is None else max(errors),
                 seeds=len(seeds),
             )
         )
@@ -143,6 +146,18 @@ def _settings(epsilons: Sequence[float]) -> Iterator[tuple[str, str | None, floa
         for neighbours in Neighbours:
             yield "race", neighbours.value, epsilon
         yield "race-plain", Neighbours.ADD_REMOVE_ONE.value, epsilon
+
+
+def _errors(
+    tasks: Mapping[int, _Task], method: str, neighbours: str | None, epsilon: float | None
+) -> list[float] | None:
+    """Of each seed; None where the number of points is public and too small."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PoorModelWarning)
+        try:
+            return [_error(task, method, neighbours, epsilon, seed) for seed, task in tasks.items()]
+        except DataError:
+            return None
 
 
 def _error(task: _Task, method: str, neighbours: str | None, epsilon: float | None, seed: int) -> float:

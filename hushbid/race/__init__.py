@@ -6,13 +6,15 @@ from hushbid.race.classifier import RaceClassifier
 from hushbid.race.counts import Counts, count_cells, row_starts
 from hushbid.race.density import RaceDensity
 from hushbid.race.estimator import RaceSketch, make_family
-from hushbid.race.regressor import RaceRegressor
-from hushbid.race.release import Calibration, SketchPrivacy, calibrate, optimal_rows
+from hushbid.race.regressor import RaceRegressor, least_points
+from hushbid.race.release import Calibration, PoorModelWarning, SketchPrivacy, calibrate, optimal_rows
 from hushbid.race.sketch import Sketch
+from hushbid.race.staged import classifier_rows
 
 __all__ = [
     "Calibration",
     "Counts",
+    "PoorModelWarning",
     "RaceClassifier",
     "RaceDensity",
     "RaceRegressor",
@@ -20,7 +22,9 @@ __all__ = [
     "Sketch",
     "SketchPrivacy",
     "calibrate",
+    "classifier_rows",
     "count_cells",
+    "least_points",
     "make_family",
     "optimal_rows",
     "row_starts",

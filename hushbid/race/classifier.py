@@ -1,51 +1,95 @@
-"""Classification by a RACE sketch of each class: maximum likelihood or maximum a posteriori (RACE §4)."""
+"""Classification by a RACE sketch of each class, which chooses its own size or is given one (RACE §4)."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from hushbid.race.estimator import LEAST_POINTS, NeighboursName, OutOfBounds, Sketching
-from hushbid.race.release import SketchPrivacy
+from hushbid.race.release import PoorModelWarning, SketchPrivacy
 from hushbid.race.sketch import Sketch
+from hushbid.race.staged import Budget, Reading, Staged, fit_stages
 from protocol.errors import ConfigError, DataError
-from protocol.lsh import Sampling
+from protocol.lsh import L2Family, Points, Sampling
 from protocol.noise import NoiseSource, SecureNoise
+from protocol.releases import Neighbours
 
 __all__ = ["RaceClassifier"]
 
+_LEAST_GAIN: Final = 0.5
+"""What a classifier tells more than the largest class, in standard deviations of the noise, to be used."""
+_SURE_GAIN: Final = 2.0
+"""And to be used without a warning: of three readings the one with the luckiest noise is kept."""
+
+
+def _streams(estimator: RaceClassifier) -> bool:
+    """Whether points can be added: a fit in stages has read its data more than once.
+
+    Raises:
+        ConfigError: They cannot.
+    """
+    if estimator.in_stages:
+        raise ConfigError(
+            "A classifier that chooses its own size reads its data more than once, and has no partial_fit.",
+            advice="Set rows: classifier_rows and optimal_rows say how many suit sizes that are public.",
+        )
+    return True
+
 
 class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
-    """Kernel density classification from private sketches, one for each class, of the same hash functions.
+    """Classification from private sketches, one for each class, of the same hash functions.
 
     A record is of one class. With it, one cell of each row of one sketch changes: all sketches together cost
     what a single one does (parallel composition). A substituted record may change its class: 2R cells change
     still, and two sizes, which are therefore not public and are released with noise under either relation.
 
+    By default a fit has stages (`hushbid.race.staged`): it releases sizes, sketches of coordinates that it
+    chooses, and how many points each way to read these tells rightly, and keeps the best way. It reads the
+    data more than once. With `rows` or a `bandwidth` there is one release instead, and classes are told by
+    kernel sums, as in the paper; streams, and sketches that are to be merged, need `rows`.
+
     Args:
         classes: All labels there can be. They are public, and must not be taken from private labels: without
             them there is no private fit.
-        rule: ``likelihood``: the class with the largest mean kernel value; ``map``: with the largest kernel
-            sum, which is that times the class's size. Wide kernels leave ``map`` to the largest class.
-        lower, upper, epsilon, neighbours, delta, size_share, family, rows, width, bandwidth, power,
-            sampling: As `RaceSketch`; ε and δ are for the sketches of all classes together.
+        rule: ``likelihood``: the class under which a point is likeliest, whatever its size; ``map``: the
+            likeliest class. ``auto``: ``map`` for a fit in stages, and the largest class alone where that
+            tells as many points rightly; ``likelihood`` for kernel sums, as wide kernels leave ``map`` to the
+            largest class.
+        rows: R; None: chosen.
+        bandwidth: In the points' unit; None: an eighth of the bounds' diagonal, or chosen.
+        family: ``l2``, or another by kernel sums alone.
+        power: 1, or another by kernel sums alone.
+        lower, upper, epsilon, neighbours, delta, size_share, width, sampling: As `RaceSketch`; ε and δ are
+            for everything that a fit releases together. A fit in stages has shares and widths of its own.
         out_of_bounds, random_state, noise, threads: As `RaceSketch`.
 
     Attributes:
         classes_: Labels, sorted.
-        sketches_: One for each class. The privacy statement of each is that of all together.
+        sketches_: One for each class; of whitened points after a fit in stages (`hushbid.race.readings`), and
+            none where that found one class only. The privacy statement of each is that of all together.
+        model_: What tells classes: ``kernel``; or ``shared``, ``own``, ``rows`` or ``largest`` after a fit in
+            stages (`hushbid.race.staged.Reading`).
+        accuracy_: Share of the fitted points that it tells rightly, as released; None after one release.
+        accuracy_error_: Standard deviation of the noise on that; None likewise.
         n_clipped_: How many data rows were clipped. It is private.
         n_features_in_: Columns.
     """
 
     classes_: npt.NDArray[Any]
     sketches_: tuple[Sketch, ...]
+    model_: Reading | Literal["kernel", "largest"]
+    _staged: Staged | None = None
+    _reading: Reading | None = None
+    accuracy_: float | None
+    accuracy_error_: float | None
     n_clipped_: int
 
     def __init__(
@@ -55,14 +99,14 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
         upper: npt.ArrayLike,
         epsilon: float | None,
         classes: Sequence[Any] | None = None,
-        rule: Literal["likelihood", "map"] = "likelihood",
+        rule: Literal["auto", "likelihood", "map"] = "auto",
         neighbours: NeighboursName | None = None,
         delta: float = 0.0,
         size_share: float | None = None,
         family: str = "l2",
-        rows: int = 1000,
+        rows: int | None = None,
         width: int = 1000,
-        bandwidth: float = 1.0,
+        bandwidth: float | None = None,
         power: int = 1,
         sampling: Sampling = "sobol",
         out_of_bounds: OutOfBounds = "refuse",
@@ -94,6 +138,8 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
     def fit(self, X: Any, y: Any) -> Self:
         """Sketch the points of each class, and nothing that was sketched before.
 
+        A `PoorModelWarning` says where a fit in stages tells no more points rightly than the largest class.
+
         Args:
             X: Shape (n, columns), finite.
             y: Labels, shape (n,), all of them in `classes`.
@@ -103,10 +149,18 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
             DataError: Points out of bounds that are not to be clipped, or a label that is no class.
             ValueError: What scikit-learn refuses.
         """
-        return self._add(X, y, self.classes, reset=True)
+        return self._add(X, y, self.classes, reset=True, stream=False)
 
+    @property
+    def in_stages(self) -> bool:
+        """Whether `fit` is in stages: nothing was said of rows, bandwidth, family or power."""
+        return (
+            self.rows is None and self.bandwidth is None and self.family == L2Family.name and self.power == 1
+        )
+
+    @available_if(_streams)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None) -> Self:
-        """Add points to what was sketched; the first call is a `fit`.
+        """Add points to what was sketched; the first call is a `fit` of one release.
 
         Args:
             X: Shape (n, columns), finite.
@@ -114,15 +168,16 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
             classes: Those of the first call, where the constructor was not given them.
 
         Raises:
-            As `fit`.
+            As `fit`; ConfigError: a private stream whose `rows` are not given; AttributeError: as there is no
+            such method where `fit` is in stages (`in_stages`).
         """
-        first = not hasattr(self, "sketches_")
-        return self._add(X, y, self.classes if classes is None else classes, reset=first)
+        first = not hasattr(self, "sketches_") or self._staged is not None
+        return self._add(X, y, self.classes if classes is None else classes, reset=first, stream=True)
 
-    def _add(self, X: Any, y: Any, classes: Sequence[Any] | None, *, reset: bool) -> Self:
-        if self.rule not in ("map", "likelihood"):
+    def _add(self, X: Any, y: Any, classes: Sequence[Any] | None, *, reset: bool, stream: bool) -> Self:
+        if self.rule not in ("auto", "map", "likelihood"):
             raise ConfigError(
-                f"Classes were to be told by {self.rule!r}.", advice='Use "map" or "likelihood".'
+                f"Classes were to be told by {self.rule!r}.", advice='Use "auto", "map" or "likelihood".'
             )
         points, clipped, labels = self._read(X, y=y, reset=reset)
         check_classification_targets(labels)
@@ -137,13 +192,19 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
                     "A classifier was given no classes.", advice="Name all classes there can be."
                 )
             self.classes_ = np.unique(labels if classes is None else np.asarray(classes))
-            self.sketches_ = self._empty()
-            self.n_clipped_ = 0
         unknown = np.count_nonzero(~np.isin(labels, self.classes_))
         if unknown:
             raise DataError(
                 f"{unknown} of {len(labels)} labels are of no class.", advice="Name all classes there can be."
             )
+        if reset:
+            self.n_clipped_ = 0
+            self._staged = None
+            self.model_, self.accuracy_, self.accuracy_error_ = "kernel", None, None
+            if self.in_stages:
+                return self._fit_stages(points, labels, clipped)
+            sizes = [int(np.count_nonzero(labels == label)) for label in self.classes_]
+            self.sketches_ = self._empty(len(sizes), None if stream else sizes)
         self.sketches_ = tuple(
             sketch.add(points[labels == label], threads=self.threads)
             for label, sketch in zip(self.classes_, self.sketches_, strict=True)
@@ -151,31 +212,64 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
         self.n_clipped_ += clipped
         return self
 
-    def _empty(self) -> tuple[Sketch, ...]:
-        """Noise of all classes, drawn at once, or zeros."""
-        family, classes = self._make_family(), len(self.classes_)
-        cells = int(family.cells.sum())
-        calibration = self._calibration(cells * classes, classes)
-        if calibration is None:
-            return (Sketch.empty(family, None, None),) * classes
-        source = self.noise()
-        counts = np.array(source.draw(calibration.cells), dtype=np.int64).reshape(classes, cells)
-        sizes = [0] * classes if calibration.sizes is None else source.draw(calibration.sizes)
-        privacy = calibration.privacy(source)
-        return tuple(
-            Sketch(family, part, int(size), privacy) for part, size in zip(counts, sizes, strict=True)
+    def _fit_stages(self, points: Points, labels: Any, clipped: int) -> Self:
+        lower, upper = self._box()
+        source = None
+        relation = Neighbours.ADD_REMOVE_ONE
+        if self.epsilon is not None:
+            relation, source = self._relation(), self.noise()
+        staged = fit_stages(
+            points,
+            np.searchsorted(self.classes_, labels),
+            len(self.classes_),
+            lower=lower,
+            upper=upper,
+            budget=Budget(epsilon=self.epsilon, delta=self.delta, neighbours=relation, source=source),
+            weighed=self.rule != "likelihood",
+            sampling=self.sampling,
+            seed=self._seed(),
+            threads=self.threads,
         )
+        self._staged, self.sketches_, self.n_clipped_ = staged, staged.sketches, clipped
+        self.model_, self.accuracy_ = "largest", staged.largest_share
+        self.accuracy_error_ = staged.largest_error
+        self._reading = None
+        best = max(staged.shares, key=staged.shares.__getitem__, default=None)
+        if best is not None:
+            beyond = staged.shares[best] - staged.largest_share
+            poor = self.rule == "auto" and beyond <= _LEAST_GAIN * staged.share_error
+            if beyond <= _SURE_GAIN * staged.share_error:
+                told = "The largest class is told for every point." if poor else ""
+                warnings.warn(
+                    f"A classifier tells a share of {staged.shares[best]:.3f} of its points rightly, and the "
+                    f"largest class alone {staged.largest_share:.3f}; noise has a standard deviation of "
+                    f"{staged.share_error:.3f}. {told}".rstrip(),
+                    PoorModelWarning,
+                    stacklevel=3,
+                )
+            if not poor:
+                self._reading = self.model_ = best
+                self.accuracy_ = staged.shares[best]
+                self.accuracy_error_ = staged.share_error
+        elif len(self.classes_) > 1 and self.epsilon is not None:
+            warnings.warn(
+                "One class alone has more points than noise hides, and is told for every point.",
+                PoorModelWarning,
+                stacklevel=3,
+            )
+        return self
 
     @property
     def privacy_(self) -> SketchPrivacy | None:
         """What holds for the sketches of all classes together; None without noise."""
         check_is_fitted(self)
-        return self.sketches_[0].privacy
+        return self.sketches_[0].privacy if self._staged is None else self._staged.privacy
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """Kernel sums, or mean kernel values, as shares of those of all classes.
+        """Probabilities of the classes, as the model sees them.
 
-        Where noise makes one negative, all of the row are raised until none is.
+        By kernel sums: these, or mean kernel values, as shares of those of all classes. Where noise makes one
+        negative, all of the row are raised until none is.
 
         Args:
             X: Queries, shape (m, columns).
@@ -188,6 +282,8 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
         """
         check_is_fitted(self)
         points, _, _ = self._read(X, reset=False)
+        if self._staged is not None:
+            return self._staged_proba(points, self._staged)
         present = [index for index, sketch in enumerate(self.sketches_) if sketch.size_estimate > 0.0]
         if not present:
             raise DataError(
@@ -199,13 +295,24 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
         for place, index in enumerate(present):
             sketch = self.sketches_[index]
             values[:, place] = sketch.kernel_sums(points)
-            if self.rule == "likelihood":
+            if self.rule != "map":
                 values[:, place] /= sketch.points
         least = LEAST_POINTS
-        if self.rule == "likelihood":
+        if self.rule != "map":
             least /= sum(self.sketches_[index].points for index in present)
         values += least - np.minimum(values.min(axis=1, keepdims=True), 0.0)
         shares[:, present] = values / values.sum(axis=1, keepdims=True)
+        return shares
+
+    def _staged_proba(self, points: Points, staged: Staged) -> npt.NDArray[np.float64]:
+        shares = np.zeros((len(points), len(self.classes_)))
+        if self._reading is None:
+            sizes = np.maximum(staged.sizes, 0)
+            sizes[int(staged.sizes.argmax())] += 1
+            return np.asarray(shares + sizes / sizes.sum())
+        scores = staged.scores(points, self._reading, weighed=self.rule != "likelihood")
+        odds = np.exp(scores - scores.max(axis=1, keepdims=True))
+        shares[:, staged.present] = odds / odds.sum(axis=1, keepdims=True)
         return shares
 
     def predict(self, X: Any) -> npt.NDArray[Any]:

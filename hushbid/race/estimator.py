@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from numbers import Integral
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Final, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +15,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hushbid.race.release import Calibration, Records, SketchPrivacy, calibrate
+from hushbid.race.release import (
+    Records,
+    SketchPrivacy,
+    calibrate,
+    default_size_share,
+    optimal_rows,
+)
 from hushbid.race.sketch import How, Sketch
 from protocol.errors import ConfigError
 from protocol.lsh import FAMILIES, HashFamily, Points, Sampling, StableFamily
@@ -25,6 +33,11 @@ __all__ = ["NeighboursName", "OutOfBounds", "RaceSketch", "Sketching", "make_fam
 OutOfBounds: TypeAlias = Literal["refuse", "clip"]
 """What is done with points outside of the public bounds."""
 NeighboursName: TypeAlias = Literal["add-remove-one", "substitute-one"]
+
+MOST_ROWS: Final = 1000
+"""Rows where noise sets no limit to them, and `rows` does not say."""
+DEFAULT_BANDWIDTH: Final = 1.0 / 8.0
+"""Share of the diagonal of the bounds that a bandwidth is where none is given."""
 
 LEAST_POINTS = 0.5
 """A kernel sum below it is read as this much: noise can make it negative, and it has no logarithm then."""
@@ -89,9 +102,9 @@ class Sketching(BaseEstimator):  # type: ignore[misc]
         delta: float = 0.0,
         size_share: float | None = None,
         family: str = "l2",
-        rows: int = 1000,
+        rows: int | None = None,
         width: int = 1000,
-        bandwidth: float = 1.0,
+        bandwidth: float | None = 1.0,
         power: int = 1,
         sampling: Sampling = "sobol",
         out_of_bounds: OutOfBounds = "refuse",
@@ -116,16 +129,28 @@ class Sketching(BaseEstimator):  # type: ignore[misc]
         self.noise = noise
         self.threads = threads
 
-    def _make_family(self) -> HashFamily:
+    def _box(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Public bounds of each column."""
         columns = int(self.n_features_in_)
+        lower, upper = (np.asarray(bound, dtype=np.float64) for bound in (self.lower, self.upper))
+        return np.broadcast_to(lower, columns), np.broadcast_to(upper, columns)
+
+    def _bandwidth(self, lower: npt.NDArray[np.float64], upper: npt.NDArray[np.float64]) -> float:
+        """As it was given, or `DEFAULT_BANDWIDTH` of the bounds' diagonal."""
+        if self.bandwidth is not None:
+            return self.bandwidth
+        return DEFAULT_BANDWIDTH * math.sqrt(math.fsum(np.square(upper - lower)))
+
+    def _make_family(self, rows: int) -> HashFamily:
+        lower, upper = self._box()
         return make_family(
             self.family,
-            rows=self.rows,
+            rows=rows,
             width=self.width,
-            lower=np.broadcast_to(np.asarray(self.lower, dtype=np.float64), columns),
-            upper=np.broadcast_to(np.asarray(self.upper, dtype=np.float64), columns),
+            lower=lower,
+            upper=upper,
             seed=self._seed(),
-            bandwidth=self.bandwidth,
+            bandwidth=self._bandwidth(lower, upper),
             power=self.power,
             sampling=self.sampling,
         )
@@ -138,23 +163,89 @@ class Sketching(BaseEstimator):  # type: ignore[misc]
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _calibration(self, cells: int, sizes: int = 1) -> Calibration | None:
-        if self.epsilon is None:
-            return None
+    def _relation(self) -> Neighbours:
+        """The neighbour relation of a private fit.
+
+        Raises:
+            ConfigError: It was not said.
+        """
         if self.neighbours not in tuple(Neighbours):
             raise ConfigError(
                 f"A sketch was to be private, and its neighbours are {self.neighbours!r}, which does not say "
                 "what datasets that compares.",
                 advice='Set neighbours to "add-remove-one" or to "substitute-one".',
             )
-        return calibrate(
-            rows=self.rows,
-            cells=cells,
-            sizes=sizes,
-            neighbours=Neighbours(self.neighbours),
+        return Neighbours(self.neighbours)
+
+    def _empty(self, classes: int, sizes: Sequence[int] | None) -> tuple[Sketch, ...]:
+        """A sketch of no points for each class: its noise, or zeros.
+
+        Args:
+            classes: How many; 1 for a single sketch.
+            sizes: How many points of each class will be added, by which rows are chosen where `rows` does not
+                say how many; None: it is not known, as of a stream.
+        """
+        if self.epsilon is None:
+            return (Sketch.empty(self._make_family(self.rows or MOST_ROWS), None, None),) * classes
+        relation = self._relation()
+        if self.rows is None:
+            return self._sized(classes, sizes, relation, float(self.epsilon))
+        family = self._make_family(self.rows)
+        cells = int(family.cells.sum())
+        calibration = calibrate(
+            rows=family.rows,
+            cells=cells * classes,
+            sizes=classes,
+            neighbours=relation,
             epsilon=self.epsilon,
             delta=self.delta,
             size_share=self.size_share,
+        )
+        source = self.noise()
+        noise = np.array(source.draw(calibration.cells), dtype=np.int64).reshape(classes, cells)
+        on_sizes = [0] * classes if calibration.sizes is None else source.draw(calibration.sizes)
+        privacy = calibration.privacy(source)
+        return tuple(
+            Sketch(family, part, int(size), privacy) for part, size in zip(noise, on_sizes, strict=True)
+        )
+
+    def _sized(
+        self, classes: int, sizes: Sequence[int] | None, relation: Neighbours, epsilon: float
+    ) -> tuple[Sketch, ...]:
+        """As `_empty`, but sizes that are not public are released first, and rows follow from the least."""
+        if sizes is None:
+            raise ConfigError(
+                "A private stream was begun without a number of rows, which would follow from its size.",
+                advice="Set rows: optimal_rows says how many suit a size that is public or expected.",
+            )
+        source = self.noise()
+        for_sizes, on_sizes, left = None, np.zeros(classes, dtype=np.int64), epsilon
+        if classes > 1 or relation is Neighbours.ADD_REMOVE_ONE:
+            share = default_size_share(MOST_ROWS) if self.size_share is None else self.size_share
+            left = epsilon - share * epsilon
+            for_sizes = calibrate(
+                rows=1, cells=classes, sizes=0, neighbours=relation, epsilon=share * epsilon
+            )
+            on_sizes = np.array(source.draw(for_sizes.cells), dtype=np.int64)
+        smallest = float((np.array(sizes) + on_sizes).min())
+        rows = min(MOST_ROWS, optimal_rows(max(smallest, 0.0), left, neighbours=relation))
+        family = self._make_family(rows)
+        cells = int(family.cells.sum())
+        calibration = calibrate(
+            rows=rows,
+            cells=cells * classes,
+            sizes=0,
+            neighbours=relation,
+            epsilon=left,
+            delta=self.delta,
+        )
+        if for_sizes is not None:
+            costs = calibration.costs + for_sizes.costs
+            calibration = replace(calibration, sizes=for_sizes.cells, costs=costs)
+        noise = np.array(source.draw(calibration.cells), dtype=np.int64).reshape(classes, cells)
+        privacy = calibration.privacy(source)
+        return tuple(
+            Sketch(family, part, int(size), privacy) for part, size in zip(noise, on_sizes, strict=True)
         )
 
     def _read(self, X: Any, *, reset: bool, y: Any = None) -> tuple[Points, int, Any]:
@@ -195,9 +286,12 @@ class RaceSketch(Sketching):
         delta: δ; 0 for pure differential privacy.
         size_share: As `calibrate`.
         family: ``l2``, ``l1`` or ``srp``, and ``asymmetric-srp`` (`protocol.lsh`).
-        rows: R. More rows average over more hash functions, and need more noise (`optimal_rows`).
+        rows: R. More rows average over more hash functions, and need more noise. None: `optimal_rows` of the
+            size, which is public or is released first, and at most `MOST_ROWS`. A private stream needs a
+            number, and so do sketches that are to be merged.
         width: Most cells of a row.
-        bandwidth: Of the distances; ``srp`` has none.
+        bandwidth: Of the distances, in the points' unit; ``srp`` has none. None: `DEFAULT_BANDWIDTH` of the
+            diagonal of the bounds.
         power: Hash functions that are joined to one; kernels are to that power.
         sampling: ``sobol``: rows are spread out together, and their mean errs less; ``independent``: as in
             the paper, and as its Theorem 4 needs.
@@ -227,15 +321,16 @@ class RaceSketch(Sketching):
             DataError: Points out of bounds that are not to be clipped.
             ValueError: What scikit-learn refuses.
         """
+        return self._begin(X, stream=False)
+
+    def _begin(self, X: Any, *, stream: bool) -> Self:
         points, clipped, _ = self._read(X, reset=True)
-        family = self._make_family()
-        calibration = self._calibration(int(family.cells.sum()))
-        source = None if calibration is None else self.noise()
-        self.sketch_ = Sketch.empty(family, calibration, source).add(points, threads=self.threads)
+        (empty,) = self._empty(1, None if stream else [len(points)])
+        self.sketch_ = empty.add(points, threads=self.threads)
         self.n_clipped_ = clipped
         return self
 
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 scikit-learn's signature
         """Add X to what was sketched; the first call is a `fit`.
 
         Args:
@@ -243,10 +338,10 @@ class RaceSketch(Sketching):
             y: Ignored.
 
         Raises:
-            As `fit`.
+            As `fit`; ConfigError: a private stream whose `rows` are not given.
         """
         if not hasattr(self, "sketch_"):
-            return self.fit(X, y)
+            return self._begin(X, stream=True)
         points, clipped, _ = self._read(X, reset=False)
         self.sketch_ = self.sketch_.add(points, threads=self.threads)
         self.n_clipped_ += clipped

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
+import warnings
 from collections.abc import Callable
 from typing import Any, Final, Self
 
@@ -17,14 +18,28 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hushbid.race.estimator import NeighboursName, OutOfBounds
 from hushbid.race.marginals import Marginals, measure_marginals
 from hushbid.race.reference import fit_reference, in_ball, parameter_count
-from hushbid.race.release import Calibration, SketchPrivacy, calibrate
+from hushbid.race.release import Calibration, PoorModelWarning, SketchPrivacy, calibrate
 from hushbid.race.sketch import Sketch
 from protocol.errors import ConfigError, DataError
 from protocol.lsh import AsymmetricFamily, Points
 from protocol.noise import NoiseSource, SecureNoise
 from protocol.releases import Neighbours
 
-__all__ = ["MOST_ROWS_PER_PARAMETER", "ROWS_PER_POINT", "RaceRegressor"]
+__all__ = [
+    "MOST_FEATURES",
+    "MOST_ROWS_PER_PARAMETER",
+    "POINTS_PER_PARAMETER",
+    "ROWS_PER_POINT",
+    "RaceRegressor",
+    "least_points",
+]
+
+MOST_FEATURES: Final = 64
+"""Most features of a regression with a reference. With 64 it has 2,210 parameters, and a fit takes minutes
+and 2 GB; time grows with the fourth power of their number."""
+POINTS_PER_PARAMETER: Final = 30
+"""Points at ε = 1 for each parameter of a reference, below which the mean is as good. Of models of 2 to 8
+normal features half were worse than the mean at 30, and a sixth at 60 (`add-remove-one`, 30 models each)."""
 
 MOST_ROWS_PER_PARAMETER: Final = 6
 """Most rows of a sketch for each parameter of its reference, where `rows` does not say; the least is one."""
@@ -32,7 +47,12 @@ ROWS_PER_POINT: Final = 1.0 / 250.0
 """Rows for each point at ε = 1 between the two. A cell's share of the points then has noise of a standard
 deviation of 0.006: what a parameter is known by is as 1/rows, until there are rows enough for the misfit."""
 
+_ALTERNATIVES: Final = (
+    "where a δ is acceptable, AdaSSP (Wang 2018) and other noisy sums of squares need far less"
+)
 _CELLS: Final = 4  # the signs of two projections
+_MEAN_UNIT: Final = 2**15
+"""The target is rounded to one over it before it is added up; its bounds are ±1."""
 _MEAN_SQUARE: Final = 0.5
 """Mean squared length of the points that are hashed; those longer than 1 are moved to the unit ball."""
 _LARGEST_SLOPE: Final = 4.0
@@ -89,7 +109,7 @@ class RaceRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         loss_: The least loss that was found: about the mean squared residual, in the target's unit squared.
             Noise can make it negative.
         trust_: c above, in [0, 1]. Near 1, the data are not as the reference model; 1 without a reference.
-        marginals_, sketch_: The releases.
+        marginals_, sketch_: The releases; there is no sketch where the model is the target's mean.
         privacy_: What holds for both together; None without noise.
         n_clipped_: How many data rows were clipped. It is private.
         n_features_in_: Features.
@@ -140,13 +160,18 @@ class RaceRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any) -> Self:
         """Release the data, and fit the model to the release.
 
+        Where the number of points is private, and as it was released below `least_points`, a
+        `PoorModelWarning` says so, and the sketch's share of ε is for the model that is left: the target's
+        mean. Where `rows` is given, there is a sketch nonetheless.
+
         Args:
             X: Shape (n, features), finite, n at least 2.
             y: Shape (n,), finite.
 
         Raises:
-            ConfigError: A parameter outside of its range.
-            DataError: Values out of bounds that are not to be clipped, or fewer points than noise hides.
+            ConfigError: A parameter outside of its range, or more than `MOST_FEATURES` features.
+            DataError: Values out of bounds that are not to be clipped, or fewer points than noise hides. Or
+                fewer than `least_points`, where their number is public: nothing is spent then.
             ValueError: What scikit-learn refuses.
         """
         features, target = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
@@ -155,14 +180,25 @@ class RaceRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 f"A regression was asked for with {self.steps} steps and {self.rows} rows.",
                 advice="Set steps to 3 or more, and rows to None or to 1 or more.",
             )
+        self._check_features(features.shape[1])
         lower, upper = self._bounds(features.shape[1])
         middle, half = (lower + upper) / 2.0, (upper - lower) / 2.0
         scaled = self._within((np.column_stack([features, target]) - middle) / half)
 
         columns = len(middle)
+        least = self._least_points(columns - 1)
+        if self.neighbours == "substitute-one" and len(features) < least:
+            raise DataError(
+                f"A regression on {columns - 1} features has {len(features)} points. At epsilon = "
+                f"{self.epsilon:g} it says no more than the mean below {least}. Nothing was released.",
+                advice=f"Use more points, fewer features or a larger epsilon; {_ALTERNATIVES}. "
+                "Set rows to have the sketch nonetheless.",
+            )
         source = None if self.epsilon is None else self.noise()
         for_marginals = self._calibration(columns, self.steps * columns, self.marginals_share)
         self.marginals_, spent = measure_marginals(scaled, self.steps, for_marginals, source)
+        if self.marginals_.size < least:
+            return self._as_mean(scaled[:, -1], least, spent, source)
         family = AsymmetricFamily(
             rows=self.rows or self._rows(columns - 1),
             width=_CELLS,
@@ -185,6 +221,65 @@ class RaceRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         centre = middle + means * half
         self.intercept_ = float(centre[-1] - self.coef_ @ centre[:-1])
         self.loss_ *= float(deviations[-1]) ** 2
+        return self
+
+    def _check_features(self, features: int) -> None:
+        """Refuse more features than a reference can be fitted to, before anything is released."""
+        if self.assisted and features > MOST_FEATURES:
+            raise ConfigError(
+                f"A regression on {features} features was asked for. Its reference would have "
+                f"{parameter_count(features)} parameters, the sketch as many rows, and a fit would take far "
+                f"more than minutes: {MOST_FEATURES} features are the most. Nothing was released.",
+                advice=f"Use fewer features; {_ALTERNATIVES}.",
+            )
+
+    def _least_points(self, features: int) -> int:
+        """`least_points` of this fit; 0 where it is not to be asked."""
+        if self.epsilon is None or self.rows is not None or not self.assisted:
+            return 0
+        if self.neighbours not in tuple(Neighbours) or not (
+            self.epsilon > 0.0 and 0.0 < self.marginals_share < 1.0
+        ):
+            return 0  # which is refused where noise is calibrated
+        return least_points(
+            features,
+            self.epsilon,
+            neighbours=Neighbours(self.neighbours),
+            marginals_share=self.marginals_share,
+        )
+
+    def _as_mean(
+        self, target: Points, least: int, spent: SketchPrivacy | None, source: NoiseSource | None
+    ) -> Self:
+        """The model that is the target's mean, from a noisy sum of whole numbers and the released size.
+
+        A record adds or takes `_MEAN_UNIT` at most, or changes the sum by twice that, as it would change so
+        many rows (`calibrate`).
+        """
+        warnings.warn(
+            f"A regression has about {self.marginals_.size} points, and says no more than the mean below "
+            f"{least}: the model is the target's mean, for which the sketch's share of epsilon is spent.",
+            PoorModelWarning,
+            stacklevel=3,
+        )
+        marginals = self.marginals_
+        calibration = self._calibration(_MEAN_UNIT, 1, 1.0 - self.marginals_share, sizes=0)
+        total = int(np.rint(target * _MEAN_UNIT).astype(np.int64).sum())
+        self.privacy_ = None
+        if calibration is not None and source is not None and spent is not None:
+            total += int(source.draw(calibration.cells)[0])
+            self.privacy_ = spent.merged(calibration.privacy(source), "shared")
+        if hasattr(self, "sketch_"):
+            del self.sketch_
+        middle, half = (
+            (self.target_lower + self.target_upper) / 2.0,
+            (self.target_upper - self.target_lower) / 2.0,
+        )
+        mean = min(1.0, max(-1.0, total / (_MEAN_UNIT * marginals.size)))
+        self.coef_ = np.zeros(len(marginals.means) - 1)
+        self.intercept_ = float(middle + mean * half)
+        self.loss_ = float(marginals.deviations[-1] * half) ** 2
+        self.trust_ = 0.0
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -231,7 +326,7 @@ class RaceRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             return self.random_state
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _calibration(self, rows: int, cells: int, share: float) -> Calibration | None:
+    def _calibration(self, rows: int, cells: int, share: float, sizes: int = 1) -> Calibration | None:
         """Noise for a share of ε, of a sketch or of histograms, which are to a record what rows are."""
         if self.epsilon is None:
             return None
@@ -242,7 +337,9 @@ class RaceRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 advice='Set neighbours to "add-remove-one" or "substitute-one", and marginals_share.',
             )
         relation = Neighbours(self.neighbours)
-        return calibrate(rows=rows, cells=cells, neighbours=relation, epsilon=share * self.epsilon)
+        return calibrate(
+            rows=rows, cells=cells, sizes=sizes, neighbours=relation, epsilon=share * self.epsilon
+        )
 
     def _rows(self, features: int) -> int:
         """R, from public and released values: what noise allows, in a range by the reference's parameters."""
@@ -301,6 +398,26 @@ class RaceRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         features = validate_data(self, X, dtype=np.float64, reset=False)
         return np.asarray(features @ self.coef_ + self.intercept_)
+
+
+def least_points(
+    features: int, epsilon: float, *, neighbours: Neighbours, marginals_share: float = 0.2
+) -> int:
+    """Points below which a regression says no more than the mean, from public values alone.
+
+    A sketch has a row for each parameter of its reference at least, and noise grows with the number of rows.
+    So it takes `POINTS_PER_PARAMETER` points at ε = 1 for each, or twice that if a record changes two cells.
+
+    Args:
+        features: How many.
+        epsilon: Of the regression.
+        neighbours: Which datasets it compares.
+        marginals_share: Share of ε for the histograms.
+    """
+    changed = 2 if Neighbours(neighbours) is Neighbours.SUBSTITUTE_ONE else 1
+    return math.ceil(
+        POINTS_PER_PARAMETER * changed * parameter_count(features) / ((1.0 - marginals_share) * epsilon)
+    )
 
 
 class _Loss:

@@ -19,6 +19,7 @@ from protocol.releases import Neighbours
 
 __all__ = [
     "Calibration",
+    "PoorModelWarning",
     "Records",
     "SketchPrivacy",
     "calibrate",
@@ -26,6 +27,11 @@ __all__ = [
     "default_size_share",
     "optimal_rows",
 ]
+
+
+class PoorModelWarning(UserWarning):
+    """A private model says no more than the largest class, or the mean, would."""
+
 
 Records = Literal["disjoint", "shared"]
 """Whether one record can be in both of two datasets."""
@@ -170,7 +176,8 @@ def calibrate(
     Args:
         rows: R.
         cells: Of all rows and all classes.
-        sizes: Classes; 1 for a single sketch. A record is of one class; a substituted one may change it.
+        sizes: Classes; 1 for a single sketch. A record is of one class; a substituted one may change it. With
+            0 no size is released, and all of ε goes to the cells: sizes are public, or were released before.
         neighbours: Which datasets are compared.
         epsilon: Positive.
         delta: In [0, 1).
@@ -188,7 +195,7 @@ def calibrate(
     epsilon, delta, neighbours = float(epsilon), float(delta), Neighbours(neighbours)
     changed = _CHANGED[neighbours]
     share = 0.0
-    if sizes > 1 or neighbours is Neighbours.ADD_REMOVE_ONE:
+    if sizes > 1 or (sizes == 1 and neighbours is Neighbours.ADD_REMOVE_ONE):
         share = default_size_share(rows) if size_share is None else size_share
         if not 0.0 < share < 1.0:
             raise ConfigError(f"The size's share of epsilon is {share}.", advice="Set it between 0 and 1.")

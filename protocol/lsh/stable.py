@@ -77,6 +77,16 @@ class StableFamily(HashFamily):
     def _drawn(self) -> tuple[npt.NDArray[np.float64], ...]:
         return self._projection.directions, self._offsets
 
+    @property
+    def directions(self) -> npt.NDArray[np.float64]:
+        """What points are projected on, a/w: shape (rows, power, columns), in one over the points' unit."""
+        return (self._projection.directions / self.bandwidth).reshape(self.rows, self.power, self.columns)
+
+    @property
+    def edges(self) -> npt.NDArray[np.float64]:
+        """Where the first code begins, shape (rows, power): code k is for projections from edge + k on."""
+        return (self._first - self._offsets).reshape(self.rows, self.power)
+
     @abstractmethod
     def _directions(self) -> npt.NDArray[np.float64]:
         """Coordinates of the directions, from the p-stable law: shape (rows * power, columns)."""

@@ -13,12 +13,14 @@ from sklearn.linear_model import LinearRegression
 from sklearn.utils.estimator_checks import check_estimator
 
 from hushbid.experiments.regression import adassp
+from hushbid.race import PoorModelWarning, least_points
 from hushbid.race.marginals import measure_marginals
 from hushbid.race.reference import _Model, in_ball
-from hushbid.race.regressor import RaceRegressor, _Loss
+from hushbid.race.regressor import MOST_FEATURES, RaceRegressor, _Loss
 from protocol.errors import ConfigError, DataError
 from protocol.lsh import AsymmetricFamily
 from protocol.noise import SimulatedNoise
+from protocol.releases import Neighbours
 
 POINTS, HELD_OUT, FEATURES = 100_000, 10_000, 8
 
@@ -209,6 +211,56 @@ def test_fewer_points_than_noise_hides_are_refused() -> None:
     # With noise this large a size is negative half of the time; this seed's is.
     with pytest.raises(DataError, match="fewer"):
         regressor(epsilon=0.01, rows=4, noise=partial(SimulatedNoise, NEGATIVE, "test")).fit(*small(points=2))
+
+
+# What cannot be better than the mean
+
+
+def never() -> SimulatedNoise:
+    raise AssertionError("Noise was drawn.")
+
+
+def test_a_public_number_of_points_that_is_too_small_is_refused_before_anything_is_spent() -> None:
+    least = least_points(2, 1.0, neighbours=Neighbours.SUBSTITUTE_ONE)
+    X, y = small(points=least - 1)
+    with pytest.raises(
+        DataError, match=rf"no more than the mean below {least}.*Nothing was released.*AdaSSP"
+    ):
+        regressor(neighbours="substitute-one", noise=never).fit(X, y)
+    regressor(neighbours="substitute-one").fit(*small(points=least))
+    regressor(neighbours="substitute-one", rows=10).fit(X, y)
+
+
+def test_a_private_number_of_points_that_is_too_small_gives_the_mean_of_the_target() -> None:
+    X, y = small(points=300, seed=1)
+    with pytest.warns(PoorModelWarning, match="target's mean"):
+        model = regressor(epsilon=1.0).fit(X, y + 3.0)
+    assert model.privacy_ is not None
+    assert 0.999 < model.privacy_.epsilon <= 1.0 + 1e-12
+    # The size has noise of its own, and the mean is its sum over that: 3 of the bounds' 16.
+    assert model.privacy_.cells[1].scale == pytest.approx(2**15 / 0.8)
+    assert (model.coef_ == 0.0).all()
+    assert model.predict(X) == pytest.approx(np.full(len(X), 3.0), abs=0.5)
+    assert model.trust_ == 0.0
+    assert not hasattr(model, "sketch_")
+    again = model.set_params(epsilon=50.0).fit(X, y)
+    assert hasattr(again, "sketch_")
+    with pytest.warns(PoorModelWarning):
+        assert not hasattr(again.set_params(epsilon=1.0).fit(X, y), "sketch_")
+
+
+def test_fewest_points_grow_with_parameters_noise_and_what_a_record_changes() -> None:
+    fewest = partial(least_points, neighbours=Neighbours.ADD_REMOVE_ONE)
+    assert fewest(8, 1.0) == math.ceil(30 * 54 / 0.8)
+    assert fewest(8, 0.1) == pytest.approx(10 * fewest(8, 1.0), abs=10)
+    assert least_points(8, 1.0, neighbours=Neighbours.SUBSTITUTE_ONE) == 2 * fewest(8, 1.0)
+    assert fewest(8, 1.0, marginals_share=0.6) == 2 * fewest(8, 1.0)
+
+
+def test_more_features_than_a_reference_is_fitted_to_are_refused_before_anything_is_spent() -> None:
+    X = np.zeros((100, MOST_FEATURES + 1))
+    with pytest.raises(ConfigError, match=r"64 features are the most. Nothing was released.*AdaSSP"):
+        regressor(noise=never).fit(X, np.zeros(100))
 
 
 @pytest.mark.parametrize(

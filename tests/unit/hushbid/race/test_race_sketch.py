@@ -21,8 +21,10 @@ from hushbid.race import (
     calibrate,
     count_cells,
     make_family,
+    optimal_rows,
 )
 from hushbid.race.sketch import How
+from protocol.accounting import ApproximateCost
 from protocol.errors import ConfigError, DataError
 from protocol.lsh import HashFamily
 from protocol.noise import Draw, NoiseSource, SimulatedNoise
@@ -333,6 +335,43 @@ def test_counts_of_other_functions_are_refused() -> None:
 def test_there_is_no_such_family() -> None:
     with pytest.raises(ConfigError, match="Families are"):
         RaceSketch(**PUBLIC, epsilon=None, family="l3").fit(points())
+
+
+# Without a number of rows
+
+
+def test_a_sketch_without_a_number_of_rows_releases_its_size_first_and_chooses() -> None:
+    x = np.random.default_rng(0).normal(size=(6000, 5)) * 2.5
+    x = np.clip(x @ (np.eye(5) + 0.5), -20.0, 20.0)
+    common: dict[str, Any] = {
+        "lower": -20.0,
+        "upper": 20.0,
+        "bandwidth": None,
+        "random_state": 0,
+        "noise": partial(SimulatedNoise, 3, "owner"),
+    }
+    noisy = RaceDensity(**common, epsilon=0.05, neighbours="add-remove-one").fit(x)
+    privacy, rows = noisy.privacy_, noisy.sketch_.family.rows
+    assert privacy is not None
+    assert 0.0499 < privacy.epsilon <= 0.05 * (1 + 1e-12)
+    assert rows == pytest.approx(optimal_rows(6000, 0.05, neighbours=Neighbours.ADD_REMOVE_ONE), abs=8)
+    assert [cost.count for cost in privacy.costs if isinstance(cost, ApproximateCost)] == [rows, 1]
+    public = RaceSketch(**common, epsilon=0.05, neighbours="substitute-one").fit(x)
+    assert public.sketch_.family.rows == optimal_rows(6000, 0.05, neighbours=Neighbours.SUBSTITUTE_ONE)
+    assert public.sketch_.size == 6000
+    assert public.privacy_ is not None
+    assert public.privacy_.sizes == ()
+    assert RaceSketch(**common, epsilon=10.0, neighbours="substitute-one").fit(x).sketch_.family.rows == 1000
+    assert RaceSketch(**common, epsilon=None).fit(x[:100]).sketch_.family.rows == 1000
+    thousand = RaceDensity(**common, epsilon=0.05, neighbours="add-remove-one", rows=1000).fit(x)
+    exact = noisy.sketch_.family.kernel(x, x[:200]).mean(axis=0)
+    errors = [
+        float(np.mean(np.abs(np.exp(model.score_samples(x[:200])) - exact) / exact))
+        for model in (noisy, thousand)
+    ]
+    assert errors[0] < 0.7 * errors[1]
+    with pytest.raises(ConfigError, match="private stream"):
+        RaceSketch(**common, epsilon=1.0, neighbours="substitute-one").partial_fit(x)
 
 
 # Conventions of scikit-learn

@@ -1,0 +1,370 @@
+"""A private classifier that chooses its own size: four releases, each by what those before it showed.
+
+1. The classes' sizes. They say how many rows the noise leaves worth while.
+2. A small sketch of each class, the *pilot*. It says where points lie, and how they vary together.
+3. A sketch of each class in coordinates in which points vary alike in every direction. Rows of raw columns
+   hardly see a direction in which points vary little, and it often is such a one that tells classes apart.
+4. The *ballot*: how many of the fitted points each way to read the sketches tells rightly.
+
+What one release makes of another costs nothing, and the costs of the four add up. A record changes one size,
+one cell of each row of the sketches and one cell of the ballot; under substitution it changes two of each.
+The ballot counts every record by itself: what is read of it has the same bits whatever stands beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from hushbid.race.counts import count_cells
+from hushbid.race.gaussians import Prior, Scores, fit_own, fit_shared, parameter_count
+from hushbid.race.readings import REACH, RowScores, Whitening, scaled
+from hushbid.race.release import Calibration, SketchPrivacy, calibrate, stated_epsilon
+from hushbid.race.sketch import Sketch
+from protocol.errors import ConfigError
+from protocol.lsh import L2Family, Points, Sampling
+from protocol.lsh.base import MAX_CELLS
+from protocol.noise import NoiseSource
+from protocol.releases import Neighbours
+
+__all__ = ["READINGS", "Budget", "Reading", "Staged", "classifier_rows", "fit_stages"]
+
+Reals = npt.NDArray[np.float64]
+Whole = npt.NDArray[np.int64]
+
+Reading: TypeAlias = Literal["shared", "own", "rows"]
+"""Gaussian classes of one covariance, Gaussian classes of their own, or the product of all rows."""
+READINGS: Final[tuple[Reading, ...]] = ("shared", "own", "rows")
+
+SIZES_SHARE: Final = 0.1
+PILOT_SHARE: Final = 0.3
+BALLOT_SHARE: Final = 0.1
+"""Shares of ε; the sketches that are read have what these leave."""
+
+MOST_ROWS_PER_PARAMETER: Final = 2.0
+LEAST_MOST_ROWS: Final = 32
+LARGEST_NOISE: Final = 1.0 / 6.0
+"""Most noise of a cell, as a share of the smallest class: about what its fullest cells hold."""
+
+_PRESENT: Final = 2.0
+"""A class is there if its noisy size is more than this many standard deviations of its noise."""
+_PILOT_BANDWIDTH: Final = 0.12
+_BANDWIDTH: Final = 0.8
+"""Times √columns, as projections are so much wider than columns; of bounds that are 1 apart, and of whitened
+coordinates, in which classes have a standard deviation of 1."""
+_PILOT_MEANS: Final = (0.5, 0.3)
+_PILOT_FACTOR: Final = (0.2, 0.15)
+"""Mean and standard deviation of the pilot's prior, as shares of the bounds."""
+_MEAN_DEVIATION: Final = 1.0
+_FACTOR_DEVIATION: Final = 0.5
+"""Of the prior that follows from the pilot."""
+_LEAST_EIGENVALUE: Final = 1e-5
+_CHUNK: Final = 2**14
+"""Points that are counted at a time."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """What a fit may spend, and where its noise comes from.
+
+    Attributes:
+        epsilon, delta: Of all releases together; `epsilon` None: nothing is private, and there is no noise.
+        neighbours: Which datasets are compared.
+        source: Of the noise, for this fit alone; None without noise.
+
+    Raises:
+        ConfigError: An ε or δ outside of its range.
+    """
+
+    epsilon: float | None
+    delta: float = 0.0
+    neighbours: Neighbours = Neighbours.ADD_REMOVE_ONE
+    source: NoiseSource | None = None
+
+    def __post_init__(self) -> None:
+        if self.epsilon is None:
+            return
+        if not (math.isfinite(self.epsilon) and self.epsilon > 0.0 and 0.0 <= self.delta < 1.0):
+            raise ConfigError(
+                f"A classifier was to be private at epsilon = {self.epsilon} and delta = {self.delta}.",
+                advice="Set epsilon to a positive number, and delta to 0 or a small one.",
+            )
+
+    def part(self, share: float | None) -> float | None:
+        """ε of a release; `share` None: what the others leave, and no more by a rounding error."""
+        if self.epsilon is None or share is not None:
+            return None if self.epsilon is None else self.epsilon * float(share or 0.0)
+        others = [self.epsilon * each for each in (SIZES_SHARE, PILOT_SHARE, BALLOT_SHARE)]
+        return math.nextafter(self.epsilon - math.fsum(others), 0.0)
+
+    def calibration(
+        self, share: float | None, *, rows: int, cells: int, delta: float = 0.0
+    ) -> Calibration | None:
+        """Noise for `part(share)` of rows of which a record changes a cell each; None without noise."""
+        epsilon = self.part(share)
+        if epsilon is None:
+            return None
+        return calibrate(
+            rows=rows, cells=cells, sizes=0, neighbours=self.neighbours, epsilon=epsilon, delta=delta
+        )
+
+    def noise(self, calibration: Calibration | None, cells: int) -> Whole:
+        """Noise of a release, which is drawn for it alone; zeros without."""
+        if calibration is None or self.source is None:
+            return np.zeros(cells, dtype=np.int64)
+        return np.array(self.source.draw(calibration.cells), dtype=np.int64)
+
+    def statement(
+        self, *releases: Calibration | None, cells: Calibration | None, sizes: Calibration | None
+    ) -> SketchPrivacy | None:
+        """What holds for all of these releases, with the noise of some cells and of some sizes."""
+        if self.source is None or cells is None or sizes is None:
+            return None
+        costs = tuple(cost for release in releases if release is not None for cost in release.costs)
+        return SketchPrivacy(
+            neighbours=self.neighbours,
+            epsilon=stated_epsilon(costs, self.delta),
+            delta=self.delta,
+            costs=costs,
+            cells=(cells.cells,),
+            sizes=(sizes.cells,),
+            sources=(self.source.name,),
+            protects=self.source.protects,
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Staged:
+    """What a fit in stages released, and what follows from it.
+
+    Attributes:
+        sizes: Of all K classes, with noise: int64 of shape (K,).
+        present: Indices of the classes whose sizes stand out from their noise, or of the largest one.
+        sketches: Of all classes, in whitened coordinates; none where one class only is present.
+        whitening: These coordinates; None where one class only is present.
+        scorings: Log likelihoods of the present classes but for a constant, by each reading: of whitened
+            points of shape (n, columns), shape (n, present).
+        shares: Share of the fitted points that each reading tells rightly, by the ballot.
+        share_error: Standard deviation of the noise on such a share.
+        privacy: Of all that was released; None without noise.
+    """
+
+    sizes: Whole
+    present: npt.NDArray[np.intp]
+    sketches: tuple[Sketch, ...] = ()
+    whitening: Whitening | None = None
+    scorings: dict[Reading, Callable[[Points], Reals]]
+    shares: dict[Reading, float]
+    share_error: float = 0.0
+    privacy: SketchPrivacy | None
+
+    @property
+    def points(self) -> float:
+        """The number of points, at least 1."""
+        return max(1.0, float(self.sizes.sum()))
+
+    @property
+    def largest_share(self) -> float:
+        """Share of the points that are of the largest class."""
+        return min(1.0, max(0.0, float(self.sizes.max())) / self.points)
+
+    @property
+    def largest_error(self) -> float:
+        """Standard deviation that the noise on its size gives `largest_share`."""
+        return 0.0 if self.privacy is None else math.sqrt(self.privacy.size_variance) / self.points
+
+    def scores(self, points: Points, reading: Reading, *, weighed: bool) -> Reals:
+        """Log likelihoods of the present classes but for a constant, shape (n, present).
+
+        Args:
+            points: Within the public bounds, shape (n, columns).
+            reading: Which.
+            weighed: Whether times the classes' sizes.
+        """
+        if self.whitening is None:
+            return np.zeros((len(points), 1))
+        scores = self.scorings[reading](self.whitening(points))
+        return scores + np.log(np.maximum(self.sizes[self.present], 1)) if weighed else scores
+
+
+def fit_stages(
+    points: Points,
+    labels: npt.NDArray[np.intp],
+    classes: int,
+    *,
+    lower: Reals,
+    upper: Reals,
+    budget: Budget,
+    weighed: bool,
+    sampling: Sampling,
+    seed: int,
+    threads: int | None,
+) -> Staged:
+    """Make the four releases.
+
+    Args:
+        points: float64 of shape (n, columns), within the bounds.
+        labels: Of each point, from 0 to `classes` - 1, shape (n,).
+        classes: K.
+        lower: Public bounds, shape (columns,).
+        upper: Likewise.
+        budget: What may be spent.
+        weighed: Whether the ballot is on readings that weigh classes by their sizes.
+        sampling: Of the hash functions.
+        seed: Of the hash functions; public.
+        threads: As `count_cells`.
+
+    Raises:
+        ConfigError: Bounds that enclose no interval.
+        DataError: Points outside of the bounds.
+    """
+    if not (np.isfinite(lower).all() and np.isfinite(upper).all() and (lower < upper).all()):
+        raise ConfigError(
+            "A column's bounds enclose no interval.", advice="Set each lower bound below its upper one."
+        )
+    columns, unit = points.shape[1], scaled(points, lower, upper)
+    for_sizes = budget.calibration(SIZES_SHARE, rows=1, cells=classes)
+    sizes = budget.noise(for_sizes, classes) + np.bincount(labels, minlength=classes)
+    hidden = 0.0 if for_sizes is None else _PRESENT * math.sqrt(for_sizes.cells.variance)
+    present = np.flatnonzero(sizes > hidden)
+    if len(present) < 2:
+        # The rest of ε is not spent: there is nothing to tell apart.
+        return Staged(
+            sizes=sizes,
+            present=present if len(present) else np.array([sizes.argmax()]),
+            scorings={},
+            shares={},
+            privacy=budget.statement(for_sizes, cells=for_sizes, sizes=for_sizes),
+        )
+    ballot_cells = 2 ** len(READINGS)
+    for_ballot = budget.calibration(BALLOT_SHARE, rows=1, cells=ballot_cells)
+    spent = [for_sizes, for_ballot]
+
+    def sketched(
+        share: float | None, low: Reals, high: Reals, bandwidth: float, number: int, placed: Points
+    ) -> tuple[L2Family, tuple[Sketch, ...]]:
+        """A sketch of each class, on noise that is drawn first. Absent classes' cost nothing more."""
+        smallest = float(sizes[present].min())
+        rows = classifier_rows(columns, smallest, budget.part(share), neighbours=budget.neighbours)
+        family = L2Family(
+            rows=rows,
+            width=MAX_CELLS,
+            lower=low,
+            upper=high,
+            seed=seed + number,
+            bandwidth=bandwidth * math.sqrt(columns),
+            sampling=sampling,
+        )
+        cells = int(family.cells.sum())
+        calibration = budget.calibration(share, rows=rows, cells=cells * classes, delta=budget.delta / 2.0)
+        spent.append(calibration)
+        noise = budget.noise(calibration, cells * classes).reshape(classes, cells)
+        privacy = budget.statement(*spent, cells=calibration, sizes=for_sizes)
+        return family, tuple(
+            Sketch(
+                family,
+                drawn + count_cells(family, placed[labels == index], threads=threads),
+                int(sizes[index]),
+                privacy,
+            )
+            for index, drawn in enumerate(noise)
+        )
+
+    box = np.zeros(columns), np.ones(columns)
+    functions, pilot = sketched(PILOT_SHARE, *box, _PILOT_BANDWIDTH, 0, unit)
+    whitening, prior = _whitened(functions, [pilot[index] for index in present], lower, upper)
+    functions, sketches = sketched(None, whitening.lower, whitening.upper, _BANDWIDTH, 1, whitening(points))
+    main = [sketches[index] for index in present]
+    counts, found, variance = [sketch.counts for sketch in main], _sizes(main), _variance(main)
+    shared, _ = fit_shared(functions, counts, found, variance, prior)
+    own = fit_own(functions, counts, found, variance, shared)
+    scorings: dict[Reading, Callable[[Points], Reals]] = {
+        "shared": Scores(shared, REACH),
+        "own": Scores(own, REACH),
+        "rows": RowScores(main, found),
+    }
+    staged = Staged(
+        sizes=sizes,
+        present=present,
+        sketches=sketches,
+        whitening=whitening,
+        scorings=scorings,
+        shares={},
+        privacy=sketches[0].privacy,
+    )
+    ballot = budget.noise(for_ballot, ballot_cells)
+    for start in range(0, len(points), _CHUNK):
+        part, truth = points[start : start + _CHUNK], labels[start : start + _CHUNK]
+        right = np.zeros(len(part), dtype=np.int64)
+        for bit, reading in enumerate(READINGS):
+            told = present[staged.scores(part, reading, weighed=weighed).argmax(axis=1)]
+            right += (told == truth).astype(np.int64) << bit
+        ballot += np.bincount(right, minlength=ballot_cells)
+    return _elected(staged, ballot, for_ballot)
+
+
+def classifier_rows(columns: int, smallest: float, epsilon: float | None, *, neighbours: Neighbours) -> int:
+    """R of a sketch of each class: what Gaussian classes have use for, and no more than noise leaves legible.
+
+    A cell has noise of the standard deviation √2·s·R/ε, s = 1 or 2 the cells of a row that a record changes.
+    R keeps it below `LARGEST_NOISE` of the smallest class.
+
+    Args:
+        columns: Of the points.
+        smallest: Size of the smallest class: as released, or a prior that is stated and public.
+        epsilon: ε of the sketches alone, δ = 0; None without noise.
+        neighbours: Which datasets it compares.
+
+    Returns:
+        From twice the columns, or 8, to twice a class's parameters, or 32, whichever is more.
+    """
+    most = max(LEAST_MOST_ROWS, round(MOST_ROWS_PER_PARAMETER * parameter_count(columns)))
+    if epsilon is None:
+        return most
+    changed = 2.0 if Neighbours(neighbours) is Neighbours.SUBSTITUTE_ONE else 1.0
+    legible = LARGEST_NOISE * smallest * epsilon / (math.sqrt(2.0) * changed)
+    return round(min(max(legible, 8.0, 2.0 * columns), most))
+
+
+def _whitened(family: L2Family, pilot: list[Sketch], lower: Reals, upper: Reals) -> tuple[Whitening, Prior]:
+    """Coordinates in which the pilot's classes vary alike, and what is expected of classes in them.
+
+    The pilot's error is added to its covariance: a direction of which it says little is not blown up.
+    """
+    columns, sizes = family.columns, _sizes(pilot)
+    mean, deviation = _PILOT_MEANS
+    factor, factor_deviation = _PILOT_FACTOR
+    prior = Prior(np.full((len(pilot), columns), mean), deviation, factor * np.eye(columns), factor_deviation)
+    classes, error = fit_shared(family, [sketch.counts for sketch in pilot], sizes, _variance(pilot), prior)
+    covariance = classes.factors[0] @ classes.factors[0].T + error
+    eigenvalues, vectors = np.linalg.eigh(covariance)
+    matrix = (vectors / np.sqrt(np.maximum(eigenvalues, _LEAST_EIGENVALUE))) @ vectors.T
+    # Within the bounds, so that 0 is a value of each coordinate.
+    centre = np.clip(np.average(classes.means, axis=0, weights=sizes), 0.0, 1.0)
+    means = (classes.means - centre) @ matrix.T
+    whitening = Whitening(lower, upper, matrix, matrix @ centre)
+    return whitening, Prior(means, _MEAN_DEVIATION, np.eye(columns), _FACTOR_DEVIATION)
+
+
+def _sizes(sketches: list[Sketch]) -> list[float]:
+    return [max(1.0, sketch.size_estimate) for sketch in sketches]
+
+
+def _variance(sketches: list[Sketch]) -> float:
+    privacy = sketches[0].privacy
+    return 0.0 if privacy is None else privacy.cell_variance
+
+
+def _elected(staged: Staged, ballot: Whole, calibration: Calibration | None) -> Staged:
+    """With what the ballot says of each reading: half of its cells are of points that it tells rightly."""
+    shares: dict[Reading, float] = {}
+    for bit, reading in enumerate(READINGS):
+        right = ballot[(np.arange(len(ballot)) >> bit) % 2 == 1].sum()
+        shares[reading] = min(1.0, max(0.0, float(right) / staged.points))
+    variance = 0.0 if calibration is None else calibration.cells.variance * len(ballot) / 2.0
+    return replace(staged, shares=shares, share_error=math.sqrt(variance) / staged.points)
