@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from consumer.downstream import Labels, accuracy
+from consumer.downstream import Labels, accuracy, why_none_agree
 from consumer.events import Delivered
 from consumer.matching import Matching, match
 from protocol.config.party import RIDGE
@@ -66,27 +66,34 @@ class Judgement:
         plain: As it is.
         weighted: With weights; None: they were not made.
         why: Why not; empty if they were, or there are no points.
+        labels_why: Why the accuracy is 0, if that is how labels are written (`why_none_agree`); else empty.
     """
 
     plain: Quality = Quality()
     weighted: Weighted | None = None
     why: str = ""
+    labels_why: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """The figures under their attributes' names, those with weights in a table of their own."""
         weighted = self.weighted
-        if weighted is None:
-            return {**asdict(self.plain), "weighted": None, "weighted_why": self.why}
-        figures = {**asdict(weighted.quality), "ridge": weighted.ridge, "gap": weighted.gap}
-        return {**asdict(self.plain), "weighted": figures, "weighted_why": ""}
+        figures = (
+            None
+            if weighted is None
+            else {**asdict(weighted.quality), "ridge": weighted.ridge, "gap": weighted.gap}
+        )
+        why = self.why if weighted is None else ""
+        return {**asdict(self.plain), "weighted": figures, "weighted_why": why, "labels_why": self.labels_why}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
         """What `as_json` gave, which may have other keys beside."""
         plain, weighted = _quality(values), values["weighted"]
+        labels_why = values.get("labels_why", "")  # older results have none
         if weighted is None:
-            return cls(plain, None, values["weighted_why"])
-        return cls(plain, Weighted(_quality(weighted), weighted["ridge"], weighted["gap"]))
+            return cls(plain, None, values["weighted_why"], labels_why)
+        made = Weighted(_quality(weighted), weighted["ridge"], weighted["gap"])
+        return cls(plain, made, labels_why=labels_why)
 
 
 def _quality(values: Mapping[str, Any]) -> Quality:
@@ -138,14 +145,15 @@ class Judge:
         try:
             matching = match(points, self._wanted, self._gamma, ridge=self._ridge)
         except DataError as error:
-            return Judgement(plain, None, error.what), None
+            return Judgement(plain, None, error.what, self._labels_why(labels)), None
         quality = Quality(
             matching.mmd2,
             self._to_test(points, matching.square, matching.weights),
             self._accuracy(points, labels, matching.weights),
             matching.effective_points,
         )
-        return Judgement(plain, Weighted(quality, matching.ridge, matching.gap)), matching
+        made = Weighted(quality, matching.ridge, matching.gap)
+        return Judgement(plain, made, labels_why=self._labels_why(labels)), matching
 
     def quality(
         self, points: Points, labels: Labels, *, learned: npt.NDArray[np.bool_] | None = None
@@ -182,6 +190,9 @@ class Judge:
             return None
         judged, truth = self._test[0], self._test[1]
         return accuracy(self._model, points, labels, judged, truth, seed=self._seed, weights=weights)
+
+    def _labels_why(self, labels: Labels) -> str:
+        return "" if self._test is None or self._test[1] is None else why_none_agree(labels, self._test[1])
 
     @cached_property
     def _spread(self) -> float:

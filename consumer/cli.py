@@ -108,6 +108,8 @@ def seed_lines(result: Mapping[str, Any]) -> dict[str, str]:
 def quality_lines(result: Mapping[str, Any]) -> dict[str, str]:
     """A judgement's figures for people (`Judgement.as_json`)."""
     lines = _lines(result, "")
+    if result.get("labels_why"):
+        lines["labels"] = result["labels_why"]
     weighted = result["weighted"]
     if weighted is None:
         return lines | ({"weights": f"none: {result['weighted_why']}"} if result["weighted_why"] else {})

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from protocol.errors import ConfigError
 
-__all__ = ["MODELS", "Labels", "accuracy"]
+__all__ = ["MODELS", "Labels", "accuracy", "check_model", "why_none_agree"]
 
 Labels: TypeAlias = Sequence[int | float | str | None] | npt.NDArray[Any]
 """One class per point; None where its owner has none."""
@@ -48,6 +48,18 @@ MODELS: Final[Mapping[str, Callable[[int], Any]]] = {
     "mlp": _mlp,
 }
 """Classifiers of scikit-learn by the name that a consumer's file uses; each takes a seed."""
+
+
+def check_model(name: str) -> None:
+    """Refuse a downstream model that there is none of.
+
+    Raises:
+        ConfigError: There is none of that name.
+    """
+    if name not in MODELS:
+        raise ConfigError(
+            f"There is no downstream model named {name!r}.", advice=f"Choose one of: {', '.join(MODELS)}."
+        )
 
 
 def accuracy(
@@ -82,10 +94,7 @@ def accuracy(
     Raises:
         ConfigError: There is no such model.
     """
-    if model not in MODELS:
-        raise ConfigError(
-            f"There is no downstream model named {model!r}.", advice=f"Choose one of: {', '.join(MODELS)}."
-        )
+    check_model(model)
     classes: dict[int | float | str, int] = {}
     train_rows, train_classes = [], []
     for row, label in enumerate(_plain(train_labels)):
@@ -105,6 +114,38 @@ def accuracy(
     predicted = estimator.predict(test_features[[row for row, _ in judged]])
     truth = [classes.get(label, -1) for _, label in judged]
     return float(np.mean(predicted == np.asarray(truth)))
+
+
+def why_none_agree(train_labels: Labels, test_labels: Labels) -> str:
+    """Why no test point can be got right, if that is how labels are written; no label is told.
+
+    Args:
+        train_labels: Of the points that a model learns from.
+        test_labels: Of those that it is judged by.
+
+    Returns:
+        A clause; empty where a label is on both sides, where one side has none, or where the labels are
+        different however they are written.
+    """
+    learned, judged = (
+        {label for label in _plain(labels) if label is not None} for labels in (train_labels, test_labels)
+    )
+    if not learned & judged and {_spelled(label) for label in learned} & {
+        _spelled(label) for label in judged
+    }:
+        return (
+            "the bought points' labels and the test points' are the same but for how they are written, as "
+            "numbers and text, or 1 and 1.0 in text: none agree"
+        )
+    return ""
+
+
+def _spelled(label: int | float | str) -> float | str:
+    """A label however it is written: a number also where it stands in text, and text without its case."""
+    try:
+        return float(label)
+    except (ValueError, OverflowError):
+        return str(label).strip().casefold()
 
 
 def _sample_weight(weights: npt.NDArray[np.float64] | None, rows: Sequence[int]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from consumer.appraisal import appraise
-from consumer.downstream import MODELS
+from consumer.downstream import check_model
 from consumer.drawn_seed_set import STREAM, drawn_seed_set
 from consumer.party import check_disjoint, consumer_party
 from consumer.store import PurchaseFile, write_arrays
@@ -17,7 +17,7 @@ from consumer.target import KeptTarget, check_kept
 from protocol import limits
 from protocol.config.party import ConsumerFile
 from protocol.config.session import SessionFile
-from protocol.data import DataColumns, Dataset, check_dataset, dataset_digest, load_dataset
+from protocol.data import DataColumns, Dataset, check_dataset, check_labels, dataset_digest, load_dataset
 from protocol.errors import ConfigError, DataError
 from protocol.names import CONSUMER
 from protocol.runtime.dataset_budget import dataset_budget
@@ -60,10 +60,7 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
     one_blas_thread()
     session = open_session(session_file)
     check_durability(session, file.durability)
-    if file.model not in MODELS:
-        raise ConfigError(
-            f"There is no downstream model named {file.model!r}.", advice=f"There are: {', '.join(MODELS)}."
-        )
+    check_model(file.model)
     pair = own_keys(session, file, expected=session_file.roster.consumer, party=CONSUMER)
     columns = file.columns.columns()
     validation = load_dataset(file.validation, columns)
@@ -73,6 +70,8 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
     test = load_dataset(file.test, columns) if file.test is not None else None
     if test is not None:
         _check(session, test)
+        if test.labels is not None:  # else there is nothing that a model could be judged by
+            check_labels(test, session.file.session.labels)
     target = (
         None if file.target_file is None else kept_target(session, file.target_file, validation, seed_set)
     )

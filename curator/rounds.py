@@ -6,7 +6,8 @@ verified → the best b points of the pool of present owners are taken. All roun
 Presence: an owner takes part in a round only if its bid for that round is in and every point that was due
 from it has been received and verified. Otherwise its pooled points are withheld too. An owner has at most
 one broadcast or ask outstanding; while it has, it is sent nothing further, and when it answers late, its
-point is pooled and it resumes with the current broadcast.
+point is pooled and it resumes with the current broadcast. Where a point is bought once (`session.distinct`),
+it does not resume: only who bid in every round has handed over its copies of what was bought.
 
 Time: a round ends once nobody is waited for. At a fixed cadence the clock ends it: bids are taken for the
 whole first half of its time, and the second half is for asks, verification and decision. How long these take
@@ -99,6 +100,7 @@ class Rounds(Machine):
         self._costs_of = session.release_costs()
         self._filter = session.summary_filter()
         self._batch = session.batch
+        self._leave_for_good = session.file.distinct
         self.seed_weight = session.file.seed_weight
         self.owners = session.file.owners
         self.seats = {owner: Seat(rank) for rank, owner in enumerate(self.owners)}
@@ -111,7 +113,12 @@ class Rounds(Machine):
         self._statistic = Statistic.identity(self._space.dimension)
         """What of a won point enters the total that is released; known with the target."""
         self._total: Totals = np.zeros(0, dtype=np.int64)
-        self._pool = Pool(self._space.dimension, norm_bound=self._space.norm_bound, jitter=session.jitter)
+        self._pool = Pool(
+            self._space.dimension,
+            norm_bound=self._space.norm_bound,
+            jitter=session.jitter,
+            copies=session.copies(),
+        )
         self._pooled: list[Pooled] = []
         self._unverified: list[Unverified] = []
         self._verifying: tuple[Unverified, ...] = ()
@@ -312,6 +319,7 @@ class Rounds(Machine):
             for owner, seat in self.seats.items()
             if owner in self._expected_back
             and seat.enrolled
+            and not seat.out
             and not seat.has_bid(self.round)
             and not seat.asked
             and seat.broadcast in (0, self.round)
@@ -333,7 +341,7 @@ class Rounds(Machine):
         return [
             owner
             for owner, seat in self.seats.items()
-            if seat.has_bid(self.round) and not seat.asked and not seat.faulty
+            if seat.has_bid(self.round) and not seat.asked and not seat.faulty and not seat.out
         ]
 
     # -- points: ask, verify, decide ----------------------------------------------------------------
@@ -467,9 +475,12 @@ class Rounds(Machine):
             withheld=withheld if withheld.any() else None,
         ):
             self._take(best)
-        self.ledger.absences.extend(
-            Absence(self.round, owner) for owner in self.owners if owner not in present
-        )
+        for owner in self.owners:
+            if owner not in present:
+                self.ledger.absences.append(Absence(self.round, owner))
+                # Whose point does not match is told nothing, by silence neither: being in time decides alone.
+                seat = self.seats[owner]
+                seat.out |= self._leave_for_good and not seat.has_bid(self.round)
         if self._noisy:
             self._noise.popleft()
         self._decided = self._now

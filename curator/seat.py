@@ -33,6 +33,8 @@ class Seat:
     """Number of the candidate that it was asked for and has not sent, 0: none."""
     faulty: bool = False
     """A point of its did not match: it counts as absent from then on, and is not told."""
+    out: bool = False
+    """It missed a round of a session that buys a point once: it counts as absent from then on."""
     times: dict[int, int] = field(default_factory=dict)
     """Per candidate number, in how many rounds it was bid."""
     handed_over: set[int] = field(default_factory=set)
@@ -46,7 +48,7 @@ class Seat:
     @property
     def free(self) -> bool:
         """Whether it can be sent a broadcast."""
-        return self.enrolled and self.connected and not self.busy
+        return self.enrolled and self.connected and not self.busy and not self.out
 
     def has_bid(self, round_number: int) -> bool:
         """Whether its bid for that round came while bids were taken."""

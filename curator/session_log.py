@@ -113,7 +113,9 @@ class CuratorLog:
             if absence.round != decided:
                 break
             seat = machine.seats[absence.owner]
-            if (reason := self._reason(seat, decided)) is not None:
+            if seat.out and not seat.faulty and absence.owner in self._absent:
+                why[absence.owner] = "out of the session"
+            elif (reason := self._reason(seat, decided)) is not None:
                 why[absence.owner] = reason
             elif seat.asked and seat.connected:
                 unnamed += 1

@@ -61,10 +61,18 @@ def _rules(
 
     def body() -> dict[str, Any]:
         from hushbid.bench.rules import bench_rules
+        from hushbid.progress import job_progress
 
-        return bench_rules(
-            owners=owners, points=points, columns=columns, rounds=rounds, repeats=repeats, say=_say
-        )
+        with job_progress("measuring", "rounds") as progress:
+            return bench_rules(
+                owners=owners,
+                points=points,
+                columns=columns,
+                rounds=rounds,
+                repeats=repeats,
+                say=_say,
+                progress=lambda done, total: progress("all sessions", done, total),
+            )
 
     run_verb(body, as_json=as_json, show=_show_rules)
 

@@ -25,6 +25,7 @@ from hushbid.health import health_command
 from hushbid.interop_verbs import interop_app
 from hushbid.invite_verb import invite_command
 from hushbid.key_verbs import keys_app
+from hushbid.ledger_verb import ledger_command
 from hushbid.plan_verbs import plan_command
 from hushbid.preflight_verb import preflight_command
 from hushbid.publish_verbs import publish_app
@@ -169,6 +170,7 @@ app.add_typer(experiment_app, name="experiment")
 app.add_typer(sweep_app, name="sweep")
 app.command("health", epilog=_EXIT_CODES)(health_command)
 app.command("status", epilog=_EXIT_CODES)(status_command)
+app.command("ledger", epilog=_EXIT_CODES)(ledger_command)
 app.command("audit", epilog=_EXIT_CODES)(audit_verbs.command)
 app.command("plan", epilog=_EXIT_CODES)(plan_command)
 app.command("report", epilog=_EXIT_CODES)(report_command)

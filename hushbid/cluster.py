@@ -8,7 +8,7 @@ the parties' data come from: ``[dataset]`` deals a public dataset out, or ``[own
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -267,19 +267,28 @@ class Cluster:
         )
 
 
-def open_cluster(path: Path, *, data: Path | None = None, settings: Sequence[str] = ()) -> Cluster:
+def open_cluster(
+    path: Path,
+    *,
+    data: Path | None = None,
+    settings: Sequence[str] = (),
+    sections: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
+) -> Cluster:
     """Read a cluster file and deal out its dataset, if it names one.
 
     Args:
         path: The cluster file.
         data: Where the dataset lies, in place of what the file says.
         settings: "section.key=value" with a TOML value each, in place of what the file says.
+        sections: Makes other sections of the file's; those that it gives stand in place of them.
 
     Raises:
         ConfigError: The file or a setting cannot hold.
         DataError: The dataset's files cannot be used.
     """
     values = _with_settings(load_toml(_Table, path).root, settings)
+    if sections is not None:
+        values |= sections(values)
     file = _resolved(validated(ClusterFile, values, where=str(path)), path.parent)
     partition = _partition(file, path, data)
     features = dict(file.features)

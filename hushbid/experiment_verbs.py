@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from protocol.errors import ConfigError
 from protocol.runtime.command import run_verb
 
 if TYPE_CHECKING:
@@ -45,18 +46,33 @@ def _print(table: Table) -> None:
 
 @experiment_app.command("selection")
 def _selection(
-    dataset: Annotated[str, typer.Argument(help="digits, mnist or insurance.")] = "digits",
+    dataset: Annotated[
+        str | None, typer.Argument(help="digits, mnist or insurance; default: digits.", show_default=False)
+    ] = None,
+    session: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CLUSTER.toml",
+            help="In place of a dataset, a cluster file: its session and its parties' data.",
+        ),
+    ] = None,
     data: Annotated[
         Path | None, typer.Option(envvar="HUSHBID_DATA", help="Where the dataset's files lie.")
     ] = None,
     epsilon: Annotated[
         list[float] | None, typer.Option(min=0.0, help="ε of owners and of consumer, each; may be repeated.")
     ] = None,
-    points: Annotated[list[int] | None, typer.Option(min=1, help="Points to buy; may be repeated.")] = None,
+    points: Annotated[
+        list[int] | None,
+        typer.Option(min=1, help="Points to buy; may be repeated. Default: 100, or the cluster file's."),
+    ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
     first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
     mechanism: Annotated[str, typer.Option(help="Release mechanism.")] = "filtered-gaussian",
-    delta: Annotated[float, typer.Option(min=0.0, max=1.0, help="δ of each ε.")] = 1e-5,
+    delta: Annotated[
+        float | None,
+        typer.Option(min=0.0, max=1.0, help="δ of each ε; default: 1e-5, or the cluster file's."),
+    ] = None,
     batch: Annotated[
         int | None, typer.Option(min=1, help="b, points that a round buys; default: p/50.")
     ] = None,
@@ -64,20 +80,29 @@ def _selection(
         float | None, typer.Option(help="s, what a point of the seed set counts for; default: 0.1.")
     ] = None,
     jitter: Annotated[
-        float | None, typer.Option(min=0.0, help="N, points' worth of jitter; default: 25.")
+        float | None, typer.Option(min=0.0, help="N, points' worth of jitter; default: 25, or 50.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Say how near privately bought points come to the consumer's, beside greedy and uniform choices."""
+    """Say how near privately bought points come to the consumer's, beside greedy and uniform choices.
+
+    With --session on the data of a cluster file's parties, as `simulate` has them: no ledger is charged, and
+    what is printed is not private.
+    """
 
     def body() -> dict[str, Any]:
         from hushbid.experiments.selection import selection
 
+        if session is not None and dataset is not None:
+            raise ConfigError(
+                f"Both a dataset ({dataset}) and a cluster file ({session}) are named.",
+                advice="Leave one of them out.",
+            )
         rows = selection(
-            dataset,
+            session or dataset or "digits",
             data,
             epsilons=epsilon or [1.0, 3.0],
-            points=points or [100],
+            points=points or ([100] if session is None else [None]),
             seeds=range(first_seed, first_seed + seeds),
             mechanism=mechanism,
             delta=delta,
@@ -142,7 +167,8 @@ def _show_screening(result: Mapping[str, Any]) -> None:
 @experiment_app.command("race")
 def _race(
     task: Annotated[
-        list[str] | None, typer.Argument(help="density, classification or salaries; all if none is named.")
+        list[str] | None,
+        typer.Argument(help="density, classification, defaults or salaries; all if none is named."),
     ] = None,
     data: Annotated[
         Path, typer.Option(envvar="HUSHBID_DATA", help="Directory of codrna.npz, skin.npz and so on.")
@@ -150,7 +176,9 @@ def _race(
     epsilon: Annotated[list[float] | None, typer.Option(min=0.0, help="ε; may be repeated.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 10,
     first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
-    rows: Annotated[int, typer.Option(min=1, help="Rows of a sketch.")] = 1000,
+    rows: Annotated[
+        int, typer.Option(min=1, help="Rows of a sketch; the task defaults chooses its own.")
+    ] = 1000,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Say how well RACE sketches answer at sound ε, beside what the authors' code does."""
@@ -322,8 +350,7 @@ def _show_regression(result: Mapping[str, Any]) -> None:
             "-" if row["epsilon"] is None else f"{row['epsilon']:g}",
             row["neighbours"] or "-",
             f"{row['delta']:g}",
-            f"{row['relative_error']:.3f}",
-            f"{row['worst']:.3f}",
+            *("refused" if row[name] is None else f"{row[name]:.3f}" for name in ("relative_error", "worst")),
         )
     _print(table)
 

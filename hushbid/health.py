@@ -1,31 +1,41 @@
-"""`hushbid health`: whether the party of a state directory lives, for checks of containers and units."""
+"""`hushbid health`: whether the parties of state directories live, for checks of containers and units."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from protocol.errors import HushbidError
+from protocol.errors import ConfigError, HushbidError
 from protocol.runtime.command import run_verb
 from protocol.runtime.status_file import Status, find_statuses, process_start
 
-__all__ = ["MAX_AGE_SECONDS", "health_command", "trouble"]
+__all__ = ["MAX_AGE_SECONDS", "StateOption", "StatesArgument", "health_command", "named_statuses", "trouble"]
 
 MAX_AGE_SECONDS = 10.0
 """Age of the last turn of a loop from which on it counts as one that hangs; it turns every second."""
 
+StatesArgument: TypeAlias = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        help="State directories, or those of runs; else --state.", metavar="DIR...", show_default=False
+    ),
+]
+StateOption: TypeAlias = Annotated[
+    Path | None, typer.Option(help="One more of them.", envvar="HUSHBID_STATE", show_default=False)
+]
+
 
 def health_command(
-    state: Annotated[
-        Path, typer.Option(help="The party's state directory.", envvar="HUSHBID_STATE", show_default=False)
-    ],
+    context: typer.Context,
+    states: StatesArgument = None,
+    state: StateOption = None,
     ready: Annotated[
         bool,
         typer.Option(
@@ -38,18 +48,41 @@ def health_command(
     ] = MAX_AGE_SECONDS,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Whether the party of a state directory is alive: exit code 0 if so, 1 if not."""
+    """Whether the parties of state directories are alive: exit code 0 if all are, 1 if not."""
 
     def body() -> dict[str, Any]:
-        statuses = find_statuses(state)
+        statuses = named_statuses(context, states, state)()
         now = time.time()
-        for status in statuses:
-            wrong = trouble(status, now, max_age=max_age, ready=ready)
-            if wrong is not None:
-                raise HushbidError(f"{status.party} {wrong}.", advice="Its log says more.")
+        wrong = [(each.party, trouble(each, now, max_age=max_age, ready=ready)) for each in statuses]
+        said = [f"{party} {what}." for party, what in wrong if what is not None]
+        if said:
+            raise HushbidError("\n".join(said), advice="Its log says more.")
         return {"parties": [asdict(status) for status in statuses]}
 
     run_verb(body, as_json=as_json, show=_show)
+
+
+def named_statuses(
+    context: typer.Context, states: Sequence[Path] | None, state: Path | None
+) -> Callable[[], list[Status]]:
+    """What reads the statuses that a verb's arguments and `--state` name.
+
+    `HUSHBID_STATE` counts where nothing else is named.
+
+    Raises:
+        ConfigError: Nothing is named at all.
+    """
+    places = list(states or ())
+    source = context.get_parameter_source("state")
+    by_variable = source is not None and source.name == "ENVIRONMENT"
+    if state is not None and not (places and by_variable):
+        places.append(state)
+    if not places:
+        raise ConfigError(
+            "No state directory is named.",
+            advice="Name the parties' state directories or a run's, or set --state or HUSHBID_STATE.",
+        )
+    return lambda: [status for place in places for status in find_statuses(place)]
 
 
 def trouble(status: Status, now: float, *, max_age: float, ready: bool) -> str | None:

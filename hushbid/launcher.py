@@ -21,16 +21,18 @@ from hushbid.cluster import Cluster
 from hushbid.cluster_data import ClusterData
 from hushbid.evaluation import Baselines
 from hushbid.party_files import PARTY_FILE, Party
-from hushbid.party_process import PartyProcess
+from hushbid.party_process import PartyFailed, PartyProcess
 from hushbid.report.write import with_report
 from hushbid.results import RunResult
+from hushbid.run_check import check_run
 from hushbid.run_directory import RunDirectory, prepare
 from hushbid.simulation import Progress, baselines
 from protocol.config.loading import load_toml
-from protocol.config.party import ConsumerFile
+from protocol.config.party import ConsumerFile, OwnerFile
 from protocol.errors import ExitCode, HushbidError, LocalProtocolError
 from protocol.names import CURATOR
 from protocol.odometer import odometers
+from protocol.runtime.dataset_budget import charges, ledger_path
 from protocol.runtime.party import one_blas_thread
 from protocol.session import Session, open_session
 
@@ -53,22 +55,6 @@ _SHOWN_LINES: Final = 15
 _NEEDED: Final = (CURATOR, CONSUMER)
 _TELLING: Final = (ExitCode.BUG, ExitCode.USAGE, ExitCode.CONNECTION, ExitCode.TIMEOUT, ExitCode.FAILED)
 """Exit codes, the most telling first: the later ones are often what others' failures lead to."""
-
-
-class PartyFailed(HushbidError):
-    """A party's process failed, and the run with it.
-
-    Args:
-        party: Which.
-        what: What it said, or how it ended.
-        advice: What it advises.
-        exit_code: Its exit code, which becomes the run's.
-    """
-
-    def __init__(self, party: str, what: str, *, advice: str, exit_code: ExitCode) -> None:
-        super().__init__(f"{party}: {what}", advice=advice)
-        self.party = party
-        self.exit_code = exit_code
 
 
 @dataclass(frozen=True)
@@ -95,20 +81,25 @@ def run(
 ) -> RunResult:
     """Run a cluster's session with a process for each party, then compare it with what no party can compute.
 
-    However this ends, no process is left.
+    However this ends, no process is left. What a party would refuse is refused before anything is made.
 
     Args:
         cluster: The cluster.
         directory: Where the run's directory is made; None: as the cluster file says, else ``runs``.
         progress: Called about ten times a second.
         say: Gets what failed parties wrote for people, why there is no report if there is none, and the run's
-            directory if the run does not end well.
+            directory and what was charged if the run does not end well.
 
     Raises:
-        PartyFailed: A party failed, and the run with it (`run_parties`).
+        PartyFailed: A party would refuse its part (`check_run`), or failed, and the run with it
+            (`run_parties`).
         HushbidError: The session or the directory cannot be made.
     """
-    prepared = prepare(cluster, directory or cluster.file.run.directory or DEFAULT_DIRECTORY)
+    prepared = prepare(
+        cluster,
+        directory or cluster.file.run.directory or DEFAULT_DIRECTORY,
+        check=lambda session: check_run(cluster, session),
+    )
     try:
         ended = run_parties(prepared, progress, say)
         session = open_session(prepared.session)
@@ -118,10 +109,15 @@ def run(
         _keep(result, prepared.path)  # already here: a report may take a while, and be interrupted
         result = with_report(result, reference, prepared.path, say)
         _keep(result, prepared.path)
-    except BaseException:
+    except BaseException as error:
         # Also when interrupted: what the parties have recorded lies there.
-        if say is not None:
-            say(f"The run's directory is {prepared.path}")
+        lines = [f"The run's directory is {prepared.path}", *charged_lines(prepared)]
+        if isinstance(error, KeyboardInterrupt):
+            for line in lines:
+                error.add_note(line)  # said once, with the word that it was interrupted
+        elif say is not None:
+            for line in lines:
+                say(line)
         raise
     return result
 
@@ -135,6 +131,32 @@ def _data(cluster: Cluster, prepared: RunDirectory) -> ClusterData:
     file = load_toml(ConsumerFile, consumer.directory / PARTY_FILE).resolved(consumer.directory)
     session = open_session(prepared.session)
     return replace(data, seed_set=consumer_seed_set(session, file, data.validation, when_missing="refuse"))
+
+
+def charged_lines(prepared: RunDirectory) -> list[str]:
+    """What a run has charged to its parties' lifetime ledgers, in lines for people."""
+    identifier = prepared.session.digest()[:16].hex()
+    lines: list[str] = []
+    free: list[str] = []
+    for party in prepared.parties:
+        if party.role == "curator":
+            continue
+        path = party.directory / PARTY_FILE
+        try:
+            if party.role == "owner":
+                owner = load_toml(OwnerFile, path).resolved(party.directory)
+                ledger = ledger_path(owner, owner.data)
+            else:
+                consumer = load_toml(ConsumerFile, path).resolved(party.directory)
+                ledger = ledger_path(consumer, consumer.validation)
+            charged = charges(ledger, identifier, party.name)
+        except HushbidError as error:
+            lines.append(f"What {party.name} was charged cannot be told: {error.what}")
+            continue
+        lines += [f"Charged to {line}" for line in charged]
+        if not charged:
+            free.append(party.name)
+    return [*lines, *([f"Nothing was charged to {', '.join(free)}."] if free else [])]
 
 
 def _keep(result: RunResult, directory: Path) -> None:
@@ -154,6 +176,7 @@ def _result(prepared: RunDirectory, session: Session, ended: Ended, reference: B
         batch=prepared.session.batch,
         seed_weight=prepared.session.seed_weight,
         jitter=prepared.session.jitter,
+        distinct=prepared.session.distinct,
         owners=len(prepared.session.owners),
         rounds=curator["rounds"],
         wall_seconds=curator["wall_seconds"],

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import hushbid
 from hushbid.party_files import PARTY_FILE, SESSION_FILE, Party
-from protocol.errors import ExitCode
+from protocol.errors import ExitCode, HushbidError
 
-__all__ = ["PartyProcess", "party_environment"]
+__all__ = ["PartyFailed", "PartyProcess", "party_environment"]
 
 _RESULT: Final = "result.json"
 _LOG: Final = "log.txt"
@@ -28,6 +28,22 @@ _INHERITED: Final = frozenset(
 _INHERITED_PREFIXES: Final = ("LC_", "OPENBLAS_", "OMP_", "MKL_", "BLIS_", "VECLIB_", "NPY_")
 _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """Parties share the machine, and the work of one is small."""
+
+
+class PartyFailed(HushbidError):
+    """A party's process failed, and the run with it.
+
+    Args:
+        party: Which.
+        what: What it said, or how it ended.
+        advice: What it advises.
+        exit_code: Its exit code, which becomes the run's.
+    """
+
+    def __init__(self, party: str, what: str, *, advice: str, exit_code: ExitCode) -> None:
+        super().__init__(f"{party}: {what}", advice=advice)
+        self.party = party
+        self.exit_code = exit_code
 
 
 def party_environment(own: Mapping[str, str]) -> dict[str, str]:

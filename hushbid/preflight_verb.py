@@ -53,6 +53,10 @@ def preflight_command(
     offline: Annotated[
         bool, typer.Option("--offline", help="Ask nothing of the network, and bind nothing.")
     ] = False,
+    rehearsal: Annotated[
+        bool,
+        typer.Option(help="Of the consumer: play the session with owners made of the validation set."),
+    ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Check whether a party can take part from this machine. Give it the options that the party is given."""
@@ -86,6 +90,7 @@ def preflight_command(
             validation=validation,
             seed_set=seed_set,
             offline=offline,
+            rehearse=rehearsal,
         )
         findings = []
         for finding in preflight(opening):

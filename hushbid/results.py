@@ -17,6 +17,7 @@ from rich.text import Text
 
 from consumer.appraisal import Judgement, Quality
 from consumer.seed_distance import SeedDistance
+from hushbid.standing import Standing, beside_uniform
 from protocol.odometer import Odometer
 from protocol.session import TRUSTED, PrivacyStatement
 from protocol.settlement import SettlementTerms
@@ -42,6 +43,7 @@ class RunResult:
         batch: b, those that a round buys.
         seed_weight: s, what a point of the seed set counts for beside one that is bought.
         jitter: N, the points' worth of jitter; 0.0: scores had none.
+        distinct: Whether a point that several owners hold was bought once.
         owners: K.
         rounds: Rounds that were run.
         wall_seconds: From the first round to the end of the last.
@@ -73,6 +75,7 @@ class RunResult:
     batch: int
     seed_weight: float
     jitter: float
+    distinct: bool
     owners: int
     rounds: int
     wall_seconds: float
@@ -110,6 +113,11 @@ class RunResult:
         return self.chosen.plain.accuracy
 
     @property
+    def standing(self) -> Standing | None:
+        """How the delivered points stand beside a uniform choice; None where a figure is missing."""
+        return beside_uniform(self.chosen, self.uniform)
+
+    @property
     def rounds_per_second(self) -> float | None:
         """None where no time was measured."""
         return self.rounds / self.wall_seconds if self.wall_seconds > 0 else None
@@ -127,6 +135,7 @@ class RunResult:
             "batch": self.batch,
             "seed_weight": self.seed_weight,
             "jitter": self.jitter,
+            "distinct": self.distinct,
             "owners": self.owners,
             "rounds": self.rounds,
             "wall_seconds": self.wall_seconds,
@@ -142,6 +151,7 @@ class RunResult:
                 "greedy": self.greedy.as_json(),
                 "uniform": self.uniform.as_json(),
             },
+            "beside_uniform": None if self.standing is None else self.standing.as_json(),
             "points_accessed_curator": self.points_accessed_curator,
             "points_delivered": self.points_delivered,
             "disputed": self.disputed,
@@ -169,6 +179,7 @@ def render(result: RunResult, console: Console) -> None:
     """Print the result for people."""
     parts: list[RenderableType] = [
         Rule(f"{result.session}", align="left"),
+        *_standing(result),
         _facts(result),
         _quality(result),
         _privacy(result),
@@ -179,6 +190,16 @@ def render(result: RunResult, console: Console) -> None:
     if places := _places(result):
         parts.append(places)
     console.print(Group(*parts))
+
+
+def _standing(result: RunResult) -> list[Text]:
+    """In one sentence what came of it, before all figures."""
+    if (standing := result.standing) is None:
+        return []
+    style = {"closer": "bold", "alike": "bold yellow", "farther": "bold red", "unmeasured": "bold red"}[
+        standing.rank
+    ]
+    return [Text(standing.sentence(), style=style)]
 
 
 def _quality(result: RunResult) -> RenderableType:
@@ -206,8 +227,12 @@ def _quality(result: RunResult) -> RenderableType:
     for place, (name, quality) in enumerate(rows):
         figures = (_figure(getattr(quality, attribute), form) for _, attribute, form in columns)
         table.add_row(name, *figures, style="bold" if place < 2 else "")
-    why = result.chosen.why
-    return Group(table, Text(f"There are no weights: {why}.\n", style="yellow")) if why else table
+    notes = []
+    if result.chosen.why:
+        notes.append(Text(f"There are no weights: {result.chosen.why}.\n", style="yellow"))
+    if result.chosen.labels_why:
+        notes.append(Text(f"The accuracy is 0: {result.chosen.labels_why}.\n", style="yellow"))
+    return Group(table, *notes) if notes else table
 
 
 def _facts(result: RunResult) -> Text:

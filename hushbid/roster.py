@@ -20,6 +20,7 @@ from protocol.config.session import DraftSession, SessionFile
 from protocol.errors import ConfigError
 from protocol.identity import PublicIdentity
 from protocol.names import CONSUMER, CURATOR
+from protocol.runtime.keys import new_keypair
 from protocol.session import open_session
 
 __all__ = ["Place", "RosterFile"]
@@ -150,6 +151,30 @@ class RosterFile:
         except ConfigError as error:
             return None, error.what
         return session, ""
+
+    def wrong(self) -> str:
+        """What no party would take of the file, whoever's key were still put there; empty if nothing.
+
+        A place with something in it that is no key counts; one that is empty does not.
+        """
+        no_keys = [place.party for place in self.places() if place.missing and place.text]
+        if no_keys:
+            return f"What stands there for {', '.join(no_keys)} is no key."
+        insecure = self.draft.network.insecure  # nobody has a key there
+        roster = {
+            place.party: place.text or ("" if insecure else new_keypair().public.text)
+            for place in self.places()
+        }
+        consumer, curator = roster.pop(CONSUMER), roster.pop(CURATOR)
+        values = {
+            **self._document.unwrap(),
+            "roster": {"curator": curator, "consumer": consumer, "owners": roster},
+        }
+        try:
+            open_session(validated(SessionFile, values, where=str(self.path)))
+        except ConfigError as error:
+            return error.what
+        return ""
 
     def save(self) -> None:
         """Write the file, its comments and its layout as they were.

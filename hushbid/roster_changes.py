@@ -87,6 +87,7 @@ def parties(session: Path) -> dict[str, Any]:
         "parties": [_described(place) for place in roster.places()],
         "problem": problem or None,
         "digest": None if complete is None else complete.digest().hex(),
+        "wrong": roster.wrong() or None,
     }
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from protocol.errors import ExitCode
 from protocol.runtime.command import run_verb
 
 __all__ = ["approve_command", "list_command", "revoke_command"]
@@ -60,12 +61,19 @@ def approve_command(
 
 
 def list_command(session: SessionOption, as_json: JsonOption = False) -> None:
-    """List the parties of a session file, with their fingerprints, or what is missing."""
+    """List the parties of a session file, with their fingerprints, or what is missing.
+
+    Exit code 4: something is wrong with the file that no missing key explains.
+    """
+    code = ExitCode.DONE
 
     def body() -> dict[str, Any]:
         from hushbid.roster_changes import parties
 
-        return parties(session)
+        nonlocal code
+        found = parties(session)
+        code = ExitCode.DONE if found["wrong"] is None else ExitCode.USAGE
+        return found
 
     def show(found: Mapping[str, Any]) -> None:
         width = max(len(party["name"]) for party in found["parties"])
@@ -73,8 +81,15 @@ def list_command(session: SessionOption, as_json: JsonOption = False) -> None:
             told = party["fingerprint"] or party["missing"]
             sys.stdout.write(f"{party['name']:<{width}}  {party['role']:<8}  {told}\n")
         sys.stdout.write(f"{found['problem'] or 'session digest ' + found['digest']}\n")
+        if found["wrong"] not in (None, found["problem"]):
+            sys.stdout.write(f"{found['wrong']}\n")
 
-    run_verb(body, as_json=as_json, show=show)
+    try:
+        run_verb(body, as_json=as_json, show=show)
+    except SystemExit as ending:
+        if ending.code == ExitCode.DONE:
+            sys.exit(code)
+        raise
 
 
 def revoke_command(

@@ -6,7 +6,7 @@ import contextlib
 import secrets
 import shutil
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +18,7 @@ from protocol.errors import ConfigError, ConnectionFailed
 from protocol.names import CONSUMER, CURATOR
 from protocol.runtime.keys import KeyPair, new_keypair
 
-__all__ = ["RunDirectory", "prepare", "redirect"]
+__all__ = ["RunDirectory", "named_files", "prepare", "redirect"]
 
 _KEY: Final = Path("secret.key")
 _PRIVATE_DIRECTORY: Final = 0o700
@@ -46,7 +46,9 @@ class RunDirectory:
     parties: tuple[Party, ...]
 
 
-def prepare(cluster: Cluster, parent: Path) -> RunDirectory:
+def prepare(
+    cluster: Cluster, parent: Path, *, check: Callable[[SessionFile], object] | None = None
+) -> RunDirectory:
     """Make the next directory ``<session>-<n>`` with what every party needs; never one that is there.
 
     A party's subdirectory (mode 0700) holds a fresh key, the party's private file, a copy of the session
@@ -56,6 +58,7 @@ def prepare(cluster: Cluster, parent: Path) -> RunDirectory:
     Args:
         cluster: The cluster.
         parent: Where to make it; created if need be.
+        check: Called with the session before anything is made; what it raises is raised.
 
     Raises:
         ConfigError: The session's sections do not go together, or the directory cannot be made.
@@ -66,6 +69,8 @@ def prepare(cluster: Cluster, parent: Path) -> RunDirectory:
     keys = {} if network.insecure else {name: new_keypair() for name in names}
     public = {name: pair.public.text for name, pair in keys.items()}
     session = cluster.session_file(roster_of(cluster.owners, public), network)
+    if check is not None:
+        check(session)
     try:
         path = _new_directory(parent, session.session.name)
     except OSError as error:
@@ -110,7 +115,7 @@ def _fill(path: Path, cluster: Cluster, session: SessionFile, keys: Mapping[str,
     parties = parties_in(path / "parties", cluster.owners)
     layout = Layout(own=Path(), state=Path("state"), key=_KEY if keys else None)
     dealt = {} if cluster.partition is None else shares(cluster.load(), seed_set=not cluster.drawing)
-    named = _named_files(cluster) if cluster.partition is None else {}
+    named = named_files(cluster) if cluster.partition is None else {}
     for party in parties:
         settings = {"durability": cluster.file.run.durability} | named.get(party.name, {})
         if party.role == "consumer":
@@ -120,7 +125,7 @@ def _fill(path: Path, cluster: Cluster, session: SessionFile, keys: Mapping[str,
     return RunDirectory(path, session, parties)
 
 
-def _named_files(cluster: Cluster) -> dict[str, dict[str, Any]]:
+def named_files(cluster: Cluster) -> dict[str, dict[str, Any]]:
     """What each private file says about data that the cluster file names."""
     consumer, section = cluster.consumer_paths(), cluster.file.consumer
     files: dict[str, dict[str, Any]] = {

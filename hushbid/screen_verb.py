@@ -204,6 +204,8 @@ def _show(result: Mapping[str, Any]) -> None:
     lines = [
         f"chosen   {', '.join(result['chosen'])}: MMD² {chosen['mmd2']:.5f} ± {chosen['standard_error']:.5f} "
         f"by the best mixture, {chosen['mmd2_by_size']:.5f} by size; {_SEARCHES[result['search']]}",
+        f"how many {result['why_so_many']}",
+        f"why      {result['why_these']}",
         *(
             f"key      {row['fingerprint']}  {row['owner']}"
             for row in result["owners"]

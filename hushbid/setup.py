@@ -8,7 +8,7 @@ not trust one operator make their own (docs/deploy.md).
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -26,9 +26,10 @@ from hushbid.party_files import (
 )
 from protocol.config.party import BudgetSection
 from protocol.config.session import SessionFile
-from protocol.errors import ConfigError
+from protocol.errors import ConfigError, ExitCode, HushbidError
 from protocol.names import CONSUMER, CURATOR
 from protocol.runtime.keys import KeyPair, new_keypair, read_public, read_secret
+from protocol.runtime.status_file import Status, status_path
 from protocol.session import open_session
 
 __all__ = ["KEY", "OwnKeys", "SetUp", "check_readable", "set_up"]
@@ -38,9 +39,11 @@ KEY: Final = Path("key/secret.key")
 _DATA: Final = Path("data")
 _STATE: Final = Path("state")
 _PUBLIC: Final = 0o644
+_NAMED: Final = 5
+"""Parties without a place that are named, before the rest is counted."""
 _PATIENCE: Final[Mapping[str, float]] = {"round": 60.0, "comeback": 60.0}
-"""Time limits, in seconds, where the cluster file sets none. Containers come back slowly: those of owners
-start when the curator's is healthy; and a round waits for a lost owner no longer than either of these says.
+"""Time limits, in seconds, where the cluster file sets none. Containers come and come back slowly, and
+a round waits for a lost owner no longer than either of these says.
 """
 _ON_ITS_OWN_MACHINE: Final = (
     "Have that party run on its own machine, with its own data and ledger (docs/deploy.md). What containers "
@@ -70,12 +73,14 @@ class SetUp:
         parties: Curator, consumer, owners by name.
         points_of: Owner → the cluster file's owner whose points it has, all or some.
         new: Whether there was no session before.
+        over: Whether every party has ended it well, so that there is nothing more to do.
     """
 
     session: SessionFile
     parties: tuple[Party, ...]
     points_of: Mapping[str, str]
     new: bool
+    over: bool
 
 
 @dataclass(frozen=True)
@@ -117,10 +122,11 @@ def set_up(
         KeyFileError: A key that is there cannot be used.
     """
     cluster = _with_patience(cluster)
-    dealt = _dealt(cluster, owners)
-    names = tuple(dealt.data.owners)
+    # Before data are dealt out, which can fail for a number of owners that there is no place for anyway.
+    names = cluster.owners if owners is None else tuple(f"owner-{number + 1}" for number in range(owners))
     parties = parties_in(place, names)
     _check_places(place, parties)
+    dealt = _dealt(cluster, owners)
     network = cluster.file.network.model_copy(update={"address": address})
     keys = {} if network.insecure or own_keys else {party.name: _key_of(party) for party in parties}
     public = {name: pair.public.text for name, pair in keys.items()}
@@ -145,7 +151,16 @@ def set_up(
             f"{error.filename or place} cannot be written: {error.strerror}.",
             advice="Make room, and see that the directories belong to the user that this runs as.",
         ) from None
-    return SetUp(session, parties, dealt.points_of, new)
+    return SetUp(session, parties, dealt.points_of, new, over=not new and all(map(_has_ended_well, parties)))
+
+
+def _has_ended_well(party: Party) -> bool:
+    """Whether a party's last process ended with 0, as far as its status says."""
+    try:
+        status = Status.read(status_path(party.directory / _STATE, party.name))
+    except HushbidError:
+        return False
+    return status.finished and status.exit_code == ExitCode.DONE
 
 
 def _with_patience(cluster: Cluster) -> Cluster:
@@ -160,9 +175,15 @@ def _check_places(place: Path, parties: tuple[Party, ...]) -> None:
     missing = [party.name for party in parties if not party.directory.exists()]
     if missing and place.exists() and not os.access(place, os.W_OK):
         raise ConfigError(
-            f"{place} has no directory for {', '.join(missing)}, and none can be made there.",
-            advice="docker-compose.yml has ten owners: set HUSHBID_OWNERS to a number from 1 to 10.",
+            f"{place} has no directory for {_listed(missing)}, and none can be made there.",
+            advice="docker-compose.yml has ten owners: set HUSHBID_OWNERS (`--owners`) to a number from "
+            "1 to 10.",
         )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def check_readable(path: Path) -> None:

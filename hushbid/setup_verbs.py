@@ -84,6 +84,7 @@ def setup_command(
             "session": made.session.session.name,
             "identifier": made.session.digest()[:16].hex(),
             "new": made.new,
+            "over": made.over,
             "session_file": str(session),
             "parties": {party.name: str(party.directory) for party in made.parties},
             "points_of": dict(made.points_of),
@@ -94,9 +95,15 @@ def setup_command(
 
 def _show(made: Mapping[str, Any]) -> None:
     was = "is set up" if made["new"] else "was there already, and goes on"
+    if made["over"]:
+        was = "is over: every party has ended it well, and says again what came of it"
     sys.stdout.write(
         f"Session {made['session']} {was}: {', '.join(made['parties'])}.\nIts file: {made['session_file']}\n"
     )
+    if made["over"]:
+        sys.stdout.write(
+            "Nothing is bought anew. For another session give another session.nonce and new states.\n"
+        )
     for owner, whose in made["points_of"].items():
         if owner != whose:
             sys.stdout.write(f"{owner} has points of {whose}.\n")

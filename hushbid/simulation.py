@@ -115,6 +115,7 @@ def simulate(
         batch=session.batch,
         seed_weight=session.file.seed_weight,
         jitter=session.file.jitter,
+        distinct=session.file.distinct,
         owners=len(data.owners),
         rounds=outcome.curator.round,
         wall_seconds=seconds,

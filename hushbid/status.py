@@ -1,20 +1,19 @@
-"""`hushbid status`: what the parties of some state directories do now."""
+"""`hushbid status`: what the parties of some state directories, or of a run, do now."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
-from hushbid.health import MAX_AGE_SECONDS, trouble
+from hushbid.health import MAX_AGE_SECONDS, StateOption, StatesArgument, named_statuses, trouble
 from protocol.runtime.command import run_verb
-from protocol.runtime.status_file import Status, find_statuses
+from protocol.runtime.status_file import Status
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,13 +21,16 @@ if TYPE_CHECKING:
 __all__ = ["status_command"]
 
 _Parties: TypeAlias = list[dict[str, Any]]
+_Read: TypeAlias = Callable[[], list[Status]]
 
 WATCH_SECONDS: Final = 1.0
 """Between two looks of `--watch`."""
 
 
 def status_command(
-    states: Annotated[list[Path], typer.Argument(help="State directories.", metavar="STATE_DIR...")],
+    context: typer.Context,
+    states: StatesArgument = None,
+    state: StateOption = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Look again every second, until all have ended.")
     ] = False,
@@ -39,16 +41,17 @@ def status_command(
     """Show what parties do now: phase, round, who is here, and whether their loops turn."""
 
     def body() -> dict[str, Any]:
-        found = _look(states)
+        read = named_statuses(context, states, state)
+        found = _look(read)
         if watch:
-            found = _watch_as_json(states, found) if as_json else _watch(states, found)
+            found = _watch_as_json(read, found) if as_json else _watch(read, found)
         return {"parties": found}
 
     run_verb(body, as_json=as_json, show=None if watch else _show)
 
 
-def _look(states: Sequence[Path]) -> _Parties:
-    return [_described(status) for state in states for status in find_statuses(state)]
+def _look(read: _Read) -> _Parties:
+    return [_described(status) for status in read()]
 
 
 def _described(status: Status) -> dict[str, Any]:
@@ -60,23 +63,23 @@ def _described(status: Status) -> dict[str, Any]:
     return {**asdict(status), "age": round(now - status.beat, 3), "trouble": wrong}
 
 
-def _watch_as_json(states: Sequence[Path], found: _Parties) -> _Parties:
+def _watch_as_json(read: _Read, found: _Parties) -> _Parties:
     """Print every look but the last, which is the verb's result."""
     while not _all_ended(found):
         sys.stdout.write(json.dumps({"parties": found}) + "\n")
         sys.stdout.flush()
         time.sleep(WATCH_SECONDS)
-        found = _look(states)
+        found = _look(read)
     return found
 
 
-def _watch(states: Sequence[Path], found: _Parties) -> _Parties:
+def _watch(read: _Read, found: _Parties) -> _Parties:
     from rich.live import Live
 
     with Live(_table(found), auto_refresh=False) as live:
         while not _all_ended(found):
             time.sleep(WATCH_SECONDS)
-            found = _look(states)
+            found = _look(read)
             live.update(_table(found), refresh=True)
     return found
 

@@ -78,8 +78,11 @@ def _crashes(
         which = Which.PAIRS if pairs else Which.SAME_STEP if same_step else Which.SINGLE
         part = _share(share)
         results = []
+        settings = list(_settings(rules, release, rounds, owners))
+        for setting in settings:
+            uncrashed(setting)  # what cannot be swept is refused before anything is
         with job_progress("sweeping", "session" if len(only or ()) == 1 else "sessions") as progress:
-            for setting in _settings(rules, release, rounds, owners):
+            for setting in settings:
                 given = [read_crashes(text) for text in only or ()]
                 plan = given or every(uncrashed(setting)[1], which)[part]
                 done = sweep(

@@ -174,8 +174,7 @@ def _scaled(
     columns = arrays["features"].shape[1]
     if dataset.features.shape[1] != columns:
         raise DataError(
-            f"{dataset.name} has {dataset.features.shape[1]} feature columns where the delivered points have "
-            f"{columns}.",
+            f"{dataset.name} has {dataset.columns_found} where the delivered points have {columns}.",
             advice=f"Name the {columns} columns of the session with `--features a,b,c`, and a label with "
             "`--label`.",
         )

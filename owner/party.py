@@ -6,7 +6,7 @@ from pathlib import Path
 
 from owner.machine import OwnerMachine
 from owner.numerics import OwnerNumerics, Sealer
-from protocol.data import Dataset, check_dataset, feature_table
+from protocol.data import Dataset, check_dataset, check_labels, feature_table
 from protocol.errors import ConfigError
 from protocol.features import FeatureMap
 from protocol.grid import Features
@@ -41,11 +41,13 @@ def owner_party(
         memory_limit: Bytes of features above which they do not fit.
 
     Raises:
-        DataError: The points are not what the session's public bounds allow, or too long for its boxes.
+        DataError: The points are not what the session's public bounds allow, too long for its boxes, or their
+            labels are not what the session declares.
         ConfigError: Points are sealed in the session, and there is no key to do it with.
     """
     features = session.file.features
     check_dataset(dataset, columns=features.columns, lower=features.lower, upper=features.upper)
+    check_labels(dataset, session.file.session.labels)
     sealer = _sealer(session, name, dataset, identity, noise) if session.rule.sealed else None
 
     def hashed(feature_map: FeatureMap) -> Features:

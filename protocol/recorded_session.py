@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from protocol.acquisition import RULES
-from protocol.config.meaning import version_1_digest
+from protocol.config.meaning import BEFORE_THERE_WERE_KEYS, version_1_digest
 from protocol.config.session import SessionFile
 from protocol.errors import ConfigError, DataError
 from protocol.machine import Started
@@ -81,7 +81,7 @@ def recorded_session(event: RecordedItem) -> SessionFile:
             if seed is not None:
                 values[name]["seed"] = seed
         # Transcripts of sessions before there were such keys do without them.
-        values["session"] = {"batch": 1, "seed_weight": 1.0, "jitter": 0.0} | values["session"]
+        values["session"] = BEFORE_THERE_WERE_KEYS | values["session"]
         # As from JSON: tuples and lists are one there.
         return SessionFile.model_validate(values, strict=False)
     except ValidationError as error:

@@ -1,8 +1,9 @@
 """The best of many points under a weight: exactly, and in one total order (DESIGN §1, "Exact scores").
 
 The order is: higher score first (wᵀφ, with the jitter that a session may have), then smaller bytes of φ,
-then smaller rank (the owner's position among the sorted names), then the older entry. It depends on nothing
-but the points themselves, as the lemma behind the sensitivity of 2 needs.
+then smaller rank (the owner's position among the sorted names), then the older entry. Where a point that
+several owners hold counts once (`protocol.copies`), its place among points of equal φ comes in for the last
+two. The order depends on nothing but the points themselves, as the lemma behind the sensitivity of 2 needs.
 
 A screen (`protocol.screening`) finds the few points that can be the best; these are compared exactly.
 """
@@ -16,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from protocol.copies import Copies
 from protocol.errors import LocalProtocolError
 from protocol.grid import Features, Scores, Weights, exact_scores
 from protocol.jitter import Jitter, Jitters
@@ -50,6 +52,9 @@ class _Withdrawals:
 
     def __len__(self) -> int:
         return len(self._known)
+
+    def __contains__(self, entry: int) -> bool:
+        return entry in self._known
 
     def add(self, entry: int) -> None:
         if entry in self._known:
@@ -115,12 +120,21 @@ class Pool:
         dimension: d.
         norm_bound: At least the largest ‖φ‖ (`FeatureMap.norm_bound`).
         jitter: Of the session; None: it has none.
+        copies: Where a point that several owners hold counts once; None: it counts for each of them.
     """
 
-    def __init__(self, dimension: int, *, norm_bound: float, jitter: Jitter | None = None) -> None:
+    def __init__(
+        self,
+        dimension: int,
+        *,
+        norm_bound: float,
+        jitter: Jitter | None = None,
+        copies: Copies | None = None,
+    ) -> None:
         self._features: Features = np.zeros((_SMALLEST, dimension), dtype=np.int16)
         self._ranks = np.zeros(_SMALLEST, dtype=np.intp)
         self._jitter = jitter
+        self._copies = copies
         self._jitters: Jitters = np.zeros(_SMALLEST, dtype=np.int64)
         self._count = 0
         self._screen = GrowingScreen(dimension, norm_bound=norm_bound)
@@ -134,7 +148,7 @@ class Pool:
         return _read_only(self._features[entry])
 
     def append(self, features: Features, *, rank: int) -> int:
-        """Add a point of the owner of that rank; returns its number."""
+        """Add a point of the owner of that rank; returns its number. A copy of one that is out is out too."""
         if self._count == len(self._ranks):
             self._features = np.concatenate([self._features, np.zeros_like(self._features)])
             self._ranks = np.concatenate([self._ranks, np.zeros_like(self._ranks)])
@@ -145,11 +159,14 @@ class Pool:
         self._ranks[self._count] = rank
         self._screen.append(features)
         self._count += 1
+        if self._copies is not None and self._copies.append(features, rank=rank)[0] in self._withdrawn:
+            self._withdrawn.add(self._count - 1)
         return self._count - 1
 
     def withdraw(self, entry: int) -> None:
-        """Take an entry out for good; raises `LocalProtocolError` if it was out already."""
-        self._withdrawn.add(entry)
+        """Take an entry and its copies out for good; raises `LocalProtocolError` if it was out already."""
+        for each in (entry,) if self._copies is None else self._copies.same_as(entry):
+            self._withdrawn.add(each)
 
     def first(
         self, weights: Weights, count: int, *, withheld: npt.NDArray[np.bool_] | None = None
@@ -169,13 +186,27 @@ class Pool:
         screened.scores[self._withdrawn.entries] = -np.inf
         if withheld is not None:
             screened.scores[withheld[self._ranks[: self._count]]] = -np.inf
-        available = int(np.isfinite(screened.scores).sum())
-        if available == 0:
+        available = np.isfinite(screened.scores)
+        if self._copies is not None:
+            screened.scores[self._copies.repeated(available)] = -np.inf
+        left = int(np.isfinite(screened.scores).sum())
+        if left == 0:
             return ()
-        near = _near_the_top(screened, min(count, available))
-        return _first(
-            near, count, self._features, weights, added, lambda entry: (int(self._ranks[entry]), entry)
+        near = _near_the_top(screened, min(count, left))
+        found = _first(near, count, self._features, weights, added, self._last_resort)
+        if self._copies is None:
+            return found
+        copies = self._copies
+        return tuple(
+            Best(copies.seller(best.entry, self._features[best.entry], available), best.score)
+            for best in found
         )
+
+    def _last_resort(self, entry: int) -> tuple[int, ...]:
+        """By what entries of equal φ are in order."""
+        if self._copies is not None:
+            return (self._copies.place(entry),)
+        return int(self._ranks[entry]), entry
 
     def best_scores(
         self, weights: Weights, count: int, *, withheld: npt.NDArray[np.bool_] | None = None

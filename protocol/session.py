@@ -13,6 +13,7 @@ from protocol import limits
 from protocol.accounting import Budget, Cost, PrivacyFilter, epsilon_of
 from protocol.acquisition import AcquisitionRule, acquisition_rule
 from protocol.config.session import FeatureSection, MechanismSection, SessionFile, check_purchase
+from protocol.copies import Copies
 from protocol.errors import ConfigError, DataError
 from protocol.features import FeatureMap, FeatureSpace, feature_space
 from protocol.grid import Totals
@@ -136,6 +137,10 @@ class Session:
     def jitter(self) -> Jitter | None:
         """What scores have besides wᵀφ; None: nothing."""
         return Jitter(self.identifier) if self.file.jitter else None
+
+    def copies(self) -> Copies | None:
+        """For a pool in which a point that several owners hold counts once; None: it counts for each."""
+        return Copies(self.identifier) if self.file.distinct else None
 
     @property
     def weight_coordinates(self) -> int:

@@ -84,6 +84,7 @@ def session_of(
                     "batch": batch,
                     "seed_weight": seed_weight,
                     "jitter": jitter,
+                    "distinct": False,
                     "delta": delta,
                     "allow_nonprivate": True,
                 },

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tempfile
+import time
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from hushbid.bench.session import write_cluster
 from hushbid.cluster import open_cluster
 from hushbid.launcher import run_parties
 from hushbid.run_directory import prepare
+from hushbid.simulation import Progress
 from protocol.names import CURATOR
 
 __all__ = ["BOX_BYTES", "SETTINGS", "bench_rules", "with_setting"]
@@ -36,7 +38,14 @@ SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 def bench_rules(
-    *, owners: int, points: int, columns: int, rounds: int, repeats: int, say: Callable[[str], None]
+    *,
+    owners: int,
+    points: int,
+    columns: int,
+    rounds: int,
+    repeats: int,
+    say: Callable[[str], None],
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Measure rounds per second, from the first broadcast to the end of the last round.
 
@@ -49,7 +58,8 @@ def bench_rules(
         columns: Feature columns of a point.
         rounds: p.
         repeats: Sessions of each setting; their median counts.
-        say: Told what is being measured.
+        say: Told what is being measured, and about how long the rest takes.
+        progress: Called with the rounds that were run, of all sessions, and how many there will be.
 
     Returns:
         The figures under the names of the command line's JSON.
@@ -59,11 +69,19 @@ def bench_rules(
         place = Path(name)
         plain = write_cluster(place, owners=owners, points=points, columns=columns, rounds=rounds, whole=True)
         files = {setting: with_setting(plain, setting) for setting in SETTINGS}
-        for _ in range(repeats):
-            for setting, file in files.items():
-                say(f"session, {setting}")
-                ended = run_parties(prepare(open_cluster(file), place / "runs"), say=say)
-                measured[setting].append(float(ended.results[CURATOR]["rounds_per_second"]))
+        turns = [setting for _ in range(repeats) for setting in files]
+        took: dict[str, float] = {}
+        for number, setting in enumerate(turns):
+            left = _left(turns[number:], took)
+            say(f"session {number + 1} of {len(turns)}, {setting}{left}")
+            began = time.monotonic()
+            ended = run_parties(
+                prepare(open_cluster(files[setting]), place / "runs"),
+                None if progress is None else _counted(progress, number * rounds, len(turns) * rounds),
+                say,
+            )
+            took[setting] = time.monotonic() - began
+            measured[setting].append(float(ended.results[CURATOR]["rounds_per_second"]))
     median = {setting: sorted(rates)[len(rates) // 2] for setting, rates in measured.items()}
     return {
         "owners": owners,
@@ -74,6 +92,19 @@ def bench_rules(
         "sealed_ratio": median["sealed"] / median["ask_all"],
         "private_ratio": median["private"] / median["ask_all"],
     }
+
+
+def _counted(progress: Progress, before: int, total: int) -> Progress:
+    """What a session is watched by, its rounds counted with those of the sessions before it."""
+    return lambda number, _points: progress(before + number, total)
+
+
+def _left(turns: Sequence[str], took: Mapping[str, float]) -> str:
+    """About how long sessions that are still to come take, by those of before; empty where there are none."""
+    if not took:
+        return ""
+    mean = sum(took.values()) / len(took)
+    return f"; about {sum(took.get(setting, mean) for setting in turns):.0f} s left"
 
 
 def with_setting(plain: Path, setting: str) -> Path:

@@ -21,6 +21,8 @@ __all__ = ["OwnerRow", "Ranking", "Subset", "rank"]
 
 MOST_SUBSETS: Final = 2000
 """Subsets up to which all are tried; beyond, owners are added one by one."""
+_IDLE: Final = 5e-4
+"""Weights below this are shown as 0."""
 SHOWN: Final = 10
 """Subsets of each size that are reported."""
 
@@ -100,12 +102,16 @@ class Ranking:
         subsets: Of each size, the nearest first.
         search: Whether all subsets were tried, or owners were added one by one.
         chosen: The nearest of the largest subsets.
+        why_so_many: Why it has so many owners, for people.
+        why_these: Why it is these, and how a tie was broken, for people.
     """
 
     owners: tuple[OwnerRow, ...]
     subsets: tuple[Subset, ...]
     search: Literal["all", "greedy"]
     chosen: Subset
+    why_so_many: str
+    why_these: str
 
 
 def rank(target: NoisyMean, candidates: Sequence[Candidate], *, best: int) -> Ranking:
@@ -148,8 +154,54 @@ def rank(target: NoisyMean, candidates: Sequence[Candidate], *, best: int) -> Ra
         for each, weight, mass in zip(candidates, weights, masses, strict=True)
     ]
     rows.sort(key=lambda row: (row.estimate.value, row.candidate.owner))
-    chosen = next(each for each in subsets if len(each.owners) == largest)
-    return Ranking(tuple(rows), tuple(subsets), "all" if count <= MOST_SUBSETS else "greedy", chosen)
+    chosen, *others = (each for each in subsets if len(each.owners) == largest)
+    fewer = next((each for each in subsets if len(each.owners) == largest - 1), None)
+    return Ranking(
+        owners=tuple(rows),
+        subsets=tuple(subsets),
+        search="all" if count <= MOST_SUBSETS else "greedy",
+        chosen=chosen,
+        why_so_many=_why_so_many(chosen, fewer, best=best),
+        why_these=_why_these(chosen, others[0] if others else None),
+    )
+
+
+def _why_so_many(chosen: Subset, fewer: Subset | None, *, best: int) -> str:
+    count = len(chosen.owners)
+    said = f"--best asks for {best} (without it 2)"
+    if count < best:
+        said = f"--best asks for {best}, and no more than {count} can be compared"
+    if fewer is not None:
+        said += f"; {_named(fewer)} alone: MMD² {_figure(fewer.estimate)}"
+    idle = [owner for owner, weight in zip(chosen.owners, chosen.weights, strict=True) if weight < _IDLE]
+    if idle:
+        said += f"; of weight 0 in the best mixture: {', '.join(idle)}"
+    return said
+
+
+def _why_these(chosen: Subset, next_best: Subset | None) -> str:
+    """By which figure of `_order` the choice goes before the next."""
+    if next_best is None:
+        return "there is no other choice of so many"
+    (nearest, by_size, _), (farther, by_size_too, _) = _order(chosen), _order(next_best)
+    name = _named(next_best)
+    if nearest != farther:
+        said = f"nearest by the best mixture; next is {name}: MMD² {_figure(next_best.estimate)}"
+        if farther - nearest < next_best.estimate.standard_error:
+            said += ", no farther than noise may put it"
+        return said
+    tie = f"a tie with {name}, whose best mixture is as near"
+    if by_size != by_size_too:
+        return f"{tie}: all points together are nearer, {by_size:.5f} and {by_size_too:.5f} by size"
+    return f"{tie}, and so are all points together: the first by name is chosen"
+
+
+def _named(subset: Subset) -> str:
+    return " and ".join(subset.owners)
+
+
+def _figure(estimate: Estimate) -> str:
+    return f"{estimate.value:.5f} ± {estimate.standard_error:.5f}"
 
 
 def _order(subset: Subset) -> tuple[float, float, tuple[str, ...]]:

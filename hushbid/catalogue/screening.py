@@ -110,6 +110,8 @@ class ScreeningResult:
             "subsets": [subset.as_json() for subset in self.ranking.subsets],
             "search": self.ranking.search,
             "chosen": list(self.chosen),
+            "why_so_many": self.ranking.why_so_many,
+            "why_these": self.ranking.why_these,
             "refused": [{"file": each.file, "why": each.why} for each in self.refused],
         }
 

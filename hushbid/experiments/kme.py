@@ -135,13 +135,15 @@ class KmeRow:
         published: The authors' figure; None for an ε that they have none for.
         limit: What ours was to stay below (`Setting.limit`).
         met: Whether it does; None without a limit.
-        stated: Mean of what the releases themselves say of their distance (`Release.distance`).
+        stated: Mean of what the releases themselves say of their distance (`Release.span_distance`): within
+            the span of the public points, for Algorithm 2 of all of it.
         baseline: Mean distance of the public points with equal weights; None for Algorithm 2.
         published_baseline: The authors' figure of that; for *random* the same draw, so the same figure.
         projection: Mean distance of the noiseless projection on their span; None for Algorithm 2.
         noise: Name of its source.
         wall_seconds: Of a release, mean.
         cpu_seconds: Of all cores, mean.
+        bound: Mean of the bound that releases give on the whole distance (`Release.distance`).
     """
 
     setting: str
@@ -159,6 +161,7 @@ class KmeRow:
     noise: str
     wall_seconds: float
     cpu_seconds: float
+    bound: float
 
     def as_json(self) -> dict[str, Any]:
         """The row under its attributes' names."""
@@ -259,8 +262,8 @@ def _rows(
             took = time.perf_counter() - started, time.process_time() - spent
             scaled = release.scale(release.points)
             far = kernels.distance(scaled, release.weights, _scaled(data), gamma, squared_norm)
-            runs.append((far, release.distance(), *took))
-        distances, stated, walls, cpus = zip(*runs, strict=True)
+            runs.append((far, release.span_distance(), release.distance(), *took))
+        distances, stated, bounds, walls, cpus = zip(*runs, strict=True)
         limit = setting.limit(epsilon)
         yield KmeRow(
             setting=setting.name,
@@ -278,6 +281,7 @@ def _rows(
             noise=SimulatedNoise.name if simulated else SecureNoise.name,
             wall_seconds=fmean(walls),
             cpu_seconds=fmean(cpus),
+            bound=fmean(bounds),
         )
 
 

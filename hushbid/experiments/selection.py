@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 import tomli_w
 
 from consumer.appraisal import Quality
-from hushbid.cluster import open_cluster
+from hushbid.cluster import Cluster, open_cluster
 from hushbid.results import RunResult
 from hushbid.simulation import simulate
 from protocol.errors import ConfigError
@@ -80,14 +80,14 @@ class Row:
 
 
 def selection(
-    dataset: str,
+    dataset: str | Path,
     data: Path | None,
     *,
     epsilons: Sequence[float],
-    points: Sequence[int],
+    points: Sequence[int | None],
     seeds: Sequence[int],
     mechanism: str = MECHANISM,
-    delta: float = DELTA,
+    delta: float | None = None,
     batch: int | None = None,
     seed_weight: float | None = None,
     jitter: float | None = None,
@@ -96,14 +96,15 @@ def selection(
     """Run a session for each ε, number of points and seed.
 
     Args:
-        dataset: One of `hushbid.datasets.DATASETS`.
+        dataset: One of `hushbid.datasets.DATASETS`, or the path of a cluster file: its parties' data, feature
+            map and session, with the releases and the rule of the experiment.
         data: Where it lies; None if it needs no files.
         epsilons: ε of each protected side.
-        points: p of each setting.
-        seeds: Of the dealing and of the noise.
+        points: p of each setting; None: as the cluster file says.
+        seeds: Of the dealing, where a dataset is dealt out, and of the noise.
         mechanism: A release mechanism that takes `epsilon` and `neighbours`.
-        delta: The δ of each ε.
-        batch: b; None: the session's own default.
+        delta: The δ of each ε; None: the cluster file's, or 1e-5.
+        batch: b; None: the cluster file's, or the session's own default.
         seed_weight: s; None: likewise.
         jitter: N; None: likewise.
         say: Told what is being run.
@@ -120,45 +121,102 @@ def selection(
             "An experiment needs an epsilon, a number of points and a seed at least.",
             advice="Give one of each.",
         )
-    said = {"batch": batch, "seed_weight": seed_weight, "jitter": jitter}
+    said = {"batch": batch, "seed_weight": seed_weight, "jitter": jitter, "delta": delta}
     given = {key: value for key, value in said.items() if value is not None}
+    name = dataset.name if isinstance(dataset, Path) else dataset
     rows = []
-    with tempfile.TemporaryDirectory(prefix="hushbid-selection-") as name:
-        for count in points:
-            for epsilon in epsilons:
-                results = []
-                for seed in seeds:
-                    if say is not None:
-                        say(f"{dataset}, p = {count}, ε = {epsilon:g}, seed {seed}")
-                    table = _cluster(dataset, mechanism, count, epsilon, delta, seed, given)
-                    path = Path(name) / "cluster.toml"
-                    path.write_text(tomli_w.dumps(table), encoding="utf-8")
-                    results.append(simulate(open_cluster(path, data=data)))
-                rows.append(_row(results, dataset, mechanism, epsilon, delta))
+    for count in points:
+        for epsilon in epsilons:
+            results = []
+            for seed in seeds:
+                if say is not None:
+                    size = "" if count is None else f", p = {count}"
+                    say(f"{name}{size}, ε = {epsilon:g}, seed {seed}")
+                results.append(
+                    simulate(_opened(dataset, data, mechanism, count, epsilon, seed=seed, given=given))
+                )
+            rows.append(_row(results, name, mechanism, epsilon))
     return rows
+
+
+def _opened(
+    dataset: str | Path,
+    data: Path | None,
+    mechanism: str,
+    points: int | None,
+    epsilon: float,
+    *,
+    seed: int,
+    given: Mapping[str, float],
+) -> Cluster:
+    protection = _protection(mechanism, epsilon, seed)
+    if isinstance(dataset, Path):
+        return open_cluster(
+            dataset,
+            data=data,
+            sections=lambda values: _sections(dataset, values, protection, points, seed, given),
+        )
+    with tempfile.TemporaryDirectory(prefix="hushbid-selection-") as place:
+        table = _cluster(dataset, protection, points, seed, {"delta": DELTA, **given})
+        path = Path(place) / "cluster.toml"
+        path.write_text(tomli_w.dumps(table), encoding="utf-8")
+        return open_cluster(path, data=data)
+
+
+def _sections(
+    path: Path,
+    values: Mapping[str, Any],
+    protection: Mapping[str, Any],
+    points: int | None,
+    seed: int,
+    given: Mapping[str, float],
+) -> dict[str, Any]:
+    """What the experiment has in place of a cluster file's sections."""
+    if "roster" in values:
+        raise ConfigError(
+            f"{path} is a session file, which says nothing of anybody's data.",
+            advice="Give a cluster file: the same sections without the roster, and every party's data "
+            "(docs/configuration.md).",
+        )
+    count = {} if points is None else {"points": points}
+    session, features, dataset = (values.get(name, {}) for name in ("session", "features", "dataset"))
+    if points is not None and isinstance(session, Mapping):
+        # The file's own batch is for the file's own p.
+        session = {key: value for key, value in session.items() if key != "batch"}
+    changed = {
+        **protection,
+        "settlement": {},
+        "session": {**session, **count, **given, "allow_nonprivate": True},
+        "features": {"seed": _MAP_SEED, **features},
+    }
+    return changed | ({"dataset": {**dataset, "seed": seed}} if dataset else {})
 
 
 def _cluster(
     dataset: str,
-    mechanism: str,
-    points: int,
-    epsilon: float,
-    delta: float,
+    protection: Mapping[str, Any],
+    points: int | None,
     seed: int,
     given: Mapping[str, float],
 ) -> dict[str, Any]:
-    # `ask-all` buys the same points as `sealed` and seals nothing; owners learn the same of each other.
     return {
+        **protection,
         # Simulated noise protects nobody, and has to be allowed.
         "session": {
             "name": "selection",
             "points": points,
-            "delta": delta,
             "allow_nonprivate": True,
             **given,
         },
         "dataset": {"name": dataset, "seed": seed},
         "features": {"map": "paired", "seed": _MAP_SEED},
+    }
+
+
+def _protection(mechanism: str, epsilon: float, seed: int) -> dict[str, Any]:
+    """The sections by which anybody is protected, whoever's the data are."""
+    # `ask-all` buys the same points as `sealed` and seals nothing; owners learn the same of each other.
+    return {
         "target": _release(mechanism, epsilon, Neighbours.SUBSTITUTE_ONE),
         "summary": _release(mechanism, epsilon, Neighbours.ADD_REMOVE_ONE),
         "acquisition": {"rule": "ask-all"},
@@ -170,7 +228,7 @@ def _release(mechanism: str, epsilon: float, neighbours: Neighbours) -> dict[str
     return {"mechanism": mechanism, "epsilon": float(epsilon), "neighbours": neighbours.value}
 
 
-def _row(results: Sequence[RunResult], dataset: str, mechanism: str, epsilon: float, delta: float) -> Row:
+def _row(results: Sequence[RunResult], dataset: str, mechanism: str, epsilon: float) -> Row:
     stated = {
         statement.neighbours: statement.epsilon
         for statement in reversed(results[0].privacy)
@@ -182,7 +240,7 @@ def _row(results: Sequence[RunResult], dataset: str, mechanism: str, epsilon: fl
         mechanism=mechanism,
         points=results[0].p,
         epsilon=float(epsilon),
-        delta=delta,
+        delta=results[0].privacy[0].delta,
         batch=results[0].batch,
         seed_weight=results[0].seed_weight,
         jitter=results[0].jitter,

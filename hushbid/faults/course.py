@@ -35,6 +35,8 @@ __all__ = ["TOLD_BY", "Evidence", "Sent", "run_plan"]
 TOLD_BY: Final = 16
 """Bytes by which a draw is told from others, and found on record: some are cut up before they get there."""
 _DATA, _NETWORK, _OWNERS, _SALTS, _NOISE = range(10, 15)
+_DIFFERENT: Final = 6
+"""Points that owners have of whom several hold the same."""
 """What a generator is for, beside the seed."""
 
 
@@ -212,4 +214,11 @@ def _data(plan: Plan) -> tuple[Mapping[str, Dataset], Dataset, Dataset]:
         return Dataset.from_arrays(name, rng.random((count, COLUMNS)))
 
     owners = {owner: points(owner, rows) for owner, rows in zip(plan.owners, plan.rows, strict=True)}
-    return owners, points("validation", 30), points("seed-set", 12)
+    others = points("validation", 30), points("seed-set", 12)
+    if plan.distinct:
+        few = rng.random((_DIFFERENT, COLUMNS))
+        owners = {
+            owner: Dataset.from_arrays(owner, few[rng.integers(_DIFFERENT, size=rows)])
+            for owner, rows in zip(plan.owners, plan.rows, strict=True)
+        }
+    return owners, *others

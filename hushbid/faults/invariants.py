@@ -17,6 +17,7 @@ from curator.ledger import Win
 from hushbid.faults.course import TOLD_BY, Evidence, run_plan
 from hushbid.faults.round_invariants import (
     broadcasts_are_numbered,
+    copies_are_bought_once,
     rounds_keep_the_cadence,
     rounds_need_min_owners,
     settlement_is_of_the_wins,
@@ -193,7 +194,7 @@ def charges_are_as_planned(evidence: Evidence) -> Iterator[str]:
 
 
 def points_were_bid(evidence: Evidence) -> Iterator[str]:
-    """What was chosen of an honest owner is what it bid, and what is delivered is a row of its data, once."""
+    """What was chosen of an honest owner it has bid; what is delivered are rows of its data, each once."""
     outcome = evidence.outcome
     said = _said_of_points(evidence)
     wins = outcome.curator.ledger.wins
@@ -204,20 +205,15 @@ def points_were_bid(evidence: Evidence) -> Iterator[str]:
         if win.owner in evidence.honest_owners and not _was_said(win, said.get((win.owner, win.handle))):
             yield f"{win.owner} did not bid in round {win.bid_round} what was chosen in round {win.round}"
     rows = {
-        owner: {row.tobytes(): number for number, row in enumerate(evidence.data[owner].features)}
+        owner: Counter(row.tobytes() for row in evidence.data[owner].features)
         for owner in evidence.honest_owners
     }
-    delivered: Counter[tuple[str, int]] = Counter()
     for entry in outcome.consumer.delivered:
         if entry.owner in rows and entry.candidate is not None:
-            row = rows[entry.owner].get(entry.candidate.point.tobytes())
-            if row is None:
-                yield f"{entry.owner} has no such point as was delivered of round {entry.round}"
-            else:
-                delivered[entry.owner, row] += 1
-    for (owner, _), times in delivered.items():
-        if times > 1:
-            yield f"a point of {owner} was delivered {times} times"
+            row = entry.candidate.point.tobytes()
+            if not rows[entry.owner][row]:
+                yield f"{entry.owner} has no such point, or no more, as was delivered of round {entry.round}"
+            rows[entry.owner][row] -= 1
 
 
 def books_agree(evidence: Evidence) -> Iterator[str]:
@@ -340,6 +336,7 @@ INVARIANTS: Final[Mapping[str, Invariant]] = {
         others_see_releases_only,
         rounds_need_min_owners,
         winners_are_verified,
+        copies_are_bought_once,
         settlement_is_of_the_wins,
         broadcasts_are_numbered,
         rounds_keep_the_cadence,

@@ -116,6 +116,7 @@ class Plan:
         release: What target and summary are released by.
         rounds: How many.
         batch: Points that a round buys.
+        distinct: Whether a point that several owners hold is bought once; owners hold many such points then.
         min_owners: Fewer present owners pause the session.
         cadence: Seconds of a round that ends by the clock; None: it ends with its slowest owner.
         rows: How many points each owner has.
@@ -133,6 +134,7 @@ class Plan:
     release: str
     rounds: int
     batch: int
+    distinct: bool
     min_owners: int
     cadence: float | None
     rows: tuple[int, ...]
@@ -151,7 +153,8 @@ class Plan:
     @cached_property
     def session(self) -> Session:
         """The session that is run."""
-        file = _session(self.rule, self.release, self.rounds, len(self.rows), self.batch).file
+        owners = len(self.rows)
+        file = _session(self.rule, self.release, self.rounds, owners, self.batch, self.distinct).file
         section = file.session.model_copy(
             update={"min_owners": self.min_owners, "fixed_cadence": self.cadence}
         )
@@ -184,7 +187,8 @@ class Plan:
     def words(self) -> list[str]:
         """The session and its faults, for people."""
         told = [
-            f"{self.rule} with {self.release}, {self.rounds} rounds of {self.batch}, points of the owners: "
+            f"{self.rule} with {self.release}, {self.rounds} rounds of {self.batch}, "
+            f"{'each point once, ' if self.distinct else ''}points of the owners: "
             f"{', '.join(map(str, self.rows))}, min_owners = {self.min_owners}, "
             f"{f'a round every {self.cadence:.2f} s, ' if self.cadence else ''}"
             f"{'mild' if self.mild else 'hard'} faults until {self.healed:.2f} s, "
@@ -205,7 +209,7 @@ def plan_of(seed: int, rules: Sequence[str] = ()) -> Plan:
         seed: Not negative.
         rules: Acquisition rules to choose from; none: all.
     """
-    kind, of_faults, of_crashes, sizes = (np.random.default_rng([seed, place]) for place in range(4))
+    kind, of_faults, of_crashes, sizes, copies = (np.random.default_rng([seed, place]) for place in range(5))
     names_of_rules = tuple(rules) or tuple(RULES)
     rule = names_of_rules[int(kind.integers(len(names_of_rules)))]
     fewest = FEWEST_FOR_LOGISTIC if rule == Logistic.name else 2
@@ -214,14 +218,18 @@ def plan_of(seed: int, rules: Sequence[str] = ()) -> Plan:
     rounds = int(kind.choice(ROUNDS))
     batch = int(sizes.choice(BATCHES)) if RULES[rule].candidate_with_bid else 1
     mild = bool(kind.random() < 0.25)
+    release = tuple(RELEASES)[int(kind.integers(len(RELEASES)))]
+    min_owners = 1 if kind.random() < 0.5 else int(kind.integers(1, count + 1))
+    cadence = None if mild or kind.random() < 0.8 else float(kind.uniform(0.1, 0.6))
     return Plan(
         seed=seed,
         rule=rule,
-        release=tuple(RELEASES)[int(kind.integers(len(RELEASES)))],
+        release=release,
         rounds=rounds,
         batch=batch,
-        min_owners=1 if kind.random() < 0.5 else int(kind.integers(1, count + 1)),
-        cadence=None if mild or kind.random() < 0.8 else float(kind.uniform(0.1, 0.6)),
+        distinct=RULES[rule].candidate_with_bid and bool(copies.random() < 0.3),
+        min_owners=min_owners,
+        cadence=cadence,
         rows=tuple(int(rows) for rows in kind.integers(1, MOST_ROWS + 1, size=count)),
         mild=mild,
         latency=float(10 ** kind.uniform(-3, -1.5)),
@@ -279,5 +287,5 @@ def _names(count: int) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=256)
-def _session(rule: str, release: str, rounds: int, owners: int, batch: int) -> Session:
-    return small_session(rule, release=release, rounds=rounds, owners=owners, batch=batch)
+def _session(rule: str, release: str, rounds: int, owners: int, batch: int, distinct: bool) -> Session:
+    return small_session(rule, release=release, rounds=rounds, owners=owners, batch=batch, distinct=distinct)

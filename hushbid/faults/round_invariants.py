@@ -6,6 +6,7 @@ They are among `hushbid.faults.invariants.INVARIANTS`, and are written as those 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Final, TypeAlias, cast
@@ -27,6 +28,7 @@ from protocol.wire import Direction, decode_message
 
 __all__ = [
     "broadcasts_are_numbered",
+    "copies_are_bought_once",
     "rounds_keep_the_cadence",
     "rounds_need_min_owners",
     "settlement_is_of_the_wins",
@@ -82,6 +84,28 @@ def _wrong_with(evidence: Evidence, win: Win, point: HandedOver) -> str:
     if int(scored) != win.score:
         return "it was chosen with another score than it has"
     return mismatch(evidence.session, point, rounds[win.bid_round - 1].weights)
+
+
+def copies_are_bought_once(evidence: Evidence) -> Iterator[str]:
+    """Where a point is bought once, a φ is bought as often as one owner has handed it over, at most.
+
+    Nobody sells in a round who missed one before.
+    """
+    if not evidence.session.file.distinct:
+        return
+    handed: Counter[tuple[str, bytes]] = Counter()
+    for (owner, _), point in evidence.rounds.points.items():
+        handed[owner, point.candidate.features.tobytes()] += 1
+    most: dict[bytes, int] = {}
+    for (_, phi), count in handed.items():
+        most[phi] = max(count, most.get(phi, 0))
+    wins = evidence.outcome.curator.ledger.wins
+    for phi, count in Counter(win.candidate.features.tobytes() for win in wins).items():
+        if count > most.get(phi, 0):
+            yield f"a point was bought {count} times, and no owner has it more than {most.get(phi, 0)} times"
+    for win in wins:
+        if any(win.owner not in each.present for each in evidence.rounds.rounds[: win.round]):
+            yield f"a point of {win.owner} was chosen in round {win.round}, and it missed a round"
 
 
 def settlement_is_of_the_wins(evidence: Evidence) -> Iterator[str]:

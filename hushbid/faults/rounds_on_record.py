@@ -77,7 +77,8 @@ class Round:
         began: When its weight was computed, in simulated seconds.
         weights: The weight.
         bids: Owners whose bid for it came while bids were taken.
-        present: Those of them of whom no point was known not to match when bidding ended.
+        present: Those of them of whom no point was known not to match when bidding ended, and who missed no
+            earlier round of a session that buys a point once.
         closed: When bidding ended; None: it did not.
         over: When the next round, or the delivery, began; None: neither did.
         unmatched: Owners of whom a point was known not to match, when the round was over.
@@ -160,6 +161,7 @@ class _Reading:
         """Every owner's last."""
         self._unchecked: list[HandedOver] = []
         self._unmatched: set[str] = set()
+        self._out: set[str] = set()
         self._sent: set[tuple[str, int]] = set()
 
     def read(self, item: RecordedItem, now: float) -> None:
@@ -191,13 +193,15 @@ class _Reading:
         current = self.found.rounds[-1]
         if current.closed is None:
             current.closed = now
-            current.present = current.bids - self._unmatched
+            current.present = current.bids - self._unmatched - self._out
 
     def _end(self, now: float) -> None:
         if self.found.rounds and self.found.rounds[-1].over is None:
             self._close(now)
             self.found.rounds[-1].over = now
             self.found.rounds[-1].unmatched = frozenset(self._unmatched)
+            if self._session.file.distinct:
+                self._out |= set(self._session.file.owners) - self.found.rounds[-1].present
 
     def _read_sent(self, item: RecordedItem, now: float) -> None:
         frame: Any = item.private["frame"]

@@ -82,10 +82,13 @@ class Course:
         return {party: tuple(_steps(image)) for party, image in self.transcripts.items()}
 
 
-def small_session(rule: str, *, release: str, rounds: int, owners: int, batch: int = 1) -> Session:
+def small_session(
+    rule: str, *, release: str, rounds: int, owners: int, batch: int = 1, distinct: bool = False
+) -> Session:
     """A session of few features and simulated noise.
 
-    It settles privately where its rule and its release guarantee something to the owners.
+    It settles privately where its rule and its release guarantee something to the owners, and copies of a
+    point are bought too.
     With `logistic` the ε of asks is so large that it protects nobody: the rule is for thousands of owners.
 
     Args:
@@ -94,6 +97,7 @@ def small_session(rule: str, *, release: str, rounds: int, owners: int, batch: i
         rounds: How many.
         owners: K.
         batch: Points that a round buys.
+        distinct: Whether a point that several owners hold is bought once.
 
     Raises:
         ConfigError: There is no such rule or release, or the rule is not for as few owners.
@@ -106,6 +110,7 @@ def small_session(rule: str, *, release: str, rounds: int, owners: int, batch: i
             "name": "faults",
             "points": rounds * batch,
             "batch": batch,
+            "distinct": distinct,
             "min_owners": 1,
             "allow_nonprivate": True,
         },
@@ -119,7 +124,7 @@ def small_session(rule: str, *, release: str, rounds: int, owners: int, batch: i
         "target": _mechanism(release, "substitute-one"),
         "summary": _mechanism(release, "add-remove-one"),
         "noise": {"source": "simulated", "seed": 0},
-        **_settlement(rule, release),
+        **({} if distinct else _settlement(rule, release)),
         "network": {"address": "tcp://127.0.0.1:1", "insecure": True},
         "roster": {"owners": dict.fromkeys(names, "")},
     }

@@ -37,8 +37,8 @@ from protocol.wire import Direction, Frame, decode_message, encode_frame, encode
 __all__ = ["GOLDEN", "OWNER", "Exchange", "Step", "exchange_files", "key_of", "read_exchange"]
 
 OWNER: Final = "heron"
-_AS_EVER: Final[Mapping[str, Any]] = {"points": 6, "seed_weight": 1.0, "jitter": 0.0}
-"""One point a round and no jitter: the digests and the frames of sessions before there were batches."""
+_AS_EVER: Final[Mapping[str, Any]] = {"points": 6, "seed_weight": 1.0, "jitter": 0.0, "distinct": False}
+"""As all sessions were before there were batches: the digests and the frames of then."""
 _BATCHES: Final[Mapping[str, Any]] = {"points": 16, "batch": 3}
 """Six rounds too: one batch without padding, one with it, then padding alone. The last round buys one."""
 GOLDEN: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {

@@ -16,7 +16,7 @@ from scipy.stats import norm
 from hushbid.kme.kernels import kernel, kernel_means, squared_norm, weighted_squared_norm
 from hushbid.kme.privacy import Calibration
 from hushbid.kme.shrinkage import Risk, ball_weights
-from hushbid.kme.subspace import span
+from hushbid.kme.subspace import RESIDUAL, span
 from protocol.errors import ConfigError, DataError
 
 __all__ = ["Estimate", "Release", "TwoSampleTest"]
@@ -100,7 +100,37 @@ class Release:
     risk: Risk
 
     def distance(self, confidence: float = 0.95) -> float:
-        """What the distance of the release to the records' embedding is below, with that confidence (`risk`).
+        """A bound on the distance of the release to the records' embedding μ, with that confidence.
+
+        For Algorithm 2 it is `span_distance`. For Algorithm 1 that is the distance to Pμ, the projection of μ
+        on the span of the public points, and what records have beside the span comes on top. As k(x, x) = 1,
+        ‖μ‖ is 1 at most, and what is beside the span √(1 - ‖Pμ‖²). ‖Pμ‖ is at least the release's own length
+        less the distance within the span. The bound is far from tight where the kernel is narrow: a release
+        cannot tell records that are spread out from records that lie elsewhere.
+
+        Args:
+            confidence: That what is not known of the noise is below its bound, in (0, 1).
+
+        Raises:
+            ConfigError: A confidence that is not between 0 and 1.
+        """
+        within = self.span_distance(confidence)
+        if self.method != "subspace":
+            return within
+        # The release's points are in the span but for the residual at which none is added to the basis.
+        beside = math.sqrt(RESIDUAL) * math.fsum(np.abs(self.weights))
+        length = math.sqrt(max(0.0, self._squared_norm - beside**2))
+        seen = max(0.0, length - within)
+        return math.hypot(within, math.sqrt(max(0.0, 1.0 - seen**2)) + beside)
+
+    def span_distance(self, confidence: float = 0.95) -> float:
+        """The distance to what a release of its kind can know of the records, with that confidence (`risk`).
+
+        For Algorithm 1 to the projection of the records' embedding on the span of the public points: what
+        records have beside it is not in it (`distance`). For Algorithm 2 to the records' embedding.
+
+        Args:
+            confidence: In (0, 1).
 
         Raises:
             ConfigError: A confidence that is not between 0 and 1.
@@ -126,11 +156,11 @@ class Release:
         """E f over the private records: Σ w_m f(z_m), for any f, with its stated error (KME eq. 4).
 
         Write f = g + h with g a kernel expansion on the release's points. The error for g is at most
-        ‖g‖·distance, which is below ‖g‖·`distance(confidence)` with that confidence. For h it is at most
-        Σ|w_m h(z_m)| + E|h|, of which the first is known. The second, over the records, is estimated by what
-        g misses at each point of the release when it is fitted to all others. The sum of the three is stated,
-        for that of many ridge penalties whose sum is the least. So it is no proved bound, but was found to
-        hold in at least 95 of 100 cases where `confidence` is 0.95
+        ‖g‖·distance within the span that g is in, which is below ‖g‖·`span_distance(confidence)` with that
+        confidence. For h it is at most Σ|w_m h(z_m)| + E|h|, of which the first is known. The second, over
+        the records, is estimated by what g misses at each point of the release when it is fitted to all
+        others. The sum of the three is stated, for that of many ridge penalties whose sum is the least. So
+        it is no proved bound, but was found to hold in at least 95 of 100 cases where `confidence` is 0.95
         (`tests/unit/hushbid/kme/test_kme_release.py`). It is about the records, not about the distribution
         that they were drawn from.
 
@@ -155,7 +185,7 @@ class Release:
         spectrum = np.maximum(spectrum, 0.0)
         along = vectors.T @ values[anchors]
         across = kernel(scaled, scaled[anchors], self.gamma) @ vectors
-        reach, sizes = self.distance(confidence), np.abs(self.weights)
+        reach, sizes = self.span_distance(confidence), np.abs(self.weights)
         shares = sizes / max(float(sizes.sum()), np.finfo(np.float64).tiny)
         errors = [float((sizes + shares) @ np.abs(values))]  # g = 0
         for penalty in np.geomspace(1e-9, 1e3, 49):
@@ -197,8 +227,8 @@ class Release:
         The threshold is a bound, and no asymptotic law: ‖μ̂ - μ‖ of n points is at most (1 + √ln(1/α))/√n
         but with probability α (McDiarmid's inequality for a kernel in [0, 1], of which one point moves μ̂ by
         √2/n at most; Gretton et al. 2012, Theorem 7). A third of the level is for the data, a third for the
-        records, a third for the release's `distance`. A release of Algorithm 1 knows its distance within the
-        span of its points alone, so that data are compared with it there.
+        records, a third for the release's `span_distance`. A release of Algorithm 1 knows its distance within
+        the span of its points alone, so that data are compared with it there.
 
         Args:
             data: Raw points, shape (n, columns).
@@ -212,7 +242,7 @@ class Release:
         scaled = self.scale(data)
         reach = 1.0 + math.sqrt(math.log(3.0 / level))
         samples = 1.0 / math.sqrt(len(scaled)) + 1.0 / math.sqrt(max(self.size, 1.0))
-        threshold = reach * samples + self.distance(1.0 - level / 3.0)
+        threshold = reach * samples + self.span_distance(1.0 - level / 3.0)
         return TwoSampleTest(self._known_mmd(scaled), threshold, level)
 
     def positive_weights(self) -> Vector:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from hushbid.preflight.data import boxes, budget, data, seed_set
+from hushbid.preflight.data import boxes, budget, data, kernel, rehearsal, seed_set
 from hushbid.preflight.keys import fingerprints, key, roster
 from hushbid.preflight.network import address, connection, handshake, listen
 from hushbid.preflight.software import clock, versions
@@ -92,7 +92,9 @@ CHECKS: Final = (
     Check("connection", _WITH_DATA, connection, needs=("address",), asks_network=True),
     Check("handshake", _WITH_DATA, handshake, needs=("connection", "key"), asks_network=True),
     Check("data", _WITH_DATA, data),
+    Check("kernel", ("consumer",), kernel, needs=("data",)),
     Check("seed set", ("consumer",), seed_set, needs=("data",)),
+    Check("rehearsal", ("consumer",), rehearsal, needs=("data",)),
     Check("boxes", ("owner",), boxes, needs=("data",)),
     Check("budget", _WITH_DATA, budget),
     Check("state", _ALL, state),

@@ -51,6 +51,8 @@ class Subject:
         session: The session.
         file: Its own file.
         offline: Whether nothing is to be asked of the network.
+        rehearse: Whether the session is to be rehearsed, of the consumer.
+        held: Its data by their files, where these are not to be read; else None.
     """
 
     role: Role
@@ -58,6 +60,8 @@ class Subject:
     session: Session
     file: PartyFile
     offline: bool
+    rehearse: bool = True
+    held: Mapping[Path, Dataset] | None = None
 
     @property
     def expected(self) -> str:
@@ -95,6 +99,8 @@ class Subject:
             DataError: One of them cannot be read.
         """
         assert not isinstance(self.file, CuratorFile), "a curator has no data"
+        if self.held is not None:
+            return self.held
         columns = self.file.columns.columns()
         read: dict[Path, Dataset] = {}
         for path in self.data_files:
@@ -104,6 +110,18 @@ class Subject:
             else:
                 read[path] = load_dataset(path, columns)
         return read
+
+    @property
+    def validation(self) -> Dataset:
+        """The consumer's D_v."""
+        assert isinstance(self.file, ConsumerFile), "asked of the consumer alone"
+        return self.datasets[self.file.validation]
+
+    @property
+    def seed_set(self) -> Dataset:
+        """The consumer's D_init: D_v itself, if both are one file."""
+        assert isinstance(self.file, ConsumerFile), "asked of the consumer alone"
+        return self.datasets[self.file.seed_set or drawn_path(self.file)]
 
     @property
     def drawn(self) -> bool:
@@ -128,6 +146,7 @@ def open_subject(
     validation: Path | None = None,
     seed_set: Path | None = None,
     offline: bool = False,
+    rehearse: bool = True,
 ) -> Subject:
     """The party that files and options describe. Its role is that of its own file.
 
@@ -137,6 +156,7 @@ def open_subject(
         validation: Of the consumer, in place of its file's.
         seed_set: Likewise.
         offline: Whether nothing is to be asked of the network.
+        rehearse: Whether the session is to be rehearsed, of the consumer.
 
     Raises:
         HushbidError: They cannot be read, make no session, or are those of nobody on its roster.
@@ -168,7 +188,7 @@ def open_subject(
             file = file.with_options(validation=validation, seed_set=seed_set, ledger=options.ledger)
     session = open_session(session_file)
     check_durability(session, file.durability, listen=file.listen if isinstance(file, CuratorFile) else None)
-    return Subject(role, name, session, file, offline)
+    return Subject(role, name, session, file, offline, rehearse)
 
 
 def _loaded(kind: type[CuratorFile] | type[ConsumerFile], path: Path) -> CuratorFile | ConsumerFile:

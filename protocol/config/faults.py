@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from types import UnionType
@@ -82,6 +83,11 @@ def refusal(
         where: The source of the values.
     """
     found = error.errors(include_url=False, include_input=False, include_context=False)
+    # NaN is within no range: to say which bound it misses would name a wrong one.
+    inputs = error.errors(include_url=False, include_context=False)
+    for fault, given in zip(found, inputs, strict=True):
+        if isinstance(given["input"], float) and math.isnan(given["input"]):
+            fault["msg"] = "is nan, which is no number"
     faults = _sentence("; ".join(_said(model, fault["type"], fault["loc"], fault["msg"]) for fault in found))
     wanted, seen = _kinds(model, values)
     if wanted is None or seen is None:

@@ -20,14 +20,20 @@ from protocol.features import FEATURE_SPACES
 from protocol.releases import RELEASES
 from protocol.transcript.item import pack_value
 
-__all__ = ["digest_of", "encoded_meaning", "in_force", "version_1_digest"]
+__all__ = ["BEFORE_THERE_WERE_KEYS", "digest_of", "encoded_meaning", "in_force", "version_1_digest"]
 
 _TAG: Final = b"hushbid session 2\0"
 _OUTSIDE: Final = ("network", "timeouts", "roster")
 """Tables that change nothing of what is computed. The roster's names, and keys that protect, are put back."""
 
 
-_AS_EVER: Final = (("batch", 1), ("seed_weight", 1.0), ("jitter", 0.0))
+BEFORE_THERE_WERE_KEYS: Final[Mapping[str, Any]] = {
+    "batch": 1,
+    "seed_weight": 1.0,
+    "jitter": 0.0,
+    "distinct": False,
+}
+"""What sessions were before ``[session]`` had keys for it."""
 
 
 def digest_of(values: Mapping[str, Any], owners: tuple[str, ...]) -> bytes:
@@ -44,10 +50,11 @@ def encoded_meaning(values: Mapping[str, Any], owners: tuple[str, ...]) -> bytes
         owners: The owners' names, sorted.
     """
     meaning = {name: table for name, table in values.items() if name not in _OUTSIDE}
-    # Rounds that buy one point, a seed set that counts in full, and scores without jitter were all that there
-    # was once: sessions that have them mean what they meant.
+    # Sessions that are as all were once mean what they meant.
     meaning["session"] = {
-        key: value for key, value in values["session"].items() if (key, value) not in _AS_EVER
+        key: value
+        for key, value in values["session"].items()
+        if key not in BEFORE_THERE_WERE_KEYS or value != BEFORE_THERE_WERE_KEYS[key]
     }
     meaning["features"] = _features(values["features"])
     for name in ("target", "summary"):

@@ -82,6 +82,10 @@ SEED_WEIGHT: Final = 0.1
 JITTER: Final = 25.0
 """Points' worth: what five seeds on five datasets are served well by (docs/design.md §1, "Jitter")."""
 
+FEW_COLUMNS: Final = 8
+JITTER_OF_FEW_COLUMNS: Final = 50.0
+"""Points of so few columns have many neighbours, and none of them is missed if another is bought."""
+
 ROUNDS: Final = 50
 """Of a session that does not say how many points a round buys."""
 
@@ -113,7 +117,10 @@ class SessionSection(Section):
     """What a point of the seed set counts for beside one that is bought; None: `SEED_WEIGHT`."""
     jitter: Annotated[float, Field(ge=0, le=1e6)] | None = None
     """N, how many points' worth the mixture that owners have is trusted to be like the target, where noise
-    hides the summary (`protocol.jitter`); 0: scores have no jitter; None: `JITTER`, if the rule takes it."""
+    hides the summary (`protocol.jitter`); 0: scores have no jitter; None: see `SessionFile.jitter`."""
+    distinct: bool | None = None
+    """Whether a point that several owners hold is bought once (`protocol.copies`). Owners that miss a round
+    are out of all that follow then. None: see `SessionFile.distinct`."""
     min_owners: Annotated[int, Field(ge=1, le=limits.MAX_OWNERS)] = 1
     """Fewer present owners than this pause the session."""
     delta: Annotated[float, Field(gt=0, lt=1)] = 1e-5
@@ -122,6 +129,8 @@ class SessionSection(Section):
     """Must be true for releases, rules or noise that protect nobody."""
     nonce: Annotated[str, StringConstraints(max_length=64)] = ""
     """Tells sessions with otherwise equal files apart."""
+    labels: Literal["integer", "number", "text"] | None = None
+    """Of what kind every owner's labels are (`protocol.data.check_labels`); None: of any, or of none."""
     fixed_cadence: Annotated[float, Field(ge=0.02, le=86400, allow_inf_nan=False)] | None = None
     """Seconds from every broadcast to the next, whoever has answered; None: a round ends with its slowest
     owner (DESIGN §3, "No feedback")."""
@@ -409,7 +418,24 @@ class SessionFile(DraftSession):
         if given is not None:
             return given
         rule = RULES.get(self.acquisition.rule)
-        return JITTER if rule is not None and rule.candidate_with_bid else 0.0
+        if rule is None or not rule.candidate_with_bid:
+            return 0.0
+        return JITTER_OF_FEW_COLUMNS if self.features.columns <= FEW_COLUMNS else JITTER
+
+    @property
+    def distinct(self) -> bool:
+        """Whether a point that several owners hold is bought once.
+
+        By default yes, where bids bring their points and no private settlement has to say who sold them. Not
+        at a fixed cadence, at which a slow owner misses a round now and then, nor where columns take so few
+        values that rows are the same by chance.
+        """
+        section, rule = self.session, RULES.get(self.acquisition.rule)
+        if section.distinct is not None:
+            return section.distinct
+        if section.fixed_cadence is not None or section.column_values is not None or self.settlement.private:
+            return False
+        return rule is not None and rule.candidate_with_bid
 
     @property
     def rounds(self) -> int:
@@ -419,7 +445,12 @@ class SessionFile(DraftSession):
     def in_force(self) -> dict[str, Any]:
         """The tables, with what is in force in the place of keys of ``[session]`` that were left out."""
         values = self.model_dump(mode="json", exclude_none=True)
-        values["session"] |= {"batch": self.batch, "seed_weight": self.seed_weight, "jitter": self.jitter}
+        values["session"] |= {
+            "batch": self.batch,
+            "seed_weight": self.seed_weight,
+            "jitter": self.jitter,
+            "distinct": self.distinct,
+        }
         return values
 
     def digest(self) -> bytes:
@@ -435,8 +466,8 @@ class SessionFile(DraftSession):
 def check_purchase(file: SessionFile) -> None:
     """Refuse rounds that a session cannot have.
 
-    They buy more points than there are to buy, or than the rule and a message can have; or have jitter where
-    the rule asks for points.
+    They buy more points than there are to buy, or than the rule and a message can have; or have jitter, or
+    buy a point once, where the rule asks for points or a settlement is private.
 
     Raises:
         ConfigError: Says which.
@@ -459,6 +490,18 @@ def check_purchase(file: SessionFile) -> None:
             f"session.jitter is {file.jitter:g}, and the rule {rule.name} asks for points: "
             "what an ask tells is worked out for scores without jitter.",
             advice="Set jitter = 0, or choose a rule whose bids bring their points: sealed or ask-all.",
+        )
+    if file.distinct and rule is not None and not rule.candidate_with_bid:
+        raise ConfigError(
+            f"session.distinct is true, and the rule {rule.name} asks for points: the pool lacks most copies "
+            "of what was bought, and a round would be spent on each.",
+            advice="Set distinct = false, or choose a rule whose bids bring their points: sealed or ask-all.",
+        )
+    if file.distinct and file.settlement.private:
+        raise ConfigError(
+            "session.distinct is true and the settlement private: who sells a point that several owners hold "
+            "depends on who is there, so that one record can move more shares than the noise is for.",
+            advice="Set distinct = false, or leave the settlement exact; it is then the curator's alone.",
         )
     if batch > most:
         raise ConfigError(

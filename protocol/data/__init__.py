@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from protocol.data.arrays import load_npy, load_npz
 from protocol.data.attributes import Attributes, read_attributes, unpack_attributes
-from protocol.data.dataset import DataColumns, Dataset, check_dataset, dataset_digest
+from protocol.data.dataset import DataColumns, Dataset, check_dataset, check_labels, dataset_digest
 from protocol.data.feature_file import feature_table
 from protocol.data.rows import rows_as, rows_digest, shared_rows
 from protocol.errors import DataError
@@ -25,6 +25,7 @@ __all__ = [
     "Dataset",
     "Loader",
     "check_dataset",
+    "check_labels",
     "dataset_digest",
     "feature_table",
     "load_dataset",

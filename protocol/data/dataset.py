@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from protocol import limits
 from protocol.data.attributes import Attributes, pack_attributes, packed_length
-from protocol.data.names import feature_column
+from protocol.data.names import feature_column, listed
 from protocol.errors import DataError
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "DataColumns",
     "Dataset",
     "check_dataset",
+    "check_labels",
     "dataset_digest",
     "first_empty",
     "row_chunks",
@@ -44,7 +45,15 @@ _WIDENED: Final = {
 }
 
 _DIGEST_TAG: Final = b"hushbid dataset 1\0"
+_LABEL_KINDS: Final = {
+    "integer": ("whole numbers", "iu"),
+    "number": ("numbers", "iuf"),
+    "text": ("text", "U"),
+}
+"""What a session may declare of labels: in words, and the kinds of array that they are."""
 _CHUNK_BYTES: Final = 8 * 2**20
+_LISTED: Final = 10
+"""Columns that were left out and are named."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +82,8 @@ class Dataset:
         identifiers: Read-only, shape (n,), integers or text that is not empty; or None.
         feature_names: The c names of the feature columns, for messages, where the format gives them; or
             None.
+        left_out: The columns of a table that nobody named and that are no numbers, each with why, for
+            messages.
     """
 
     name: str
@@ -80,6 +91,7 @@ class Dataset:
     labels: Array | None = None
     identifiers: Array | None = None
     feature_names: tuple[str, ...] | None = None
+    left_out: tuple[str, ...] = ()
 
     @classmethod
     def from_arrays(
@@ -90,6 +102,7 @@ class Dataset:
         identifiers: Array | None = None,
         *,
         feature_names: tuple[str, ...] | None = None,
+        left_out: tuple[str, ...] = (),
     ) -> Dataset:
         """Bring arrays to the form that a dataset has.
 
@@ -99,6 +112,7 @@ class Dataset:
             labels: Shape (n,), booleans, integers, finite floats or text.
             identifiers: Shape (n,), integers or text.
             feature_names: The c names of the feature columns.
+            left_out: Columns that are none, each with why.
 
         Raises:
             DataError: An array has the wrong number of axes or rows, or a type that is not listed; or a
@@ -113,10 +127,24 @@ class Dataset:
             None if labels is None else _as_attribute(name, "labels", labels, rows, "iufU"),
             None if identifiers is None else _as_attribute(name, "identifiers", identifiers, rows, "iuU"),
             feature_names,
+            left_out,
         )
 
     def __len__(self) -> int:
         return int(self.features.shape[0])
+
+    @property
+    def columns_found(self) -> str:
+        """How many feature columns there are, which, and what was left out: for whoever expected others."""
+        count = self.features.shape[1]
+        said = f"{count} feature column" + ("" if count == 1 else "s")
+        if self.feature_names:
+            said += f" ({listed(self.feature_names)})"
+        if self.left_out:
+            more = len(self.left_out) - _LISTED
+            said += f", with {', '.join(self.left_out[:_LISTED])}" + (f" and {more} more" if more > 0 else "")
+            said += " left out,"
+        return said
 
     @cached_property
     def attribute_length(self) -> int:
@@ -296,9 +324,9 @@ def check_dataset(
         raise DataError(f"{name} holds no rows.", advice="Give a file with at least one row.")
     if features.shape[1] != columns:
         raise DataError(
-            f"{name} has {features.shape[1]} feature columns where the session has {columns}.",
-            advice="Name the feature columns with `--features`, or under `columns` in your own file; or "
-            "correct the session file.",
+            f"{name} has {dataset.columns_found} where the session has {columns}.",
+            advice="Name the feature columns under `columns` in the party's file, or in its section of a "
+            "cluster file; a party's own verb takes `--features` too. Or correct the session file.",
         )
     floating = features.dtype.kind == "f"
     dtype = features.dtype if floating else np.dtype(np.float64)
@@ -309,6 +337,36 @@ def check_dataset(
         within = ((chunk >= low) & (chunk <= high)).all()  # NaN is not within
         if not (within and (not floating or np.isfinite(chunk).all())):
             raise _bad_value(dataset, start, chunk, low, high)
+
+
+def check_labels(dataset: Dataset, kind: str | None) -> None:
+    """Check a dataset's labels against the session's public declaration of what they are.
+
+    Args:
+        dataset: Its labels alone are looked at, by their type.
+        kind: "integer", "number" (whole or not) or "text"; None: nothing is declared.
+
+    Raises:
+        DataError: There are no labels, or they are of another kind. Names the kinds, and never a label.
+    """
+    if kind is None:
+        return
+    declared, kinds = _LABEL_KINDS[kind]
+    if dataset.labels is None:
+        raise DataError(
+            f"{dataset.name} has no labels where the session declares {declared} "
+            f'(session.labels = "{kind}").',
+            advice="Name the label's column under `columns` in the party's file, or in its section of a "
+            "cluster file; a party's own verb takes `--label` too. Or leave the declaration out, for all.",
+        )
+    if dataset.labels.dtype.kind not in kinds:
+        own = next(name for name, of in _LABEL_KINDS.values() if dataset.labels.dtype.kind in of)
+        raise DataError(
+            f"{dataset.name}: its labels are {own} where the session declares {declared} "
+            f'(session.labels = "{kind}").',
+            advice="Save the labels as the session has them: the number 1 and the text 1 are two classes to "
+            "whoever learns from points of several owners. Or agree on another declaration.",
+        )
 
 
 def _bad_value(dataset: Dataset, start: int, chunk: Array, low: Array, high: Array) -> DataError:
@@ -324,6 +382,6 @@ def _bad_value(dataset: Dataset, start: int, chunk: Array, low: Array, high: Arr
     return DataError(
         f"{where} is out of the session's public bounds.",
         advice="Correct the row, clip the column, or agree on wider bounds in the session file. If the "
-        "columns are in another order than the session's, name them in its order (`--features`, or `columns` "
-        "in your file).",
+        "columns are in another order than the session's, name them in its order (`columns` in the party's "
+        "file or in its section of a cluster file; a party's own verb takes `--features` too).",
     )

@@ -29,6 +29,9 @@ __all__ = ["load_csv", "load_parquet"]
 
 _UNPARSABLE: Final = (pa.ArrowException, ValueError, EOFError)  # a UnicodeDecodeError is a ValueError
 
+_NUMBER: Final = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
+_WORD: Final = ", counted from 0, is not a number)"
+
 Column: TypeAlias = Any
 """A pyarrow.ChunkedArray: pyarrow has no types of its own to name."""
 
@@ -69,7 +72,7 @@ def _read_as_text(path: Path) -> Any:
     except _UNPARSABLE:
         raise _ragged(path) or _damaged(path, "CSV with a header, in UTF-8") from None
     for index, name in enumerate(names):
-        for kind in (pa.int64(), pa.float64()):
+        for kind in (pa.int64(), pa.float64(), pa.bool_()):
             try:
                 table = table.set_column(index, name, pc.cast(table.column(index), kind))
                 break
@@ -131,12 +134,20 @@ def _from_table(path: Path, table: Any, columns: DataColumns) -> Dataset:
         )
     if table.num_rows == 0:
         raise DataError(f"{path.name} holds no rows.", advice="Give a file with at least one row.")
+    left_out: tuple[str, ...] = ()
     if columns.features is None:
         aside = {columns.label, columns.identifier}
         chosen = [name for name in names if name not in aside and _may_be_feature(table.column(name).type)]
+        if are_header(names):
+            left_out = tuple(
+                _why_left_out(name, table.column(name)) for name in names if name not in {*aside, *chosen}
+            )
         if not chosen:
+            words = [each for each in left_out if each.endswith(_WORD)]
             raise DataError(
-                f"{path.name} has no numeric column; {_found(names)}.", advice="Name the feature columns."
+                f"{path.name} has no numeric column; {_found(names)}"
+                + (f". Among its numbers stands a word: {words[0]}." if words else "."),
+                advice="Name the feature columns.",
             )
     else:
         chosen = list(columns.features)
@@ -160,7 +171,7 @@ def _from_table(path: Path, table: Any, columns: DataColumns) -> Dataset:
         features[:, index] = values
     label = None if columns.label is None else _attribute(path, table, columns.label)
     identifier = None if columns.identifier is None else _attribute(path, table, columns.identifier)
-    return Dataset.from_arrays(path.name, features, label, identifier, feature_names=shown)
+    return Dataset.from_arrays(path.name, features, label, identifier, feature_names=shown, left_out=left_out)
 
 
 def _found(names: list[str]) -> str:
@@ -174,7 +185,19 @@ def _found(names: list[str]) -> str:
 
 def _may_be_feature(kind: Any) -> bool:
     # A CSV column without any value has the type "null": an error to report, not a column to pass over.
-    return _is_numeric(kind) or bool(pa.types.is_null(kind))
+    # Booleans are features, as those of an .npz file are.
+    return _is_numeric(kind) or bool(pa.types.is_null(kind) or pa.types.is_boolean(kind))
+
+
+def _why_left_out(name: str, column: Column) -> str:
+    """A column that nobody named and that is no feature: of numbers with a word among them, or of others."""
+    kind = column.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return f"{listed([name])} (of {_type_name(kind)})"
+    numbers = pc.match_substring_regex(column, _NUMBER)
+    if not pc.any(numbers).as_py():
+        return f"{listed([name])} (text)"
+    return f"{listed([name])} (row {int(pc.index(numbers, value=False).as_py())}{_WORD}"
 
 
 def _is_numeric(kind: Any) -> bool:

@@ -14,11 +14,11 @@ from protocol.machine import Charge
 from protocol.names import CONSUMER
 from protocol.runtime.cap import Cap
 from protocol.runtime.known_ledgers import KnownRows
-from protocol.runtime.lifetime_ledger import LifetimeLedger
+from protocol.runtime.lifetime_ledger import LifetimeLedger, read_ledger
 from protocol.runtime.spending import Spending
 from protocol.session import PrivacyStatement, Session
 
-__all__ = ["DatasetBudget", "dataset_budget"]
+__all__ = ["DatasetBudget", "charges", "dataset_budget", "ledger_path"]
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,13 @@ class DatasetBudget:
     spending: Spending
     paid_as: str = ""
 
-    def check(self, *, resumed: bool = False, record: bool = True) -> Cap | None:
+    def check(self, *, resumed: bool = False, record: bool = True, warn: bool = True) -> Cap | None:
         """Refuse to enrol in a session that the budget does not allow.
 
         Args:
             resumed: The party goes on with a session that it has a transcript of.
             record: Whether the ledger takes down what the party says of its budget; False: it only looks.
+            warn: Whether to log what does not stand against it.
 
         Returns:
             The budget that holds; None: there is none.
@@ -56,7 +57,8 @@ class DatasetBudget:
             HushbidError: The ledger cannot be used.
         """
         with self._open(record=record) as ledger:
-            ledger.warn()
+            if warn:
+                ledger.warn()
             if self.paid_as and all(each.identifier != self.paid_as for each in ledger.spendings):
                 raise ConfigError(
                     f"{self.path}: the release of the target that was named was not charged to this ledger.",
@@ -80,6 +82,16 @@ class DatasetBudget:
         """
         with self._open() as ledger:
             ledger.charge(self._as_on_record(ledger))
+
+    def charged_line(self) -> str:
+        """Whether the session is charged by now, for people.
+
+        Raises:
+            HushbidError: The ledger cannot be read.
+        """
+        _, session, *others = self.spending.identifier.split("/")
+        charged = charges(self.path, session, others[-1])
+        return f"The session is charged to {charged[0]}." if charged else "Nothing was charged yet."
 
     def _as_on_record(self, ledger: LifetimeLedger) -> Spending:
         """The spending; under the name that an older version, which left the party out, has charged it by."""
@@ -138,9 +150,39 @@ def dataset_budget(
         costs=charge.costs if composes and not paid_as else (),
     )
     return DatasetBudget(
-        file.ledger or data.with_name(f"{data.name}.ledger"),
+        ledger_path(file, data),
         file.budget,
         KnownRows(dataset),
         spending,
         paid_as,
     )
+
+
+def ledger_path(file: OwnerFile | ConsumerFile, data: Path) -> Path:
+    """Where the lifetime ledger of a party's data lies."""
+    return file.ledger or data.with_name(f"{data.name}.ledger")
+
+
+def charges(ledger: Path, identifier: str, party: str) -> list[str]:
+    """What a session has charged a ledger for a party's data, in words; nothing where there is no ledger.
+
+    Args:
+        ledger: Its file, which is neither held nor changed.
+        identifier: The session's, in hexadecimal.
+        party: The party.
+
+    Raises:
+        HushbidError: The ledger cannot be read.
+    """
+    if not ledger.exists():
+        return []
+    found = []
+    for spending in read_ledger(ledger).spendings:
+        _, _, rest = spending.identifier.partition("/")
+        session, *others = rest.split("/")
+        if spending.kind == "session" and session == identifier and others[-1:] == [party]:
+            epsilon = "no guarantee" if spending.epsilon is None else f"ε = {spending.epsilon:.4g}"
+            found.append(
+                f"{party}: {epsilon} at δ = {spending.delta:.1g} ({spending.neighbours}), in {ledger}"
+            )
+    return found

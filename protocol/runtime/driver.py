@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from protocol.errors import HushbidError, LocalProtocolError, Offence, RemoteProtocolError
 from protocol.machine import (
@@ -30,12 +30,15 @@ from protocol.machine import (
 )
 from protocol.messages import CONTROL_SEQUENCE, Beat, Message, boxes_of
 from protocol.transcript.item import Item
-from protocol.transcript.journal import JournalLike
+from protocol.transcript.journal import JournalLike, NullJournal
 from protocol.transcript.record import Record
 from protocol.transcript.replay import EventReader, Replay
 from protocol.wire import Direction, Frame, decode_frame, decode_message, encode_frame, encode_message
 
 __all__ = ["BoxKeeper", "Driver", "Numerics", "Outgoing"]
+
+_UNREAD: Final = Item("", {}, {})
+"""In the place of an item that no journal keeps."""
 
 
 class Numerics(Protocol):
@@ -110,6 +113,8 @@ class Driver:
         """When the first one was."""
         self._numerics = numerics
         self._journal = journal
+        self._counts_only = type(journal) is NullJournal
+        """Whether nobody reads what is recorded: then it is not made."""
         self._session = session
         self._direction = direction
         self._boxes = boxes
@@ -118,6 +123,8 @@ class Driver:
         self._decode = decode
         self._resumed = False
         self._timers: dict[str, SetTimer] = {}
+        self._next: SetTimer | None = None
+        """The first of them that is due."""
         self._outgoing: list[Outgoing] = []
 
     def begin(self, event: Started, now: float) -> None:
@@ -177,7 +184,7 @@ class Driver:
             raise
         if type(event) is Received and self.finished is not None and not self.finished.final:
             return
-        self._journal.append(now, event.item(), recorded)
+        self._journal.append(now, _UNREAD if self._counts_only else event.item(), recorded)
         if failure is not None:
             self.settle()
             raise failure
@@ -190,7 +197,8 @@ class Driver:
         while pending and self.finished is None:
             effect = pending.popleft()
             if not isinstance(effect, Computation):
-                recorded.append(effect.item())
+                if not self._counts_only:
+                    recorded.append(effect.item())
                 self._carry_out(effect)
                 continue
             try:
@@ -201,7 +209,8 @@ class Driver:
                 # What was to be kept, on a disk that is full, say, is on record, and kept at the next start.
                 failure, outcome = failure or error, None
             if outcome is not None:
-                recorded.append(outcome.item())
+                if not self._counts_only:
+                    recorded.append(outcome.item())
                 pending.extend(self.machine.step(outcome, now))
         return recorded, failure
 
@@ -220,7 +229,7 @@ class Driver:
             self._note_time(record.now)
             for effect in replay.step(record):
                 if type(effect) is SetTimer:
-                    self._timers[effect.name] = effect
+                    self._set(effect)
             if record.event.kind == TimerFired.KIND:
                 self._forget_timer(record)
         self.finished = replay.finished
@@ -238,10 +247,10 @@ class Driver:
     def fire_due(self, now: float) -> None:
         """Fire the timers that are due."""
         while self.finished is None:
-            due = min(self._timers.values(), key=lambda timer: timer.due, default=None)
+            due = self._next
             if due is None or due.due > now:
                 return
-            del self._timers[due.name]
+            self._drop(due)
             self.feed(TimerFired(due.name, due.attempt), now)
 
     @property
@@ -252,7 +261,7 @@ class Driver:
     @property
     def next_due(self) -> float | None:
         """When the next timer is due."""
-        return min((timer.due for timer in self._timers.values()), default=None)
+        return self._next.due if self._next is not None else None
 
     def release(self) -> list[Outgoing]:
         """Give out what may leave, once all that was recorded before it is durable.
@@ -292,7 +301,20 @@ class Driver:
         name, attempt = record.event.public["name"], record.event.public["attempt"]
         timer = self._timers.get(str(name))
         if timer is not None and timer.attempt == attempt:
-            del self._timers[timer.name]
+            self._drop(timer)
+
+    def _set(self, timer: SetTimer) -> None:
+        """Add a timer, in place of one of its name."""
+        self._timers[timer.name] = timer
+        self._find_next()
+
+    def _drop(self, timer: SetTimer) -> None:
+        del self._timers[timer.name]
+        self._find_next()
+
+    def _find_next(self) -> None:
+        # Timers are set once a round, and loops ask for the next one at every frame.
+        self._next = min(self._timers.values(), key=lambda timer: timer.due, default=None)
 
     def _keep_box(self, event: Event) -> None:
         if self._boxes is not None and type(event) is Received:
@@ -304,7 +326,7 @@ class Driver:
             data = encode_frame(Frame(self._session, effect.sequence, effect.acknowledged, effect.body))
             self._outgoing.append(Outgoing(effect.peer, effect.kind, effect.sequence, data))
         elif type(effect) is SetTimer:
-            self._timers[effect.name] = effect
+            self._set(effect)
         elif type(effect) is Finish:
             self.finished = effect
         elif type(effect) is Charge:

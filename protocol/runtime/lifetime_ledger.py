@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -34,12 +35,56 @@ from protocol.runtime.log_events import LEDGER_CUT, LEDGER_ELSEWHERE, LEDGERS_UN
 from protocol.runtime.logs import log
 from protocol.runtime.spending import Spending, checked_neighbours, epsilon_of_spendings
 
-__all__ = ["LifetimeLedger"]
+__all__ = ["LedgerOnRecord", "LifetimeLedger", "read_ledger"]
 
 FORMAT: Final = "hushbid-lifetime-ledger"
 VERSION: Final = 2
 READ_VERSIONS: Final = (1, VERSION)
 _WHAT: Final = "the dataset's lifetime ledger"
+
+
+@dataclass(frozen=True)
+class LedgerOnRecord:
+    """What a ledger file had when it was read.
+
+    Attributes:
+        cap: The most that may be spent in all; None: anything.
+        neighbours: The datasets that `spent` compares.
+        spendings: In the order of their charging.
+    """
+
+    cap: Cap | None
+    neighbours: str
+    spendings: tuple[Spending, ...]
+
+    def spent(self, delta: float) -> float:
+        """As `LifetimeLedger.spent`."""
+        return epsilon_of_spendings(self.spendings, delta, self.neighbours)
+
+
+def read_ledger(path: Path) -> LedgerOnRecord:
+    """Read a ledger as it is. It is neither held nor changed: a party may use it meanwhile.
+
+    Args:
+        path: The file. One that is empty has nothing on record.
+
+    Raises:
+        ConfigError: It cannot be read.
+        DataError: A line is malformed; it names the line.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot read {_WHAT}: {error.strerror}.",
+            advice="Name the ledger, or the data that it lies beside.",
+        ) from None
+    lines, _ = whole_lines(content)  # a last line that is not finished has paid for nothing
+    records = [parse_line(path, number, line) for number, line in enumerate(lines, start=1)]
+    if not records:
+        return LedgerOnRecord(None, Neighbours.SUBSTITUTE_ONE.value, ())
+    relation, cap, spendings = _on_record(path, records)
+    return LedgerOnRecord(cap, _compared(cap, spendings, relation), tuple(spendings))
 
 
 class LifetimeLedger:
@@ -98,6 +143,11 @@ class LifetimeLedger:
         if rows is not None:
             with suppress(ConfigError, DataError):  # `_check_rows` decides what follows from it
                 rows.prepare()
+        if not path.exists():
+            # What is refused is refused before there is a file: an empty one would look like a ledger.
+            cls(LineFile.absent(path, what=_WHAT), neighbours=relation, rows=rows)._begin(
+                budget, record=False
+            )
         ledger = cls(LineFile.open(path, what=_WHAT), neighbours=relation, rows=rows)
         try:
             ledger._begin(budget, record=record)
@@ -114,10 +164,7 @@ class LifetimeLedger:
     @property
     def neighbours(self) -> str:
         """The datasets that a total compares: the budget's; without one, what all spendings have an ε for."""
-        if self.cap is not None:
-            return self.cap.neighbours
-        stated = {spending.neighbours for spending in self._spendings} or {self._neighbours}
-        return Neighbours.SUBSTITUTE_ONE.value if len(stated) > 1 else stated.pop()
+        return _compared(self.cap, self._spendings, self._neighbours)
 
     def spent(self, delta: float) -> float:
         """ε of all spendings together at δ, for `neighbours`: what a budget has to allow for them.
@@ -296,8 +343,9 @@ class LifetimeLedger:
         return ConfigError(
             f"{self.path}: the rows of these data {have} {known.path}, {found}. Their budget would "
             "be allowed twice.",
-            advice="Restore that ledger, or name it (`ledger` in the party's file, or `--ledger`). If a new "
-            "one is meant, say so: `lift = true` in [budget], or `--lift-budget`.",
+            advice="Restore that ledger, or name it: `ledger` in the party's file or in its section of a "
+            "cluster file; a party's own verb takes `--ledger` too. If a new one is meant, say so: "
+            "`lift = true` in [budget], or `--lift-budget`.",
         )
 
     def _has_lost(self, known: KnownLedger) -> ConfigError:
@@ -385,6 +433,14 @@ def _on_record(path: Path, records: Sequence[Mapping[str, Any]]) -> tuple[str, C
         ) as error:
             raise malformed(path, number, str(error)) from None
     return relation, cap, spendings
+
+
+def _compared(cap: Cap | None, spendings: Sequence[Spending], neighbours: str) -> str:
+    """The datasets that a total compares: the budget's; without one, what all spendings have an ε for."""
+    if cap is not None:
+        return cap.neighbours
+    stated = {spending.neighbours for spending in spendings} or {neighbours}
+    return Neighbours.SUBSTITUTE_ONE.value if len(stated) > 1 else stated.pop()
 
 
 def _is_there(path: Path) -> bool:

@@ -69,6 +69,13 @@ class LineFile:
             raise
         return file
 
+    @classmethod
+    def absent(cls, path: Path, *, what: str) -> Self:
+        """A file that is not there, to be looked at alone: nothing is made, and it is closed."""
+        file = cls(path, -1, what)
+        file._closed = True
+        return file
+
     def append(self, record: Mapping[str, Any]) -> None:
         """Append one line wholly and durably, or leave the file as it was.
 

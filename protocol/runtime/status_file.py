@@ -137,16 +137,19 @@ def status_path(state: Path, party: str) -> Path:
     return state / f"{party}{SUFFIX}"
 
 
-def find_statuses(state: Path) -> list[Status]:
-    """The statuses in a state directory, by the parties' names: mostly one.
+def find_statuses(place: Path) -> list[Status]:
+    """The statuses that a directory has: of a state directory mostly one, of a run one for each party.
+
+    Args:
+        place: A state directory, a party's directory with its `state`, or the directory of a run.
 
     Raises:
         HushbidError: There is none, or one that cannot be read.
     """
-    found = [Status.read(path) for path in sorted(state.glob(f"[!.]*{SUFFIX}"))]
-    if not found:
-        raise HushbidError(
-            f"{state}: no party has started with this state directory.",
-            advice="Name the directory that `state` in the party's file says.",
-        )
-    return found
+    for states in ("", "state/", "parties/*/state/"):
+        if found := sorted(place.glob(f"{states}[!.]*{SUFFIX}")):
+            return [Status.read(path) for path in found]
+    raise HushbidError(
+        f"{place}: no party has started with this state directory, and it is no directory of a run.",
+        advice="Name the directory that `state` in the party's file says, or that `hushbid run` has made.",
+    )

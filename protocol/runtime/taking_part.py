@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from protocol.config.party import ConsumerFile, OwnerFile
+from protocol.errors import HushbidError, Stopped
 from protocol.participant import Participant
 from protocol.recorded_session import started
 from protocol.runtime.connection import Connection
@@ -74,6 +75,17 @@ def take_part(
         )
         resume(driver, journal, begins, said_to(machine.name))
         spare_collections()
-        finish = connection.run(driver, machine, begins, vitals)
+        try:
+            finish = connection.run(driver, machine, begins, vitals)
+        except Stopped as stopped:
+            raise Stopped(stopped.what, advice=f"{stopped.advice} {_charged(budget)}".strip()) from None
     ensure_done(finish)
     return driver.seconds
+
+
+def _charged(budget: DatasetBudget) -> str:
+    """What to say of the ledger when the process is told to stop; empty where it cannot be read."""
+    try:
+        return budget.charged_line()
+    except HushbidError:
+        return ""

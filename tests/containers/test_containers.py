@@ -99,7 +99,7 @@ def hushbid(*arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "hushbid", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, (arguments, done.stderr)
+    assert done.returncode == 0, f"{arguments}: {done.stderr}\n{done.stdout}"
     return done.stdout
 
 

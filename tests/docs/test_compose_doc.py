@@ -94,3 +94,11 @@ def test_what_is_removed_to_keep_the_ledgers_is_the_session_and_the_states() -> 
     declared = re.findall(r"^  ([\w-]+):$", COMPOSE[COMPOSE.index("\nvolumes:") :], re.M)
     removed = {volume for volume in declared if re.search(pattern[1], f"hushbid_{volume}")}
     assert removed == {"session", *(f"{party}-state" for party in PARTIES)}
+
+
+@pytest.mark.parametrize("service", ["owner", "consumer"])
+def test_no_party_needs_a_curator_that_stays(service: str) -> None:
+    """A curator whose session is over ends at once, well: waiting for its health would fail another `up`."""
+    text = block(COMPOSE, service) if service == "consumer" else COMPOSE[COMPOSE.index("x-owner:") :]
+    (condition,) = re.findall(r"^ +curator: \{condition: (\w+)\}", text.partition("volumes:")[0], re.M)
+    assert condition == "service_started"

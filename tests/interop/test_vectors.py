@@ -92,6 +92,8 @@ MEAN_THE_SAME = (
     {"another"},
     {"the seed set in full"},
     {"without jitter"},
+    {"with copies"},
+    {"of few values", "of few values, with copies"},
     {"as many points as fit"},
 )
 

@@ -74,7 +74,8 @@ _READ_AT_THE_START = ("BLIS_", "LD_", "MKL_", "NPY_", "OMP_", "OPENBLAS_", "PYTH
 _T = TypeVar("_T")
 
 _SESSION: dict[str, Any] = {
-    "session": {"name": "birds", "points": 20, "batch": 1, "allow_nonprivate": True},
+    # Owners that miss a round come back: most of what goes wrong here is about that.
+    "session": {"name": "birds", "points": 20, "batch": 1, "distinct": False, "allow_nonprivate": True},
     "features": {"gamma": 0.5, "seed": 7, "columns": COLUMNS, "dimension": 16},
     "target": {"mechanism": "exact"},
     "summary": {"mechanism": "exact"},

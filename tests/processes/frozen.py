@@ -7,5 +7,9 @@ from __future__ import annotations
 
 import gc
 
+from hushbid.cli import app
+from protocol.runtime.command import built
+
+built(app)
 gc.collect()
 gc.freeze()

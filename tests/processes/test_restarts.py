@@ -78,6 +78,8 @@ def test_a_party_that_is_told_to_stop_goes_on_when_it_is_started_again(
             assert ended.code == ExitCode.FAILED
             assert ended.error["what"] == f"Stopped by {number.name}; what was recorded is kept."
             assert "Start it again with the same state directory" in ended.error["advice"]
+            charged = f"The session is charged to {name}: no guarantee"
+            assert (charged in ended.error["advice"]) == (name != CURATOR)
             cluster.start(name)
         check_whole(cluster, end_well(cluster))
         # The time of a session is that of all its processes.

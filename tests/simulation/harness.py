@@ -154,6 +154,7 @@ def session_file(
     batch: int = 1,
     seed_weight: float = 1.0,
     jitter: float = 0.0,
+    distinct: bool = False,
     **rule_parameters: Any,
 ) -> SessionFile:
     """A session on loopback, without keys, and with noise that can be repeated; one point a round."""
@@ -168,6 +169,7 @@ def session_file(
                 batch=batch,
                 seed_weight=seed_weight,
                 jitter=jitter,
+                distinct=distinct,
             ),
             "features": FeatureSection(
                 dimension=dimension,

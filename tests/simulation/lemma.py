@@ -8,12 +8,13 @@ one point put in the place of another.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from protocol.copies import Copies
 from protocol.errors import Offence, RemoteProtocolError
 from protocol.grid import Features, Weights
 from protocol.jitter import Jitter, scores_of
@@ -23,9 +24,11 @@ from tests.simulation.harness import MAP, CuratorBench, Player, corners, names, 
 
 __all__ = [
     "BidsItsBestAlone",
+    "BringsIn",
     "Case",
     "JitterByArrival",
     "KeepsAbsentOwnersPool",
+    "OneOfEachPhi",
     "TiesByArrival",
     "difference",
     "make_case",
@@ -57,6 +60,8 @@ class Case:
     """How many fewer the last round buys."""
     jitter: tuple[int, ...] = ()
     """What each round's broadcast weighs jitter by; none: the session has no jitter."""
+    distinct: bool = False
+    """Whether a point that several owners hold is bought once."""
 
 
 class KeepsAbsentOwnersPool(Pool):
@@ -71,8 +76,10 @@ class KeepsAbsentOwnersPool(Pool):
 class TiesByArrival(Pool):
     """A broken control: of equal scores, the point that came first wins."""
 
-    def __init__(self, dimension: int, *, norm_bound: float, jitter: Jitter | None) -> None:
-        super().__init__(dimension, norm_bound=norm_bound, jitter=jitter)
+    def __init__(
+        self, dimension: int, *, norm_bound: float, jitter: Jitter | None, copies: Copies | None
+    ) -> None:
+        super().__init__(dimension, norm_bound=norm_bound, jitter=jitter, copies=copies)
         self.entries: list[tuple[Features, int]] = []
         self.out: set[int] = set()
 
@@ -104,6 +111,14 @@ class JitterByArrival(Pool):
         return entry
 
 
+class OneOfEachPhi(Copies):
+    """A broken control: of each φ one point is bought, also where one owner has several."""
+
+    def append(self, features: Features, *, rank: int) -> Sequence[int]:
+        self._held.clear()
+        return super().append(features, rank=rank)
+
+
 class BidsItsBestAlone(Player):
     """A broken control: owners whose batches have one point, so that the pool lacks the next best ones."""
 
@@ -111,15 +126,30 @@ class BidsItsBestAlone(Player):
         return self.answer_with(broadcast, 1)
 
 
-def make_case(rng: np.random.Generator, *, batches: bool = False) -> Case:
+class BringsIn(Player):
+    """An attacker that has half of its points from the third round on, copies of others' among them."""
+
+    def __init__(self, bench: CuratorBench, name: str, features: Features) -> None:
+        super().__init__(bench, name, features)
+        self.left, self.to_come = self.left[::2], self.left[1::2]
+
+    def answer(self, broadcast: Broadcast) -> Bid | Batch:
+        if broadcast.round >= 3:
+            self.left, self.to_come = self.left + self.to_come, []
+        return super().answer(broadcast)
+
+
+def make_case(rng: np.random.Generator, *, batches: bool = False, distinct: bool = False) -> Case:
     """A small case, full of ties, absences, returns, exhausted owners, and often with fewer points than p.
 
     Args:
         rng: What it is drawn from.
         batches: Whether a round buys several points: two to four.
+        distinct: Whether a point that several owners hold is bought once: half of the rounds buy several
+            points then, and fewer owners are away, as they do not come back.
     """
-    owners = names(int(rng.integers(1, 5)))
-    batch = int(rng.integers(2, 5)) if batches else 1
+    owners = names(int(rng.integers(2 if distinct else 1, 5)))
+    batch = int(rng.integers(2, 5)) if batches or (distinct and rng.random() < 0.5) else 1
     rounds = int(rng.integers(3, 11)) if batch == 1 else int(rng.integers(2, 6))
     palette = CORNERS[rng.choice(len(CORNERS), size=int(rng.integers(2, 17)), replace=False)]
     fewest, most = (0, 4) if rng.random() < 0.3 else (3, 9 if batch == 1 else 15)
@@ -132,7 +162,7 @@ def make_case(rng: np.random.Generator, *, batches: bool = False) -> Case:
     late, gone = set(), set()
     for number in range(1, rounds + 1):
         for owner in owners:
-            fate = rng.random()
+            fate = rng.random() / (0.25 if distinct else 1.0)
             if fate < 0.15:
                 late.add((owner, number))
             elif fate < 0.4:
@@ -152,6 +182,7 @@ def make_case(rng: np.random.Generator, *, batches: bool = False) -> Case:
         jitter=tuple(rng.choice([0, 1, 3000, 10_000], size=rounds).tolist())
         if batches and rng.random() < 0.5
         else (),
+        distinct=distinct,
     )
 
 
@@ -181,12 +212,20 @@ def play(
     """
     points = len(case.weights) * case.batch - case.short
     session = session_file(
-        owners=tuple(case.data), points=points, rule=rule, batch=case.batch, jitter=float(len(case.jitter))
+        owners=tuple(case.data),
+        points=points,
+        rule=rule,
+        batch=case.batch,
+        jitter=float(len(case.jitter)),
+        distinct=case.distinct,
     )
     bench = CuratorBench(session)
     if pool is not Pool:
         bench.machine._pool = pool(
-            MAP.space.dimension, norm_bound=MAP.space.norm_bound, jitter=bench.opened.jitter
+            MAP.space.dimension,
+            norm_bound=MAP.space.norm_bound,
+            jitter=bench.opened.jitter,
+            copies=bench.opened.copies(),
         )
     players = {}
     for owner, features in case.data.items():

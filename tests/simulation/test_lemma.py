@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple
@@ -17,13 +18,16 @@ import numpy as np
 import pytest
 
 from protocol.acquisition import RULES
+from protocol.grid import Features, Weights
 from protocol.scoring import Pool
-from tests.simulation.harness import Player
+from tests.simulation.harness import RADIUS, CuratorBench, Player, weights_of
 from tests.simulation.lemma import (
     BidsItsBestAlone,
+    BringsIn,
     Case,
     JitterByArrival,
     KeepsAbsentOwnersPool,
+    OneOfEachPhi,
     TiesByArrival,
     difference,
     make_case,
@@ -38,17 +42,19 @@ COUNT = 300
 """Cases that every test plays which has no control: each is played once by each rule, with x and without."""
 
 
-def cases(seed: int, *, batches: bool = False) -> Iterator[Case]:
+def cases(seed: int, *, batches: bool = False, distinct: bool = False) -> Iterator[Case]:
     rng = np.random.default_rng(seed)
     while True:
-        yield make_case(rng, batches=batches)
+        yield make_case(rng, batches=batches, distinct=distinct)
 
 
-def changed(case: Case, rule: str, pool: type[Pool] = Pool, player: type[Player] = Player) -> int:
-    """How many points S and S' differ by."""
+def changed(
+    case: Case, rule: str, pool: type[Pool] = Pool, player: type[Player] = Player, **also: Any
+) -> int:
+    """How many points S and S' differ by; `also` goes to `play`."""
+    players = {"honest": player, "attacker": player} | also
     without, including = (
-        play(case, rule, with_extra=there, pool=pool, honest=player, attacker=player)[0]
-        for there in (False, True)
+        play(case, rule, with_extra=there, pool=pool, **players)[0] for there in (False, True)
     )
     return difference(without, including)
 
@@ -142,6 +148,93 @@ def test_the_batches_have_what_the_rules_are_about() -> None:
     absent = sum(bool(case.late | case.gone) for case in found)
     jittered = sum(len(set(case.jitter)) > 1 for case in found)
     assert min(fewer_left, smaller_last, absent, jittered) > 50
+
+
+@pytest.mark.parametrize(("attacker", "rule"), [(Player, "sealed"), (BringsIn, "ask-all")])
+def test_one_record_substitutes_at_most_one_point_where_a_point_is_bought_once(
+    attacker: type[Player], rule: str
+) -> None:
+    found = [changed(case, rule, attacker=attacker) for case in islice(cases(5, distinct=True), COUNT // 2)]
+    assert set(found) == {0, 1}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", WITH_BIDS)
+@pytest.mark.parametrize(("attacker", "seed"), [(Player, 6), (BringsIn, 7)])
+def test_one_record_substitutes_at_most_one_point_bought_once_in_five_thousand_cases(
+    attacker: type[Player], seed: int, rule: str
+) -> None:
+    drawn = islice(cases(seed, distinct=True), 5_000)
+    assert max(changed(case, rule, attacker=attacker) for case in drawn) == 1
+
+
+def lets_absent_owners_come_back(bench: CuratorBench) -> None:
+    """A broken control: who missed a round takes part in the next."""
+    bench.machine._leave_for_good = False
+
+
+def buys_one_of_each_phi(bench: CuratorBench) -> None:
+    """A broken control: what one owner holds twice is bought once."""
+    bench.machine._pool._copies = OneOfEachPhi(bench.opened.identifier)
+
+
+def features_of(*values: int) -> Features:
+    return np.array(values, dtype=np.int16) * np.int16(RADIUS)
+
+
+def bought_once(
+    data: tuple[list[Features], list[Features]],
+    extra: Features,
+    weights: list[Weights],
+    gone: frozenset[tuple[str, int]] = frozenset(),
+) -> Case:
+    """A case of two owners, the first of which may have x; each round buys a point."""
+    owners = ("owner-0", "owner-1")
+    return Case(
+        data=dict(zip(owners, map(np.stack, data), strict=True)),
+        extra=extra,
+        extra_owner=owners[0],
+        weights=tuple(weights),
+        order=(owners,) * len(weights),
+        late=frozenset(),
+        delay=1,
+        gone=gone,
+        distinct=True,
+    )
+
+
+def test_the_test_catches_owners_that_come_back_with_copies_of_what_was_bought() -> None:
+    # The case of docs/design.md: both hold a, b and c, and rounds rank x, c, a, b; c, b, a; and c, a, b, x.
+    a, b = features_of(1, 1, 0, 0), features_of(0, -1, 1, 0)
+    c, x = features_of(-1, 0, 0, -1), features_of(1, -1, 0, 0)
+    weights = [weights_of(2, -2, -3, -3), weights_of(-1, -1, 3, -5), weights_of(-4, 3, -3, -3)]
+    gone = frozenset({("owner-0", 2), ("owner-1", 3)})
+    case = bought_once(([a, b, c], [a, b, c]), x, weights, gone)
+    assert changed(case, "ask-all", alter=lets_absent_owners_come_back) == 2
+    assert changed(case, "ask-all") <= 1
+
+
+def test_the_test_catches_a_curator_that_buys_one_of_each_phi() -> None:
+    # The first holds p twice, and q; the second r and s. The rounds rank x, p, r, q, s, then p, q, r, s, then
+    # p, q, s, r. A copy of p that is not wanted keeps q back, once with D and once with D'.
+    p, q = features_of(-1, 1, 0, 0), features_of(0, 0, 1, 1)
+    r, s, x = features_of(-1, 0, 0, -1), features_of(-1, 0, 0, 1), features_of(1, 1, 0, 0)
+    weights = [weights_of(6, 7, -2, -6), weights_of(-1, 5, 4, -1), weights_of(-4, 5, 6, 2)]
+    case = bought_once(([p, p, q], [r, s]), x, weights)
+    assert changed(case, "ask-all", alter=buys_one_of_each_phi) == 2
+    assert changed(case, "ask-all") <= 1
+
+
+def test_the_cases_of_points_bought_once_have_what_the_rule_is_about() -> None:
+    absent = batches = repeated = left = 0
+    for case in islice(cases(5, distinct=True), COUNT // 2):
+        with_copies = play(replace(case, distinct=False), "ask-all", with_extra=True)[0]
+        found, bench = play(case, "ask-all", with_extra=True)
+        absent += any(seat.out for seat in bench.machine.seats.values())
+        batches += case.batch > 1
+        repeated += max(found.values(), default=0) > 1
+        left += found != with_copies
+    assert min(absent, batches, repeated, left) > 25
 
 
 def test_the_cases_have_what_the_rules_are_about() -> None:

@@ -49,16 +49,14 @@ class Session:
     @classmethod
     def read(cls, path: Path) -> Session:
         tables: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-        for name, defaults in DEFAULTS.items():
-            tables[name] = {**defaults, **tables.get(name, {})}
-        _settle(tables["session"], tables["features"], tables["acquisition"], len(tables["roster"]["owners"]))
+        tables |= {name: {**known, **tables.get(name, {})} for name, known in DEFAULTS.items()}
+        _settle(tables)
         meaning = {name: table for name, table in tables.items() if name not in ("network", "timeouts")}
-        as_ever = {("batch", 1), ("seed_weight", 1.0), ("jitter", 0)}
+        as_ever = {("batch", 1), ("seed_weight", 1.0), ("jitter", 0), ("distinct", False)}
         meaning["session"] = dict(tables["session"].items() - as_ever)
         roster = meaning.pop("roster")
         meaning["owners"] = sorted(roster["owners"])
-        if tables["noise"]["source"] == "secure":
-            meaning["keys"] = roster
+        meaning |= {"keys": roster} if tables["noise"]["source"] == "secure" else {}
         encoded = msgpack.packb(_canonical("", meaning), use_bin_type=True)
         return cls(tables, hashlib.sha256(b"hushbid session 2\0" + encoded).digest())
 
@@ -78,21 +76,23 @@ class Session:
         return curve_key(roster[party])
 
 
-def _settle(session: Any, features: Any, acquisition: Any, owners: int) -> None:
+def _settle(tables: Any) -> None:
+    session, features, acquisition = tables["session"], tables["features"], tables["acquisition"]
     for bound in ("lower", "upper"):
-        values = features[bound]
-        if isinstance(values, list) and len(set(values)) == 1:
-            features[bound] = values[0]
+        if isinstance(features[bound], list) and len(set(features[bound])) == 1:
+            features[bound] = features[bound][0]
     size = 8 * features["columns"] + 4096
     if acquisition["rule"] == "sealed":
         size = 48 + acquisition.setdefault("box_bytes", -(-(8 * features["columns"] + 256) // 64) * 64)
     if acquisition["rule"] == "published":
         acquisition.setdefault("epsilon", 0.5)
-        acquisition.setdefault("tau", math.ceil(owners ** (2 / 3) - 1e-9))
+        acquisition.setdefault("tau", math.ceil(len(tables["roster"]["owners"]) ** (2 / 3) - 1e-9))
     batch = min(-(-session["points"] // 50), 100, 1015808 // (size + 2 * features["dimension"] + 64))
-    with_points = acquisition["rule"] in WITH_POINTS
-    session.setdefault("batch", max(1, batch) if with_points else 1)
-    session.setdefault("jitter", 25.0 if with_points else 0.0)
+    apart = {"column_values", "fixed_cadence"} & {*session} or tables.get("settlement", {}).get("private")
+    jitter = 50.0 if features["columns"] <= 8 else 25.0
+    defaults = {"batch": (1, max(1, batch)), "jitter": (0.0, jitter), "distinct": (False, not apart)}
+    here = acquisition["rule"] in WITH_POINTS
+    tables["session"] = {key: values[here] for key, values in defaults.items()} | session
 
 
 def _canonical(key: str, value: Any) -> Any:

@@ -205,9 +205,11 @@ def test_the_longest_attributes_of_a_batch_can_be_delivered() -> None:
         ({"batch": 2, "rule": "winner-only"}, "winner-only asks for one point at a time"),
         ({"batch": 2, "rule": "published"}, "published asks for one point at a time"),
         ({"points": 400, "batch": 400, "columns": 1000}, "a bid has room for"),
+        ({"distinct": True, "rule": "winner-only"}, "session.distinct is true, and the rule winner-only"),
+        ({"distinct": True, "settlement": 1.0}, "session.distinct is true and the settlement private"),
     ],
 )
-def test_a_batch_that_cannot_be_is_refused(changes: dict[str, object], what: str) -> None:
+def test_a_purchase_that_cannot_be_is_refused(changes: dict[str, object], what: str) -> None:
     values: dict[str, object] = {"owners": names(2), "points": 4, **changes}
     with pytest.raises(ConfigError, match=what) as caught:
         open_session(session_file(**values))  # type: ignore[arg-type]

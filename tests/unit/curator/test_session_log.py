@@ -9,7 +9,7 @@ import pytest
 from curator.session_log import CuratorLog
 from protocol.errors import ExitCode
 from protocol.machine import Event, Finish
-from protocol.messages import Ask, Offer, fixed
+from protocol.messages import Ask, Broadcast, Offer, fixed
 from protocol.runtime import log_events
 from tests.simulation.harness import CuratorBench, candidate_of, names, session_file
 from tests.support.curator_rounds import BEST, CORNERS, SECOND, THIRD, A, B, C, W, bid
@@ -81,6 +81,48 @@ def test_an_owner_that_was_lost_is_unreachable(told: Any) -> None:
     bench.verify()
     ((_, fields),) = told("owner.absent")
     assert of(fields, "peer", "round", "reason") == (B, 1, "unreachable")
+
+
+def test_an_owner_that_may_not_come_back_is_said_to_be_out(told: Any) -> None:
+    bench = FollowedBench("ask-all", owners=2, distinct=True)
+    bench.begin()
+    bench.gone(B)
+    for number in (1, 2, 3):
+        bid(bench, A, BEST, number)
+        bench.verify()
+        bench.broadcast(W)
+        if number == 1:
+            bench.returned(B)
+            bid(bench, B, SECOND)
+    reasons = [of(fields, "peer", "round", "reason") for _, fields in told("owner")]
+    assert reasons == [(B, 1, "unreachable"), (B, 2, "out of the session")]
+    assert {win.owner for win in bench.machine.ledger.wins} == {A}
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_being_in_time_decides_alone_whether_an_owner_is_out(late: bool) -> None:
+    bench = FollowedBench("ask-all", owners=2, distinct=True)
+    bench.begin()
+    if not late:
+        bid(bench, B, SECOND, score=fixed(1))
+    bid(bench, A, BEST)
+    if late:
+        bench.fire("round")
+    bench.verify()
+    bench.broadcast(W)
+    if late:
+        bid(bench, B, SECOND, score=fixed(1))
+    else:
+        bench.say(B, bench.no_bid(2))
+    bid(bench, A, THIRD, 2)
+    bench.verify()
+    bench.broadcast(W)
+    seat = bench.machine.seats[B]
+    assert seat.faulty
+    assert seat.out is late
+    # Whose point does not match goes on as it would have: with broadcasts if it was in time, without if not.
+    told = [message.round for message in bench.inbox[B] if isinstance(message, Broadcast)]
+    assert max(told) == (1 if late else 3)
 
 
 def asked_and_silent(trouble: str) -> tuple[FollowedBench, str]:

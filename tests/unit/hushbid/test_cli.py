@@ -25,7 +25,7 @@ VERBS = [
     "run", "simulate", "curator", "owner", "consumer", "keys new", "keys show",
     "keys request", "keys approve", "keys list", "keys revoke", "invite", "preflight", "transcript show",
     "transcript verify", "transcript export", "transcript diff", "audit", "plan", "report", "bench rounds",
-    "bench points", "bench rules", "experiment selection", "sweep crashes",
+    "ledger", "bench points", "bench rules", "experiment selection", "sweep crashes",
 ]  # fmt: skip
 
 

@@ -47,6 +47,7 @@ RESULT = RunResult(
     batch=2,
     seed_weight=0.1,
     jitter=25.0,
+    distinct=True,
     owners=2,
     rounds=100,
     wall_seconds=0.5,

@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 import tomli_w
 import typer
+from typer.testing import CliRunner
 
+from hushbid.cli import app
 from hushbid.roster import RosterFile
 from hushbid.roster_changes import approve, parties, revoke
 from protocol.config.key_request import Role, key_request
@@ -416,3 +418,41 @@ def test_no_session_goes_on_without_its_curator_or_consumer(session: Path, name:
 def test_nobody_is_revoked_who_is_not_there(session: Path) -> None:
     with pytest.raises(ConfigError, match="east is not on the roster"):
         revoke("east", session, None)
+
+
+# -- what is wrong with a file, whichever keys come --------------------------------------------------------
+
+
+WRONG = {
+    "a release that there is none of": ('mechanism = "filtered-gaussian"', 'mechanism = "magic"', "magic"),
+    "no room for any point": ("box_bytes = 320", "box_bytes = 1", "box_bytes"),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "says"), WRONG.values(), ids=WRONG.keys())
+@pytest.mark.parametrize("keys", [False, True], ids=["without keys", "with keys"])
+def test_a_list_of_a_file_that_no_party_would_take_ends_with_4_and_says_why(
+    session: Path, old: str, new: str, says: str, keys: bool
+) -> None:
+    if keys:
+        all_approved(session)
+    assert old in session.read_text()
+    session.write_text(session.read_text().replace(old, new, 1))
+    ended = CliRunner().invoke(app, ["keys", "list", "--session", str(session)])
+    assert ended.exit_code == 4
+    assert says in ended.stdout
+    assert "north" in ended.stdout, "the list is there nevertheless"
+
+
+def test_a_place_with_something_else_than_a_key_is_wrong(session: Path) -> None:
+    tables = tomllib.loads(session.read_text())
+    tables["roster"]["owners"]["north"] = "!" * 40
+    session.write_text(tomli_w.dumps(tables))
+    assert parties(session)["wrong"] == "What stands there for north is no key."
+
+
+def test_keys_that_are_still_missing_are_nothing_wrong(session: Path) -> None:
+    ended = CliRunner().invoke(app, ["keys", "list", "--session", str(session)])
+    assert (ended.exit_code, parties(session)["wrong"]) == (0, None)
+    all_approved(session)
+    assert parties(session)["wrong"] is None

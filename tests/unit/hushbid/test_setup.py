@@ -26,6 +26,7 @@ from protocol.config.session import SessionFile
 from protocol.data import DataColumns, dataset_digest, load_dataset
 from protocol.errors import ConfigError, KeyFileError
 from protocol.runtime.keys import new_keypair, read_secret, write_public, write_secret
+from protocol.runtime.status_file import Status, status_path
 from tests.conftest import ROOT
 
 DIGITS = ROOT / "configs" / "digits" / "cluster.toml"
@@ -311,6 +312,17 @@ class TestOwners:
         assert "HUSHBID_OWNERS" in caught.value.advice
         assert contents(tmp_path) == {}
 
+    def test_that_there_is_no_place_is_said_before_that_there_are_too_few_points(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        cluster = open_cluster(files_cluster(tmp_path))
+        for name in ("curator", "consumer", *(f"owner-{number + 1}" for number in range(10))):
+            (tmp_path / "parties" / name).mkdir(parents=True)
+        monkeypatch.setattr("os.access", lambda path, mode: mode != os.W_OK)
+        with pytest.raises(ConfigError, match=r"owner-11, .*owner-15 and 485 more") as caught:
+            digits_in(tmp_path, cluster, owners=500)
+        assert "HUSHBID_OWNERS (`--owners`) to a number from 1 to 10" in caught.value.advice
+
     def test_who_gets_anothers_points_is_bound_by_that_ones_budget(self, tmp_path: Path) -> None:
         made = digits_in(tmp_path, open_cluster(files_cluster(tmp_path)), owners=4)
         budgets = {
@@ -443,3 +455,32 @@ class TestVerb:
     ) -> None:
         (tmp_path / "parties").touch()
         assert invoke()[0] == 4
+
+
+# -- a session that is over ------------------------------------------------------------------------------
+
+
+def end(party: Party, state: Path, code: int) -> None:
+    """Leave the status that a party's process has ended with."""
+    Status(
+        party=party.name, role=party.role, session="digits", phase="done", busy=None, round=5, rounds=5,
+        connected=None, owners_connected=None, owners=None, paused=False, beat=0.0, pid=1, process_start=None,
+        started=0.0, ready=True, finished=True, exit_code=code, counters={},
+    ).write(status_path(state, party.name))  # fmt: skip
+
+
+def test_a_setup_of_a_session_that_is_over_says_so(digits: Cluster, tmp_path: Path) -> None:
+    first = digits_in(tmp_path, digits)
+    assert not first.over
+    for party in first.parties:
+        assert not digits_in(tmp_path, digits).over, f"{party.name} has not ended"
+        end(party, party.directory / "state", 0)
+    assert digits_in(tmp_path, digits).over
+    arguments = ["setup", str(DIGITS), "--parties", str(tmp_path / "parties"), "--address", ADDRESS]
+    arguments += ["--session", str(tmp_path / "session" / "session.toml"), "--owners", str(len(OWNERS))]
+    ended = CliRunner().invoke(app, arguments)
+    assert ended.exit_code == 0, ended.stderr
+    assert "is over: every party has ended it well" in ended.stdout
+    assert json.loads(CliRunner().invoke(app, [*arguments, "--json"]).stdout)["over"] is True
+    end(first.parties[2], first.parties[2].directory / "state", 1)
+    assert not digits_in(tmp_path, digits).over, "a party that failed goes on"

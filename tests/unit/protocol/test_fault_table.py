@@ -213,6 +213,18 @@ def rounds_owner_returns_later() -> Outcome:
 
 
 @case
+def rounds_owner_returns_where_points_are_bought_once() -> Outcome:
+    bench = Recorded(distinct=True).begun()
+    bench.lose(B)
+    bench.say(A, bench.no_bid(1))
+    bench.fire("comeback")
+    bench.broadcast(W)
+    bench.come(B).play()
+    assert [absence.round for absence in bench.machine.ledger.absences if absence.owner == B] == [1, 2, 3]
+    return outcome(bench, ["lost", "timer:comeback", "received:hello"], B)
+
+
+@case
 def rounds_owner_restarted() -> Outcome:
     bench = Recorded().begun()
     bench.lose(B)

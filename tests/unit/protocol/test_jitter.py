@@ -132,7 +132,9 @@ def test_it_is_there_by_default_where_bids_bring_their_points() -> None:
     file = session_file(owners=names(2), points=4, rule="ask-all").model_dump(mode="json", exclude_none=True)
     del file["session"]["jitter"]
     opened = open_session(type(session_file(owners=names(2), points=4)).model_validate(file, strict=False))
-    assert opened.file.jitter == 25.0
+    assert opened.file.jitter == 50.0
+    many = file | {"features": file["features"] | {"columns": 9}}
+    assert type(opened.file).model_validate(many, strict=False).jitter == 25.0
     assert opened.weight_coordinates == opened.space.dimension + 1
     without = open_session(session_file(owners=names(2), points=4, jitter=0.0))
     assert without.jitter is None

@@ -270,8 +270,10 @@ def test_a_part_of_a_delivery_has_a_most_of_points() -> None:
     candidate = Candidate(point=np.ones(1), features=np.ones(4, np.int16), attributes=b"")
     purchase = Purchase(owner="o", round=1, bid_round=1, handle=fixed(1), candidate=candidate)
     Delivery(part=1, parts=1, purchases=(purchase,) * limits.MAX_PURCHASES)
-    with pytest.raises(ValidationError, match="at most"):
+    with pytest.raises(ValidationError) as caught:
         Delivery(part=1, parts=1, purchases=(purchase,) * (limits.MAX_PURCHASES + 1))
+    (error,) = caught.value.errors(include_input=False)  # with its input it takes seconds to print
+    assert "at most" in error["msg"]
 
 
 def test_a_sealed_bid_is_kept_with_the_digest_of_its_box_and_all_else_as_it_was() -> None:

@@ -256,6 +256,8 @@ def test_preflight_counts_a_release_that_was_paid_for_as_paid(tmp_path: Path) ->
             file=file,
             data_files=[file.validation],
             datasets={file.validation: VALIDATION, file.seed_set: SEEDS},
+            validation=VALIDATION,
+            seed_set=SEEDS,
         )
         return str(budget(subject))
 

@@ -106,6 +106,39 @@ def test_beyond_a_number_of_subsets_owners_are_added_one_by_one() -> None:
     assert len(rank(target, found[:2], best=5).chosen.owners) == 2
 
 
+def test_a_choice_says_why_it_has_so_many_owners() -> None:
+    rng = np.random.default_rng(4)
+    means = [rng.normal(0.0, 1.0, WIDTH) / math.sqrt(WIDTH) for _ in range(3)]
+    found = [stand_in(name, noisy(mean, rng, 1e-5)) for name, mean in zip("abc", means, strict=True)]
+    target = noisy(means[0], rng, 1e-5)
+    two = rank(target, found, best=2).why_so_many
+    assert two.startswith("--best asks for 2 (without it 2); a alone: MMD² ")
+    assert "of weight 0 in the best mixture: " in two, "one owner would do"
+    assert "no more than 3 can be compared; a and b alone" in rank(target, found, best=9).why_so_many
+
+
+def test_a_choice_says_how_a_tie_was_broken() -> None:
+    exact = np.random.default_rng(4)
+    wanted, far, farther = (exact.normal(0.0, 1.0, WIDTH) for _ in range(3))
+    rng = np.random.default_rng(5)
+    # Only `near` gets weight, so that whoever comes with it decides nothing but by all points together.
+    found = [
+        stand_in(name, noisy(mean, rng, 0.0)) for name, mean in (("near", wanted), ("b", far), ("a", far))
+    ]
+    told = rank(noisy(wanted, rng, 0.0), found, best=2)
+    assert told.chosen.owners == ("near", "a")
+    assert "so are all points together: the first by name is chosen" in told.why_these
+    found[1] = stand_in("b", noisy(3.0 * farther, rng, 0.0))
+    told = rank(noisy(wanted, rng, 0.0), found, best=2)
+    assert "a" in told.chosen.owners
+    assert told.why_these.startswith(
+        "a tie with near and b, whose best mixture is as near: all points together"
+    )
+    apart = rank(noisy(0.5 * wanted + 0.5 * far, rng, 0.0), found[:2], best=1).why_these
+    assert apart.startswith("nearest by the best mixture; next is ")
+    assert rank(noisy(wanted, rng, 0.0), found, best=3).why_these == "there is no other choice of so many"
+
+
 # -- entries that can be compared -------------------------------------------------------------------------
 
 
@@ -439,6 +472,8 @@ def test_the_verb_writes_the_session_of_the_chosen_and_a_page(
     assert code == 0
     assert all(out.count(what) >= len(PLACES) for what in ("1e-05", "add-remove-one"))
     assert "nothing was charged" in out
+    assert f"how many {found['why_so_many']}" in out
+    assert f"why      {found['why_these']}" in out
     assert RosterFile(Path("session.toml")).draft.roster.owners.keys() == set(found["chosen"])
 
 

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import tomli_w
+from typer.testing import CliRunner
 
+from hushbid.cli import app
 from hushbid.experiments.selection import Row, selection
 from protocol.errors import ConfigError
+from tests.conftest import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +60,77 @@ def test_what_runs_is_said() -> None:
     said: list[str] = []
     selection("digits", None, epsilons=[1.0], points=[5], seeds=[3], say=said.append)
     assert said == ["digits, p = 5, ε = 1, seed 3"]
+
+
+def own_cluster(place: Path) -> Path:
+    """Somebody's cluster file: sealed, with secure noise, their own files, columns and budgets."""
+    generator = np.random.default_rng(2)
+    for name in ("north", "south", "validation", "seed"):
+        rows = [
+            f"{a:.3f},{b:.3f},{kind}"
+            for (a, b), kind in zip(generator.random((40, 2)), "yn" * 20, strict=True)
+        ]
+        (place / f"{name}.csv").write_text("\n".join(["age,score,bought", *rows]))
+    release = {"mechanism": "gaussian", "epsilon": 2.0}
+    columns = {"label": "bought"}
+    table: dict[str, Any] = {
+        "session": {"name": "birds", "points": 12, "batch": 4, "delta": 1e-6},
+        "features": {"gamma": 1.0, "columns": 2, "dimension": 20, "lower": 0.0, "upper": 1.0},
+        "target": release | {"neighbours": "substitute-one"},
+        "summary": release | {"neighbours": "add-remove-one"},
+        "acquisition": {"rule": "sealed"},
+        "owners": {
+            "north": {"data": "north.csv", "columns": columns, "budget": {"epsilon": 0.1}},
+            "south": {"data": "south.csv", "columns": columns},
+        },
+        "consumer": {"validation": "validation.csv", "seed_set": "seed.csv", "columns": columns},
+    }
+    path = place / "cluster.toml"
+    path.write_text(tomli_w.dumps(table), encoding="utf-8")
+    return path
+
+
+def test_anybody_s_cluster_file_is_experimented_with_and_nothing_is_charged(tmp_path: Path) -> None:
+    path = own_cluster(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    arguments = [
+        "experiment",
+        "selection",
+        "--session",
+        str(path),
+        "--epsilon",
+        "1",
+        "--seeds",
+        "2",
+        "--json",
+    ]
+    ended = CliRunner().invoke(app, arguments)
+    assert ended.exit_code == 0, ended.stderr
+    (row,) = json.loads(ended.stdout)["rows"]
+    assert (row["dataset"], row["points"], row["batch"], row["delta"]) == ("cluster.toml", 12, 4, 1e-6)
+    assert (row["mechanism"], row["epsilon"]) == ("filtered-gaussian", 1.0)
+    assert 0.99 < row["epsilon_owners"] <= 1.0
+    assert len(set(row["mmd2_each"])) == 2
+    assert sorted(tmp_path.iterdir()) == before, "no ledger and no directory"
+
+
+def test_a_cluster_file_s_number_of_points_and_dealing_can_be_others() -> None:
+    digits = ROOT / "configs" / "digits" / "cluster.toml"
+    rows = selection(digits, None, epsilons=[100.0], points=[10, 20], seeds=[0, 1])
+    assert [(row.points, row.batch) for row in rows] == [(10, 1), (20, 1)]
+    assert len(set(rows[0].mmd2_each)) == 2
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [(("digits",), "Both a dataset"), ((), "is a session file")],
+    ids=["both", "session file"],
+)
+def test_what_is_no_cluster_file_is_refused(more: tuple[str, ...], says: str) -> None:
+    path = ROOT / "configs" / "separate" / "session.toml"
+    ended = CliRunner().invoke(app, ["experiment", "selection", *more, "--session", str(path)])
+    assert ended.exit_code == 4
+    assert says in ended.stderr
 
 
 @pytest.mark.parametrize("missing", ["epsilons", "points", "seeds"])

@@ -94,9 +94,27 @@ def test_stated_errors_hold_over_noise_and_functions(data: Points, method: str, 
 
 
 def test_distance_is_stated_for_a_confidence(release: Release) -> None:
-    assert 0 < release.distance(0.5) < release.distance(0.95) < release.distance(0.999)
-    with pytest.raises(ConfigError, match="level"):
-        release.distance(1.0)
+    for stated in (release.distance, release.span_distance):
+        assert 0 < stated(0.5) < stated(0.95) < stated(0.999)
+        with pytest.raises(ConfigError, match="level"):
+            stated(1.0)
+
+
+@pytest.mark.parametrize("points", [3, 20])
+def test_the_bound_on_the_distance_covers_what_records_have_beside_the_span(
+    data: Points, points: int
+) -> None:
+    """With few public points nearly all of the records' embedding is beside their span."""
+    released = release_of(data, points=points)
+    exact = released.mmd(data)
+    if points == 3:
+        assert exact > 2.0 * released.span_distance(0.999)
+    assert released.span_distance() < released.distance()
+    assert exact <= released.distance() <= 1.5
+
+
+def test_of_random_features_the_distance_is_the_whole_as_it_was(release: Release) -> None:
+    assert (release.distance() == release.span_distance()) is (release.method == "features")
 
 
 def test_mmd_to_data_is_that_of_the_weighted_points(release: Release, data: Points) -> None:

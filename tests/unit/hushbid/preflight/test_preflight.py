@@ -180,6 +180,43 @@ def test_the_consumer_reads_how_far_its_seed_set_lies_off(party: Any) -> None:
     assert "`session.seed_weight` of 0.1 or less limits the harm; the session has 0.1" in far["fix"]
 
 
+@pytest.mark.parametrize(
+    ("features", "said", "fix"),
+    [
+        ({"upper": 1000.0}, "all rows are alike to the session", "bounds (`features.lower`"),
+        ({"gamma": 1e5}, "no two rows are alike to the session", "smaller `features.gamma`"),
+    ],
+)
+def test_the_consumer_reads_that_bounds_or_gamma_are_wrong(
+    party: Any, features: dict[str, float], said: str, fix: str
+) -> None:
+    one = party("consumer")
+    well = one.preflight("--offline", "--no-rehearsal").checks["kernel"]
+    assert well["status"] == "ok"
+    assert well["said"].startswith("the mean kernel value of two rows of the validation set is 0.")
+    one.session["features"] |= features
+    found = one.preflight("--offline", "--no-rehearsal")
+    assert (found.code, found.problems) == (0, []), "it stands in nobody's way"
+    assert found.checks["kernel"]["status"] == "warning"
+    assert found.checks["kernel"]["said"].startswith(said)
+    assert fix in found.checks["kernel"]["fix"]
+
+
+def test_the_consumer_reads_what_came_of_a_rehearsal(party: Any) -> None:
+    one = party("consumer")
+    one.session["target"]["epsilon"] = one.session["summary"]["epsilon"] = 0.05
+    check = one.preflight("--offline").checks["rehearsal"]
+    assert check["status"] == "warning"
+    assert check["said"].startswith("hopeless: MMD² of what was bought over that of a uniform choice")
+    assert "more rows of validation data or a larger epsilon" in check["fix"]
+    one.session["features"]["upper"] = 1000.0
+    assert "put right what `kernel` says first" in one.preflight("--offline").checks["rehearsal"]["fix"]
+    left_out = one.preflight("--offline", "--no-rehearsal").checks["rehearsal"]
+    assert (left_out["status"], left_out["said"]) == ("not checked", "it was to be left out")
+    np.savez(one.place / "validation.npz", features=np.random.default_rng(3).random((7, 3)))
+    assert "8 to 5,000 rows" in one.preflight("--offline").checks["rehearsal"]["said"]
+
+
 def test_a_seed_set_that_will_be_drawn_is_looked_at_and_never_passed_over(party: Any) -> None:
     one = party("consumer")
     del one.own["seed_set"]
@@ -365,6 +402,33 @@ def test_a_seed_set_of_the_validation_set_s_own(party: Any) -> None:
     one = party("consumer")
     shutil.copy(one.place / "validation.npz", one.place / "seed.npz")
     wrong(one.preflight("--offline"), "data", 4, "are in seed.npz too")
+
+
+@pytest.mark.parametrize("judged", [False, True])
+def test_a_seed_set_that_is_the_validation_set_s_own_file(party: Any, judged: bool) -> None:
+    # With test points, which are a third file: they were taken for the seed set.
+    one = party("consumer")
+    one.own["seed_set"] = one.own["validation"]
+    if judged:
+        one.own["test"] = "data.npz"
+    wrong(one.preflight("--offline"), "data", 4, says="validation.npz are in validation.npz too")
+
+
+def test_labels_of_another_kind_than_the_session_declares(party: Any) -> None:
+    one = party()
+    one.session["session"]["labels"] = "text"
+    wrong(one.preflight("--offline"), "data", 4, says="has no labels where the session declares text")
+    np.savez(one.place / "data.npz", features=np.full((4, 3), 0.5), labels=np.arange(4))
+    wrong(one.preflight("--offline"), "data", 4, says="its labels are whole numbers")
+
+
+def test_the_consumer_s_test_points_have_labels_of_that_kind_if_they_have_any(party: Any) -> None:
+    one = party("consumer")
+    one.session["session"]["labels"] = "text"
+    one.own["test"] = "data.npz"
+    assert one.preflight("--offline").code == 0
+    np.savez(one.place / "data.npz", features=np.full((4, 3), 0.5), labels=np.arange(4))
+    wrong(one.preflight("--offline"), "data", 4, says="its labels are whole numbers")
 
 
 def test_boxes_that_are_too_small(party: Any) -> None:

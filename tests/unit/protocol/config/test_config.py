@@ -72,7 +72,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "too many points": ({"session.points": limits.MAX_POINTS + 1}, "session.points"),
     "a name with spaces": ({"session.name": "a b"}, "session.name: not a name"),
     "delta of 1": ({"session.delta": 1.0}, "session.delta"),
-    "delta of NaN": ({"session.delta": float("nan")}, "session.delta"),
+    "delta of NaN": ({"session.delta": float("nan")}, "session.delta: is nan, which is no number"),
+    "jitter of NaN": ({"session.jitter": float("nan")}, "session.jitter: is nan, which is no number"),
     "gamma of 0": ({"features.gamma": 0.0}, "features.gamma"),
     "infinite gamma": ({"features.gamma": float("inf")}, "features.gamma"),
     "negative seed": ({"features.seed": -1}, "features.seed"),
@@ -343,10 +344,12 @@ OTHERS: dict[str, Any] = {
     "session.batch": 3,
     "session.seed_weight": 0.5,
     "session.jitter": 3.0,
+    "session.distinct": False,
     "session.min_owners": 2,
     "session.delta": 1e-6,
     "session.allow_nonprivate": False,
     "session.nonce": "again",
+    "session.labels": "text",
     "session.fixed_cadence": 2.5,
     "session.column_values": 6,
     "features.map": "cosine",
@@ -535,15 +538,15 @@ def test_a_value_that_is_not_the_default_is_another_session(
 
 def test_the_digest_of_one_file_is_the_same_everywhere() -> None:
     """Parties compare digests at Hello: where it changes, releases no longer speak with each other."""
-    assert load({}).digest().hex() == "f89d83c862d49d41c31f754bfe71bb65ab96df56e25dd41ac741c4a9fda510ff"
+    assert load({}).digest().hex() == "e3c839029096017ebeff535e64864e86a60c17960c2df8843417c9ab06118185"
     assert (
         load(SECURE_NOISE).digest().hex()
-        == "8094c2b32c9af0b595359665451b21675498fa2464bd979fa8ad9ac6577088c7"
+        == "7c93cec44d43ae3e967e2ee9adbbcc4b192776cf4c2d8e8c261195844b69fde5"
     )
 
 
 def test_a_session_as_they_were_before_there_were_batches_has_its_digest_of_then() -> None:
-    then = {"session.batch": 1, "session.seed_weight": 1.0, "session.jitter": 0.0}
+    then = {"session.batch": 1, "session.seed_weight": 1.0, "session.jitter": 0.0, "session.distinct": False}
     assert load(then).digest().hex() == "fe8f902fbdbcd1afa7a1f2b8fec3ada5939a0e904dd340c4c02992b3b60ce1ea"
     assert (
         load(SECURE_NOISE | then).digest().hex()
@@ -554,10 +557,19 @@ def test_a_session_as_they_were_before_there_were_batches_has_its_digest_of_then
 def test_a_default_that_is_written_out_is_the_same_session() -> None:
     assert load({"session.seed_weight": 0.1}).digest() == load({}).digest()
     assert (
-        load({"session.jitter": 25}).digest() == load({"session.jitter": 25.0}).digest() == load({}).digest()
+        load({"session.jitter": 50}).digest() == load({"session.jitter": 50.0}).digest() == load({}).digest()
     )
     assert load({"session.jitter": 0}).digest() != load({}).digest()
     assert load({"acquisition.rule": "winner-only"}).jitter == 0.0
+    assert load({"session.distinct": True}).digest() == load({}).digest()
+    assert load({"session.distinct": False}).digest() != load({}).digest()
+    for others in (
+        {"acquisition.rule": "winner-only"},
+        {"session.fixed_cadence": 2.0},
+        {"session.column_values": 9},
+        {"settlement.private": True, "settlement.epsilon": 1.0},
+    ):
+        assert not load(others).distinct
     thousand = {"session.points": 1000, "acquisition.rule": "ask-all"}
     assert load(thousand).batch == 20
     assert load(thousand | {"session.batch": 20}).digest() == load(thousand).digest()

@@ -311,3 +311,55 @@ def test_npy_is_memory_mapped(tmp_path: Path) -> None:
     features = load_dataset(path, DataColumns()).features
     assert isinstance(features, np.memmap)
     assert not features.flags.writeable
+
+
+# -- columns that nobody named ---------------------------------------------------------------------------
+
+
+MEMBERS: dict[str, list[object]] = {"age": [1, 2], "member": [True, False], "name": ["ann", "bob"]}
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["early", "late"])
+def test_booleans_of_a_csv_are_features_of_0_and_1(tmp_path: Path, late: bool) -> None:
+    rows = 400_000 if late else 1
+    path = tmp_path / "a.csv"
+    # Late: after a block of which all columns were taken for numbers, so that the file is read as text.
+    path.write_text("age,member,name\n" + "1,true,7\n" * rows + "2,false,bob\n")
+    found = load_dataset(path, DataColumns())
+    assert found.feature_names == ("age", "member")
+    assert found.features[-2:].tolist() == [[1, 1], [2, 0]]
+
+
+def test_booleans_of_a_parquet_file_are_features_and_may_be_the_label_as_before(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    parquet(**MEMBERS)(path)
+    assert load_dataset(path, DataColumns()).features.tolist() == [[1, 1], [2, 0]]
+    labelled = load_dataset(path, DataColumns(label="member"))
+    assert labelled.labels is not None
+    assert (labelled.features.tolist(), labelled.labels.tolist()) == ([[1], [2]], [1, 0])
+
+
+def test_a_word_in_a_numeric_column_is_told_by_its_column_where_columns_are_missing(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"age,score,name\n1,2,ann\n{SECRET}y,3,bob\n3,4,{SECRET}x\n")
+    with pytest.raises(DataError) as caught:
+        check_dataset(load_dataset(path, DataColumns()), columns=2, lower=0.0, upper=9.0)
+    said = str(caught.value)
+    assert "a.csv has 1 feature column ('score'), with 'age' (row 1, counted from 0, is not a number)" in said
+    assert "'name' (text)" in said
+    assert SECRET not in said
+
+
+def test_a_word_in_the_only_numeric_column_is_told_too(tmp_path: Path) -> None:
+    said = refused(tmp_path / "a.csv", f"age,name\n1,ann\n{SECRET}y,bob\n", DataColumns())
+    assert "'age' (row 1, counted from 0, is not a number)" in said
+
+
+@pytest.mark.parametrize("row", [f"ann,{SECRET},1", f"ann;{SECRET},x,1"])
+def test_columns_that_were_left_out_are_not_named_by_what_may_be_data(tmp_path: Path, row: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"{row}\n{row}\nbob,word,2\n")
+    with pytest.raises(DataError) as caught:
+        check_dataset(load_dataset(path, DataColumns()), columns=5, lower=0.0, upper=9.0)
+    assert SECRET not in str(caught.value)
+    assert "ann" not in str(caught.value)

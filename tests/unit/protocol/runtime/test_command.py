@@ -49,6 +49,18 @@ def test_an_interrupted_verb_prints_one_object(capsys: Captured) -> None:
     assert error == {"kind": "Interrupted", "what": "Interrupted.", "advice": "", "exit_code": 130}
 
 
+def test_an_interrupt_says_what_it_left(capsys: Captured) -> None:
+    def interrupted() -> Mapping[str, Any]:
+        interrupt = KeyboardInterrupt()
+        interrupt.add_note("Nothing was charged to north.")
+        raise interrupt
+
+    assert ended(interrupted) == 130
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["error"]["what"] == "Interrupted.\nNothing was charged to north."
+    assert captured.err == "Interrupted.\nNothing was charged to north.\n"
+
+
 def test_an_error_cannot_steer_the_terminal_nor_pass_for_another_line(capsys: Captured) -> None:
     def refused() -> Mapping[str, Any]:
         raise HushbidError(HOSTILE, advice=HOSTILE)

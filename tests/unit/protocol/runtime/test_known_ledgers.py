@@ -451,3 +451,17 @@ def test_a_state_directory_that_cannot_be_written_stands_against_a_budget(
         opened(tmp_path / "a.ledger", table(), ONE)
     assert "XDG_STATE_HOME" in caught.value.advice
     opened(tmp_path / "b.ledger", table()).close()
+
+
+@pytest.mark.parametrize("beside", [None, "other rows"])
+def test_a_new_ledger_that_is_refused_leaves_no_file(tmp_path: Path, beside: str | None) -> None:
+    spend(tmp_path / "a.ledger", table(), BudgetSection(epsilon=1.0))
+    refused = tmp_path / "b.ledger"
+    if beside is not None:
+        spend(refused, table(ROWS + 1))  # one that is there stays as it is
+    before = refused.read_bytes() if beside else None
+    with pytest.raises(ConfigError, match="Their budget would be allowed twice"):
+        opened(refused, table())
+    assert (refused.read_bytes() if refused.exists() else None) == before
+    opened(refused, table(), BudgetSection(epsilon=1.0, lift=True)).close()
+    assert refused.stat().st_size > 0

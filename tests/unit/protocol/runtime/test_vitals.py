@@ -7,12 +7,15 @@ import os
 import stat
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import pytest
+from typer.testing import CliRunner
 
+from hushbid.cli import app
 from hushbid.health import trouble
 from protocol.errors import HushbidError, TimedOut
 from protocol.machine import Computation
@@ -257,6 +260,46 @@ def test_the_verb_s_exit_code_is_what_a_health_check_needs(tmp_path: Path) -> No
     assert "enrolling" in ready.stdout
     (party,) = json.loads(over.stdout)["parties"]
     assert (party["finished"], party["exit_code"], party["trouble"]) == (True, 0, None)
+
+
+@pytest.mark.parametrize("verb", ["health", "status"])
+def test_status_and_health_name_directories_in_the_same_ways(tmp_path: Path, verb: str) -> None:
+    states = [tmp_path / "parties" / name / "state" for name in ("alpha", "beta")]
+    for state in states:
+        state.mkdir(parents=True)
+        name = state.parent.name
+        replace(WELL, party=name, beat=time.time()).write(status_path(state, name))
+    elsewhere = tmp_path / "elsewhere"
+    alpha, beta = map(str, states)
+
+    def parties(*arguments: str, **environment: str) -> list[str]:
+        ended = CliRunner().invoke(app, [verb, *arguments, "--json"], env=environment)
+        assert ended.exit_code == 0, ended.stderr
+        return [party["party"] for party in json.loads(ended.stdout)["parties"]]
+
+    assert parties(str(tmp_path)) == ["alpha", "beta"], "the directory of a run"
+    assert parties(alpha, beta) == ["alpha", "beta"]
+    assert parties(alpha, "--state", beta) == ["alpha", "beta"]
+    assert parties("--state", str(states[1].parent)) == ["beta"], "a party's own directory"
+    assert parties(alpha, HUSHBID_STATE=str(elsewhere)) == ["alpha"], (
+        "a variable counts where nothing is named"
+    )
+    assert parties(HUSHBID_STATE=beta) == ["beta"]
+    nothing = CliRunner().invoke(app, [verb])
+    assert (nothing.exit_code, "HUSHBID_STATE" in nothing.stderr) == (4, True)
+
+
+def test_health_of_a_run_names_every_party_that_is_not_well(tmp_path: Path) -> None:
+    for name in ("alpha", "beta", "gamma"):
+        state = tmp_path / "parties" / name / "state"
+        state.mkdir(parents=True)
+        ended: dict[str, Any] = {} if name == "beta" else {"finished": True, "exit_code": 3}
+        replace(WELL, party=name, beat=time.time(), **ended).write(status_path(state, name))
+    unwell = CliRunner().invoke(app, ["health", str(tmp_path)])
+    assert unwell.exit_code == 1
+    assert "alpha has ended with exit code 3." in unwell.stderr
+    assert "gamma has ended with exit code 3." in unwell.stderr
+    assert "beta" not in unwell.stderr
 
 
 @pytest.mark.parametrize("options", [("--watch",), ("--watch", "--json")])
