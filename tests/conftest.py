@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import gc
+import itertools
 import os
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ pytest_plugins = ["tests.timing"]
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"
-SLOW_TIMEOUT = 600
+SLOW_TIMEOUT = 1800
 """Seconds for a slow test that sets no time-out of its own."""
 
 # Deadlines are off in both: a test on a busy machine may be slow without being wrong.
@@ -36,10 +38,18 @@ _STATE = tempfile.TemporaryDirectory(prefix="hushbid-state-")
 os.environ["XDG_STATE_HOME"] = _STATE.name
 
 
+@pytest.fixture(scope="session")
+def user_states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Directories for each test's state: pytest would look for the next number among thousands of them."""
+    parent = tmp_path_factory.mktemp("user-states")
+    return (parent / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def own_state(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def own_state(monkeypatch: pytest.MonkeyPatch, user_states: Iterator[Path]) -> Path:
     """`$XDG_STATE_HOME` of this test alone."""
-    place = tmp_path_factory.mktemp("user-state", numbered=True)
+    place = next(user_states)
+    place.mkdir()
     monkeypatch.setenv("XDG_STATE_HOME", str(place))
     return place
 
@@ -113,3 +123,9 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """A share can be empty if there are more of them than slow tests; pytest calls that a failure."""
     if session.config.getoption("--share") and exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
         session.exitstatus = pytest.ExitCode.OK
+
+
+def pytest_collection_finish() -> None:
+    """Let no collection of garbage look at what is there for good: the modules, and the tests themselves."""
+    gc.collect()
+    gc.freeze()
