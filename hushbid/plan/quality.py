@@ -11,6 +11,7 @@ from hushbid.plan.noise import ReleaseError, release_errors
 from hushbid.plan.setting import PlanSetting
 from hushbid.plan.tables import DEFAULT_RELEASE
 from protocol import limits
+from protocol.accounting.validation import check_delta_of
 from protocol.acquisition import acquisition_rule
 from protocol.errors import ConfigError
 from protocol.releases import RELEASES, Neighbours
@@ -136,6 +137,8 @@ def verdict(
     """Whether the session is worth running, why, and what would make it so."""
     if setting.refusal:
         return Verdict(verdict="hopeless", reason=setting.refusal, remedies=_other_rules(setting))
+    if reason := _no_guarantee(setting):
+        return Verdict(verdict="hopeless", reason=reason)
     available = sum(setting.owner_points)
     if available <= setting.p:
         return Verdict(
@@ -157,6 +160,22 @@ def verdict(
         else _noise_as_cause(setting, target, summary)
     )
     return Verdict(verdict=rank, reason=f"{cause}: {compared}.", remedies=_remedies(setting))
+
+
+def _no_guarantee(setting: PlanSetting) -> str:
+    """Why δ says nothing to one of the parties; empty if it does, or where nothing is guaranteed."""
+    sizes = [("validation", setting.m, "the validation set")]
+    sizes += [("owner_points", max(setting.owner_points), "the largest owner's points")]
+    releases = (setting.file.target, setting.file.summary)
+    private = all(RELEASES[release.mechanism].private for release in releases)
+    for name, rows, whose in sizes:
+        if not private or setting.sources.get(name) == "assumed":
+            continue
+        try:
+            check_delta_of(setting.file.session.delta, rows, whose)
+        except ConfigError as error:
+            return error.what
+    return ""
 
 
 def _floor_as_cause(setting: PlanSetting) -> str:

@@ -372,6 +372,23 @@ def test_there_has_to_be_something_to_choose_from() -> None:
     assert "buy every one" in plan["reason"]
 
 
+@pytest.mark.parametrize(
+    ("sizes", "whose"),
+    [
+        ({"validation": 1000, "owner_points": 900}, "the validation set"),
+        ({"validation": 900, "owner_points": 1000}, "the largest owner's points"),
+        ({"validation": 999, "owner_points": 999}, ""),
+        ({"validation": 999, "owner_points": None}, ""),
+    ],
+)
+def test_a_delta_that_lets_a_row_be_published_is_no_guarantee(sizes: dict[str, Any], whose: str) -> None:
+    planned = setting(points=100, **sizes).with_session(delta=1e-3)
+    errors = release_errors(planned)
+    found = verdict(planned, *errors, predict(planned, *errors))
+    assert (f"rows of {whose}" in found.reason) is bool(whose)
+    assert not whose or found.verdict == "hopeless"
+
+
 # -- files, flags and the command line -------------------------------------------------------------------
 
 
