@@ -46,6 +46,14 @@ other. Measured without noise at T from 1 to 50 (docs/plan.md)."""
 RANGE: Final = 2.0
 """Factor either way within which nearly all measured sessions lie (docs/plan.md)."""
 
+GUESS_LOW: Final = 0.5
+GUESS_HIGH: Final = 8.0
+GUESS_BESIDE: Final = 1.5
+"""Where no data say how far off a random choice is, MMD² over that of one lies between `GUESS_LOW` of what
+is expected and the larger of `GUESS_HIGH` times it and `GUESS_BESIDE` more: in all of 48 settings on four
+datasets (docs/plan.md). What is wanted may be common, so that a random choice is hard to beat, or too rare to
+be had."""
+
 GOOD: Final = 0.5
 """MMD² over that of a random choice below which a session is good."""
 
@@ -70,6 +78,7 @@ class Prediction:
         low, high: Half and twice that.
         floor: What is expected without any noise.
         uniform: U.
+        measured: Whether U was measured; else it is assumed.
     """
 
     expected: float
@@ -77,8 +86,18 @@ class Prediction:
     high: float
     floor: float
     uniform: float
+    measured: bool = False
 
-    def as_json(self) -> dict[str, float]:
+    @property
+    def times_random(self) -> dict[str, float]:
+        """MMD² over that of a random choice: what is expected, and from where to where it may be."""
+        expected = self.expected / self.uniform
+        if self.measured:
+            return {"expected": expected, "low": expected / RANGE, "high": expected * RANGE}
+        high = max(GUESS_HIGH * expected, expected + GUESS_BESIDE)
+        return {"expected": expected, "low": expected * GUESS_LOW, "high": high}
+
+    def as_json(self) -> dict[str, Any]:
         """The figures by name."""
         return {
             "expected": self.expected,
@@ -86,6 +105,8 @@ class Prediction:
             "high": self.high,
             "without_noise": self.floor,
             "uniform": self.uniform,
+            "uniform_is_measured": self.measured,
+            "times_random": self.times_random,
         }
 
 
@@ -117,7 +138,12 @@ def predict(setting: PlanSetting, target: ReleaseError, summary: ReleaseError) -
     strength = (square / HALFWAY) ** STEEPNESS
     expected = floor + SPOILT * uniform * strength / (1.0 + strength)
     return Prediction(
-        expected=expected, low=expected / RANGE, high=expected * RANGE, floor=floor, uniform=uniform
+        expected=expected,
+        low=expected / RANGE,
+        high=expected * RANGE,
+        floor=floor,
+        uniform=uniform,
+        measured=setting.has_data,
     )
 
 
@@ -149,6 +175,12 @@ def verdict(
         )
     share = prediction.expected / prediction.uniform
     compared = f"an MMD² of about {prediction.expected:.2g} is expected, {share:.2g} times a random choice's"
+    if not prediction.measured:
+        around = prediction.times_random
+        compared += (
+            f" if that is {prediction.uniform:.2g}; on other data it may be {around['low']:.2g} to "
+            f"{around['high']:.2g} times, which the consumer's `hushbid preflight` measures"
+        )
     if share < GOOD:
         private = all(RELEASES[release.mechanism].private for release in (target, summary))
         why = "The choice follows the data more than the noise" if private else "A release has no noise"
