@@ -30,6 +30,7 @@ from hushbid.plan_verbs import plan_command
 from hushbid.preflight_verb import preflight_command
 from hushbid.publish_verbs import publish_app
 from hushbid.report_verbs import report_command
+from hushbid.schema_verb import schema_app
 from hushbid.screen_verb import screen_command
 from hushbid.setup_verbs import setup_command
 from hushbid.status import status_command
@@ -175,6 +176,7 @@ app.command("audit", epilog=_EXIT_CODES)(audit_verbs.command)
 app.command("plan", epilog=_EXIT_CODES)(plan_command)
 app.command("report", epilog=_EXIT_CODES)(report_command)
 app.add_typer(publish_app, name="publish")
+app.add_typer(schema_app, name="schema")
 app.command("screen", epilog=_EXIT_CODES)(screen_command)
 app.command("weigh", epilog=_EXIT_CODES)(weigh_command)
 app.command("setup", epilog=_EXIT_CODES)(setup_command)

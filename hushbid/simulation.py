@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from consumer.appraisal import appraise
+from consumer.events import StorePurchases
+from consumer.store import PurchaseFile
 from curator.machine import CONSUMER
 from hushbid.cluster import Cluster
 from hushbid.cluster_data import ClusterData, spread
@@ -98,7 +100,7 @@ def simulate(
         ensure_done(outcome.finishes[party])
 
     delivered = outcome.delivered.delivered if outcome.delivered is not None else ()
-    judgement, _ = appraise(
+    judgement, matching = appraise(
         session,
         delivered,
         validation=data.validation,
@@ -107,6 +109,11 @@ def simulate(
         seed=cluster.file.consumer.seed,
         ridge=cluster.file.consumer.ridge,
     )
+    kept = None if record is None else PurchaseFile(record / "delivered.npz", session.file.features)
+    if kept is not None and delivered:
+        kept.store(StorePurchases(tuple(delivered)))
+        if matching is not None:
+            kept.weigh(matching.weights, ridge=matching.ridge)
     reference = baselines(cluster, session, data)
     ledger = outcome.curator.ledger
     result = RunResult(
@@ -142,6 +149,7 @@ def simulate(
             for refusal in ledger.refusals
         ),
         transcripts=transcripts,
+        data=None if kept is None or kept.purchases is None else kept.path.resolve(),
         directory=record.resolve() if record is not None else None,
     )
     return result if record is None else with_report(result, reference, record, say)

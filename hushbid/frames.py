@@ -1,0 +1,139 @@
+"""Tables of any library in and out: whatever gives its columns by the Arrow interchange, and files.
+
+pandas, polars, pyarrow and others have the Arrow PyCapsule interface, so that none of them is imported here
+unless a table is to be given back as one of its own.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from protocol.errors import DataError
+
+__all__ = ["ArrowTable", "Frame", "as_arrow", "like", "write_table"]
+
+ArrowTable: TypeAlias = Any
+"""A pyarrow.Table: pyarrow has no types of its own to name."""
+
+Frame: TypeAlias = Any
+"""A DataFrame of pandas or polars, a pyarrow.Table, another table with the Arrow interchange, a mapping from
+column names to values, or the path of a CSV or Parquet file."""
+
+_ADVICE: Final = (
+    "Give a DataFrame, a pyarrow.Table, a mapping of columns, or the path of a CSV or Parquet file."
+)
+
+
+def as_arrow(frame: Frame, name: str) -> ArrowTable:
+    """A table's columns.
+
+    Args:
+        frame: The table.
+        name: What messages call it.
+
+    Raises:
+        DataError: It is no table, or a file that cannot be read.
+    """
+    if isinstance(frame, str | Path):
+        return _read(Path(frame))
+    try:
+        if isinstance(frame, Mapping):
+            return _plain(pa.table(dict(frame)))
+        if hasattr(frame, "__arrow_c_stream__"):
+            return _plain(pa.table(frame))
+        if _library(frame) == "pandas":  # before 2.2
+            return _plain(pa.Table.from_pandas(frame, preserve_index=False))
+    except (pa.ArrowException, TypeError, ValueError):
+        # Its message quotes values.
+        raise DataError(
+            f"{name}: the table has a column of mixed or unknown types.",
+            advice="Give every column one type: numbers, booleans or text.",
+        ) from None
+    raise DataError(f"{name} is a {type(frame).__name__}, and no table.", advice=_ADVICE)
+
+
+def _plain(table: ArrowTable) -> ArrowTable:
+    """The same values in the types that a file has: no dictionaries, views or large text."""
+    for index, field in enumerate(table.schema):
+        kind, values = field.type, table.column(index)
+        if pa.types.is_dictionary(kind):
+            codes, kind = values, kind.value_type
+            values = pa.chunked_array(
+                [_text(chunk.dictionary, kind).take(chunk.indices) for chunk in codes.chunks],
+                _text_type(kind),
+            )
+        else:
+            values = _text(values, kind)
+        table = table.set_column(index, field.name, values)
+    return table
+
+
+def _text_type(kind: Any) -> Any:
+    view = pa.types.is_string_view(kind) or pa.types.is_large_string(kind)
+    return pa.string() if view else kind
+
+
+def _text(values: Any, kind: Any) -> Any:
+    return values.cast(_text_type(kind))
+
+
+def _read(path: Path) -> ArrowTable:
+    name = path.name.lower()
+    try:
+        if name.endswith(".parquet"):
+            return pq.ParquetFile(path).read()
+        if name.endswith((".csv", ".csv.gz")):
+            packed = "gzip" if name.endswith(".gz") else None
+            with pa.input_stream(str(path), compression=packed) as file:
+                convert = pacsv.ConvertOptions(strings_can_be_null=True)
+                return pacsv.read_csv(file, convert_options=convert)
+    except OSError as error:
+        raise DataError(
+            f"{path} cannot be read: {error.strerror or 'damaged, or of another format'}.",
+            advice="Correct the path, or save the file again.",
+        ) from None
+    except (pa.ArrowException, ValueError, EOFError, KeyError):
+        raise DataError(f"{path} cannot be read as a table.", advice="Save it again.") from None
+    raise DataError(f"{path} is neither CSV nor Parquet.", advice=_ADVICE)
+
+
+def like(frame: Frame, table: ArrowTable) -> Any:
+    """A table as a DataFrame of the library that another one is of; else as it is."""
+    library = _library(frame)
+    if library == "pandas":
+        return table.to_pandas().copy()  # what it has of Arrow's memory cannot be written to
+    if library == "polars":
+        return importlib.import_module("polars").from_arrow(table)
+    return table
+
+
+def write_table(table: ArrowTable, path: Path) -> None:
+    """Write a table as its name's ending says, ``.csv`` or ``.parquet``, readable by its owner only.
+
+    Raises:
+        DataError: Another ending, or the file cannot be written.
+    """
+    name = path.name.lower()
+    if not name.endswith((".csv", ".parquet")):
+        raise DataError(f"{path} is neither .csv nor .parquet.", advice="Name one of these.")
+    try:
+        path.touch(mode=0o600)
+        if name.endswith(".csv"):
+            pacsv.write_csv(table, path)
+        else:
+            pq.write_table(table, path)
+    except OSError as error:
+        raise DataError(
+            f"{path} cannot be written: {error.strerror}.", advice="Make room, or name another place."
+        ) from None
+
+
+def _library(frame: Frame) -> str:
+    return type(frame).__module__.partition(".")[0]

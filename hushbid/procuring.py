@@ -1,0 +1,215 @@
+"""`hushbid.procure`: a whole procurement from DataFrames, in this process, for research.
+
+It writes what each party would have as files, and runs the cluster as `hushbid simulate` does: the same
+machines, bytes and figures. Noise is simulated, as it is there. So nothing is protected by what comes out,
+which says so; the distribution is that of the noise that ε needs.
+"""
+
+from __future__ import annotations
+
+import html
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import tomli_w
+
+from consumer.store import write_arrays
+from hushbid.cluster import open_cluster
+from hushbid.frames import Frame, as_arrow, like
+from hushbid.results import RunResult
+from hushbid.schema_files import arrays_of, delivered_table
+from hushbid.simulation import Progress, simulate
+from protocol.data.schema import Schema
+from protocol.errors import ConfigError, DataError
+from protocol.releases import Neighbours
+from protocol.session import PrivacyStatement
+
+__all__ = ["Procured", "procure"]
+
+_RELEASE: Final = "filtered-gaussian"
+_MOST_PAIRS: Final = 1_000
+"""Rows of the seed set among which the median distance is looked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Procured:
+    """What a procurement came to.
+
+    Attributes:
+        points: What was bought, as a table of the library of the validation set: the schema's columns, the
+            label, and ``owner``, ``round`` and ``weight``, with an underscore behind names that are taken.
+        weights: Matching weights of the points, with sum 1, for ``sample_weight``; equal ones if none could
+            be made, which `result` says.
+        result: All figures (docs/results.md).
+        schema: What the columns were encoded by.
+    """
+
+    points: Any
+    weights: npt.NDArray[np.float64]
+    result: RunResult
+    schema: Schema
+
+    @property
+    def mmd2(self) -> float | None:
+        """MMD² of the points against the validation set, with weights if there are any."""
+        weighted = self.result.chosen.weighted
+        return self.result.chosen.plain.mmd2 if weighted is None else weighted.quality.mmd2
+
+    @property
+    def effective_points(self) -> float | None:
+        """How many points of equal weight they are worth: 1/Σw²."""
+        weighted = self.result.chosen.weighted
+        return (
+            self.result.chosen.plain.effective_points
+            if weighted is None
+            else weighted.quality.effective_points
+        )
+
+    @property
+    def privacy(self) -> tuple[PrivacyStatement, ...]:
+        """What is guaranteed to whom: nothing, as noise is simulated, and what secret noise would give."""
+        return self.result.privacy
+
+    @property
+    def transcripts(self) -> Mapping[str, Path]:
+        """Each party's transcript, if a directory was given."""
+        return self.result.transcripts
+
+    @property
+    def report(self) -> Path | None:
+        """A page on the session, if a directory was given."""
+        return self.result.report
+
+    def __str__(self) -> str:
+        standing = self.result.standing
+        return f"{len(self.weights)} points. {'' if standing is None else standing.sentence()}".rstrip()
+
+    def _repr_html_(self) -> str:
+        shown = getattr(self.points, "_repr_html_", None)
+        table = shown() if shown is not None else f"<pre>{html.escape(str(self.points))}</pre>"
+        return f"<p>{html.escape(str(self))}</p>{table}"
+
+
+def procure(
+    *,
+    owners: Mapping[str, Frame],
+    validation: Frame,
+    schema: Schema,
+    points: int,
+    epsilon: float,
+    seed_set: Frame | None = None,
+    seed_points: int | None = None,
+    test: Frame | None = None,
+    label: str | None = None,
+    gamma: float | None = None,
+    seed: int = 0,
+    settings: Mapping[str, Any] | None = None,
+    directory: Path | None = None,
+    progress: Progress | None = None,
+) -> Procured:
+    """Buy points of these owners that resemble a validation set.
+
+    Args:
+        owners: Each one's table, by name.
+        validation: D_v: what the points are to resemble; its rows are never public.
+        schema: The public columns that rows are compared by.
+        points: p: how many are bought.
+        epsilon: ε of both guarantees, the owners' and the consumer's, at δ = 1e-5 unless `settings` say so.
+        seed_set: D_init: public rows that the choice begins with.
+        seed_points: Draw so many rows within the bounds in place of them.
+        test: Held-out rows that points, and a model trained on them, are judged by.
+        label: The column of labels, of owners' tables and of `test`.
+        gamma: γ of the kernel exp(-γ·‖x - x'‖²) on scaled rows; None: 1 over the median squared distance of
+            rows of the seed set, which is public.
+        seed: Of the simulated noise, the feature map, a drawn seed set and the model.
+        settings: Other keys of the cluster file, as ``{"session.batch": 5}`` (docs/configuration.md).
+        directory: Where transcripts and a report are kept; None: they are thrown away.
+        progress: Called with the round and the points bought so far.
+
+    Raises:
+        ConfigError: Settings that do not go together.
+        DataError: A table that does not fit the schema; column and row are named, and no value.
+        HushbidError: The session did not end well.
+    """
+    if (seed_set is None) == (seed_points is None):
+        raise ConfigError(
+            "A choice begins with a seed set: give `seed_set` or `seed_points`, and not both.",
+            advice="`seed_set` is a public table; `seed_points` draws so many rows that the schema allows.",
+        )
+    wanted = as_arrow(validation, "validation")
+    consumer = {"validation": {"features": schema.encode(wanted, name="validation")}}
+    if seed_set is not None:
+        seeds = schema.encode(as_arrow(seed_set, "seed_set"), name="seed_set")
+    else:
+        seeds = schema.drawn(int(seed_points or 0), np.random.default_rng(seed))
+    consumer["seed_set"] = {"features": seeds}
+    if test is not None:
+        consumer["test"] = arrays_of(schema, as_arrow(test, "test"), "test", label=label)
+    sections: dict[str, Any] = {
+        "session": {"name": "procured", "points": points, "allow_nonprivate": True},
+        "features": {
+            "seed": seed,
+            "gamma": _median_gamma(seeds, schema) if gamma is None else gamma,
+            "columns": schema.width,
+            "lower": list(schema.lower),
+            "upper": list(schema.upper),
+        },
+        "target": _release(epsilon, Neighbours.SUBSTITUTE_ONE),
+        "summary": _release(epsilon, Neighbours.ADD_REMOVE_ONE),
+        "acquisition": {"rule": "ask-all"},
+        "owners": {name: {"data": f"owner-{number}.npz"} for number, name in enumerate(owners)},
+        "consumer": {"seed": seed} | {name: f"{name}.npz" for name in consumer},
+    }
+    with tempfile.TemporaryDirectory(prefix="hushbid-") as scratch:
+        place = Path(scratch)
+        for number, (name, frame) in enumerate(owners.items()):
+            arrays = arrays_of(schema, as_arrow(frame, name), name, label=label)
+            write_arrays(place / f"owner-{number}.npz", arrays)
+        for name, arrays in consumer.items():
+            write_arrays(place / f"{name}.npz", arrays)
+        path = place / "cluster.toml"
+        path.write_text(tomli_w.dumps(sections), encoding="utf-8")
+        changes = [f"{key}={_toml(value)}" for key, value in (settings or {}).items()]
+        record = place / "record" if directory is None else directory
+        result = simulate(open_cluster(path, settings=changes), record=record, progress=progress)
+        if result.data is None:
+            raise DataError("The owners have no points, so that none was bought.", advice="Ask others.")
+        table = delivered_table(schema, result.data, label=label or "label")
+        with np.load(result.data, allow_pickle=False) as file:
+            weights = np.array(
+                file["weights"] if "weights" in file else np.full(len(table), 1.0 / len(table))
+            )
+    if directory is None:  # nothing of it is there any more
+        result = replace(result, data=None, directory=None, report=None, transcripts={})
+    return Procured(like(validation, table), weights, result, schema)
+
+
+def _release(epsilon: float, neighbours: Neighbours) -> dict[str, Any]:
+    return {"mechanism": _RELEASE, "epsilon": epsilon, "neighbours": neighbours.value}
+
+
+def _median_gamma(public: npt.NDArray[np.float64], schema: Schema) -> float:
+    if len(public) < 2:
+        raise ConfigError(
+            "There is no γ, and one row of a seed set, from which none follows.",
+            advice="Give `gamma`, which must not follow from private rows.",
+        )
+    lower, upper = np.array(schema.lower), np.array(schema.upper)
+    scaled = ((public - lower) / (upper - lower))[:_MOST_PAIRS]
+    squares = (scaled**2).sum(axis=1)
+    apart = np.maximum(squares[:, None] + squares[None, :] - 2.0 * scaled @ scaled.T, 0.0)
+    median = float(np.median(apart[np.triu_indices(len(scaled), 1)]))
+    if median <= 0.0:
+        raise ConfigError(
+            "Most rows of the seed set are equal, so that no γ follows from it.", advice="Give `gamma`."
+        )
+    return 1.0 / median
+
+
+def _toml(value: Any) -> str:
+    return tomli_w.dumps({"value": value}).removeprefix("value = ").strip()

@@ -1,0 +1,193 @@
+"""Schemas and files: a draft from a table, rows encoded for a session, delivered rows as a table again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import tomli_w
+
+from consumer.store import write_arrays
+from hushbid.frames import ArrowTable, as_arrow, write_table
+from protocol.data.schema import Kind, Schema
+from protocol.errors import DataError
+
+__all__ = ["MOST_CATEGORIES", "arrays_of", "decode_file", "delivered_table", "draft", "encode_file"]
+
+MOST_CATEGORIES: Final = 100
+"""Of a column of text in a draft: one of more is left out."""
+
+
+def draft(path: Path, *, public: bool) -> str:
+    """A schema for a table's columns, as TOML to be filled in.
+
+    Args:
+        path: A CSV or Parquet file.
+        public: Whether its values may be shown to everybody: bounds and categories are then read off them.
+            Else they are left for people to fill in, as they would tell something of private rows.
+
+    Raises:
+        DataError: The file cannot be read.
+    """
+    table = as_arrow(path, path.name)
+    lines = [
+        "# Every party encodes its rows by this file, which is public." if public else
+        "# Fill in what is marked by ?, from what everybody may know, and never from private rows."
+    ]  # fmt: skip
+    for name in table.column_names:
+        column = table.column(name)
+        kind = _kind(column)
+        if kind is None:
+            lines.append(f"\n# {name!r} is left out: values of type {column.type} have no kind of column")
+            continue
+        values: dict[str, Any] = {"name": name, "kind": kind}
+        blank: list[str] = []
+        if kind in ("number", "integer"):
+            if public and len(column) > column.null_count:
+                values |= {"lower": pc.min(column).as_py(), "upper": pc.max(column).as_py()}
+            else:
+                blank += ["lower = ?", "upper = ?"]
+        elif kind == "category":
+            found = sorted(pc.unique(column.drop_null()).to_pylist()) if public else []
+            if len(found) > MOST_CATEGORIES:
+                lines.append(f"\n# {name!r} is left out: it has {len(found)} different texts")
+                continue
+            if found:
+                values["categories"] = found
+            else:
+                blank.append("categories = ?")
+        if public and column.null_count:
+            values |= {"missing": "own"} if kind == "category" else {}
+            blank += [] if kind == "category" else ["missing = ?  # what a gap stands for"]
+        lines.append(f"\n[[columns]]\n{tomli_w.dumps(values).rstrip()}")
+        lines += blank
+    return "\n".join(lines) + "\n"
+
+
+def _kind(column: Any) -> Kind | None:
+    kind = column.type
+    if pa.types.is_boolean(kind):
+        return "boolean"
+    if pa.types.is_integer(kind):
+        return "integer"
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "number"
+    return "category" if pa.types.is_string(kind) else None
+
+
+def arrays_of(
+    schema: Schema, table: ArrowTable, name: str, *, label: str | None = None, identifier: str | None = None
+) -> dict[str, npt.NDArray[Any]]:
+    """What a party's ``.npz`` has of a table: ``features``, and ``labels`` and ``identifiers`` if named.
+
+    Raises:
+        DataError: A row does not fit the schema, or a label or an identifier is missing.
+    """
+    arrays = {"features": schema.encode(table, name=name)}
+    for array, column in (("labels", label), ("identifiers", identifier)):
+        if column is not None:
+            arrays[array] = _attribute(table, column, name)
+    return arrays
+
+
+def _attribute(table: ArrowTable, name: str, where: str) -> npt.NDArray[Any]:
+    if name not in table.column_names:
+        raise DataError(f"{where} has no column {name!r}.", advice="Correct the name, or name none.")
+    column = table.column(name)
+    if column.null_count:
+        raise DataError(f"{where}: column {name!r} has a gap.", advice="Fill it in, or remove the row.")
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    if pa.types.is_string(column.type):
+        return np.asarray(column.to_pylist(), dtype=np.str_)
+    return np.asarray(column.to_numpy())
+
+
+def encode_file(
+    schema: Schema, path: Path, output: Path, *, label: str | None = None, identifier: str | None = None
+) -> int:
+    """Write a table's rows as the ``.npz`` that a party's file names, and say how many there are.
+
+    Raises:
+        DataError: A file cannot be read or written, or a row does not fit.
+    """
+    arrays = arrays_of(schema, as_arrow(path, path.name), path.name, label=label, identifier=identifier)
+    if output.suffix != ".npz":
+        raise DataError(f"{output} is no .npz.", advice="Give it that ending.")
+    try:
+        write_arrays(output, arrays)
+    except OSError as error:
+        raise DataError(
+            f"{output} cannot be written: {error.strerror}.", advice="Make room, or name another place."
+        ) from None
+    return len(arrays["features"])
+
+
+def delivered_table(schema: Schema, path: Path, *, label: str = "label") -> ArrowTable:
+    """The rows of a delivery: the schema's columns, label and identifier, owner, round and weight.
+
+    Names that the schema has already get an underscore behind them. Weights are there if they were made.
+
+    Args:
+        schema: What the rows were encoded by.
+        path: The consumer's ``delivered.npz``.
+        label: What the column of labels is called.
+
+    Raises:
+        DataError: The file cannot be read, or is of another schema.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            delivered = dict(file)
+        features, owners, rounds = (delivered[name] for name in ("features", "owners", "rounds"))
+    except OSError as error:
+        reason = error.strerror or "it is damaged"
+        raise DataError(f"{path} cannot be read: {reason}.", advice="Correct the path.") from None
+    except (ValueError, KeyError, EOFError):
+        raise DataError(f"{path} is no delivery.", advice="Give the consumer's delivered.npz.") from None
+    table = schema.decode(features)
+    beside = {
+        label: _known(delivered, "labels", "labelled"),
+        "identifier": _known(delivered, "identifiers", "identified"),
+        "owner": pa.array(owners.tolist()),
+        "round": pa.array(rounds),
+        "weight": pa.array(delivered["weights"]) if "weights" in delivered else None,
+    }
+    for name, values in beside.items():
+        if values is None:
+            continue
+        free = name
+        while free in table.column_names:
+            free += "_"
+        table = table.append_column(free, values)
+    return table
+
+
+def _known(delivered: dict[str, npt.NDArray[Any]], name: str, which: str) -> Any:
+    """An attribute of the delivered points, with gaps where a point has none; None if no point has one."""
+    if name not in delivered:
+        return None
+    values = delivered[name]
+    plain = values.tolist() if values.dtype.kind == "U" else values
+    return (
+        pa.array(plain, mask=~delivered[which])
+        if values.dtype.kind != "U"
+        else pa.array(
+            [value if known else None for value, known in zip(plain, delivered[which].tolist(), strict=True)]
+        )
+    )
+
+
+def decode_file(schema: Schema, path: Path, output: Path, *, label: str = "label") -> int:
+    """Write a delivery as a table, and say how many rows it has.
+
+    Raises:
+        DataError: As `delivered_table`, or the file cannot be written.
+    """
+    table = delivered_table(schema, path, label=label)
+    write_table(table, output)
+    return int(table.num_rows)

@@ -1,0 +1,406 @@
+"""A public schema: what columns a table has, and the numbers that every party makes of them.
+
+A session knows matrices within public bounds. A schema turns rows of a table into rows of such a matrix and
+back, the same numbers on every machine:
+
+- ``number``, ``integer``: the value itself, within its bounds.
+- ``boolean``: 0 or 1.
+- ``ordinal``: the place of the value among its categories, from 0.
+- ``category``: a column for each category, 1 in that of the value and 0 in the others.
+
+A column's weight w says how far apart its extremes are beside those of other columns. The feature map scales
+a column by its bounds, so that bounds 1/w times as wide make it count w. Two categories are w apart too: they
+differ in two numbers, of which each counts w/√2.
+
+Messages name a column and a row, counted from 0, and never quote a value.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from protocol import limits
+from protocol.errors import ConfigError, DataError
+
+__all__ = ["Column", "Kind", "Schema"]
+
+Kind: TypeAlias = Literal["number", "integer", "ordinal", "category", "boolean"]
+ArrowTable: TypeAlias = Any
+"""A pyarrow.Table: pyarrow has no types of its own to name."""
+
+_WHOLE: Final = 2**53
+"""Whole numbers up to which a float64 holds every one."""
+_MEASURED: Final = frozenset({"number", "integer"})
+_LISTED: Final = frozenset({"ordinal", "category"})
+
+
+class Column(BaseModel):
+    """One column of a table, as everybody may know it.
+
+    Attributes:
+        name: Its name in every party's table.
+        kind: What it holds.
+        lower, upper: Public bounds of a ``number`` or an ``integer``.
+        categories: All values that an ``ordinal`` (in order) or a ``category`` takes: text or whole numbers.
+        weight: How far apart its extremes count, in (0, 1].
+        missing: What a gap stands for: None: it is refused; ``"own"``: a category of its own, of a
+            ``category``; else this value, which cannot be told from a real one when points come back.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Annotated[str, Field(min_length=1)]
+    kind: Kind
+    lower: float | None = None
+    upper: float | None = None
+    categories: tuple[str, ...] | tuple[int, ...] | None = None
+    weight: Annotated[float, Field(gt=0, le=1)] = 1.0
+    missing: bool | int | float | str | None = None
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.kind in _MEASURED:
+            self._check_bounds()
+        elif self.lower is not None or self.upper is not None:
+            raise ValueError(f"column {self.name!r}: bounds are for numbers and integers")
+        if self.kind in _LISTED:
+            if not self.categories or len(set(self.categories)) != len(self.categories):
+                raise ValueError(f"column {self.name!r}: categories has to list different values")
+            if len(self.categories) < 2 and self.missing != "own":
+                raise ValueError(f"column {self.name!r}: one category alone tells nothing")
+        elif self.categories is not None:
+            raise ValueError(f"column {self.name!r}: categories are for ordinals and categories")
+        self._check_missing()
+        return self
+
+    def _check_bounds(self) -> None:
+        if self.lower is None or self.upper is None:
+            raise ValueError(f"column {self.name!r}: lower and upper are needed, and must be public")
+        if not (math.isfinite(self.lower) and math.isfinite(self.upper) and self.lower < self.upper):
+            raise ValueError(f"column {self.name!r}: lower has to be below upper, and both finite")
+        if self.kind == "integer" and not (
+            self.lower == int(self.lower)
+            and self.upper == int(self.upper)
+            and max(abs(self.lower), abs(self.upper)) <= _WHOLE
+        ):
+            raise ValueError(f"column {self.name!r}: bounds of integers are whole numbers up to 2^53")
+
+    def _check_missing(self) -> None:
+        given = self.missing
+        if given is None or (self.kind == "category" and given == "own"):
+            return
+        if self.kind in _LISTED:
+            fits = given in (self.categories or ()) and not isinstance(given, bool)
+        elif self.kind == "boolean":
+            fits = isinstance(given, bool)
+        else:
+            assert self.lower is not None
+            assert self.upper is not None
+            number = not isinstance(given, bool | str)
+            fits = number and self.lower <= float(given) <= self.upper
+            fits = fits and (self.kind == "number" or float(given) == int(given))
+        if not fits:
+            raise ValueError(f"column {self.name!r}: what stands for a gap has to be a value of the column")
+
+    @property
+    def own_gap(self) -> bool:
+        """Whether a gap is a category of its own."""
+        return self.kind == "category" and self.missing == "own"
+
+    @property
+    def width(self) -> int:
+        """How many numbers it becomes."""
+        return len(self.categories or ()) + self.own_gap if self.kind == "category" else 1
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Those of each of its numbers in the session file, which say its weight."""
+        if self.kind == "category":
+            return 0.0, math.sqrt(2.0) / self.weight
+        lower, upper = 0.0, 1.0
+        if self.kind == "ordinal":
+            upper = float(len(self.categories or ()) - 1)
+        elif self.lower is not None and self.upper is not None:
+            lower, upper = self.lower, self.upper
+        return lower, max(upper, lower + (upper - lower) / self.weight)  # which rounds
+
+
+class Schema(BaseModel):
+    """The columns of a table, in order.
+
+    Attributes:
+        columns: At least one, each of another name.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    columns: Annotated[tuple[Column, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _fit(self) -> Self:
+        names = [column.name for column in self.columns]
+        if len(set(names)) != len(names):
+            raise ValueError("two columns have one name")
+        if self.width > limits.MAX_COLUMNS:
+            raise ValueError(f"they become {self.width} numbers, more than {limits.MAX_COLUMNS}")
+        return self
+
+    @classmethod
+    def of(cls, columns: Sequence[Column | dict[str, Any]]) -> Self:
+        """A schema of these columns.
+
+        Raises:
+            ConfigError: They are none; the message names the column.
+        """
+        return cls._validated({"columns": list(columns)}, "the schema")
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read the ``[[columns]]`` of a TOML file.
+
+        Raises:
+            ConfigError: The file cannot be read, or what it says is no schema.
+        """
+        try:
+            values = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ConfigError(
+                f"{path} cannot be read: {error.strerror}.", advice="Correct the path."
+            ) from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{path} is no TOML: {error}.", advice="Correct the file.") from None
+        return cls._validated(values, str(path))
+
+    @classmethod
+    def _validated(cls, values: dict[str, Any], where: str) -> Self:
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(
+                str(part) for part in first["loc"] if not isinstance(part, str) or "[" not in part
+            )
+            said = first["msg"].removeprefix("Value error, ")
+            raise ConfigError(
+                f"{where}: {f'{place}: ' if place else ''}{said}.",
+                advice="docs/schema.md says what a column has.",
+            ) from None
+
+    @cached_property
+    def width(self) -> int:
+        """How many numbers a row becomes: ``features.columns`` of the session file."""
+        return sum(column.width for column in self.columns)
+
+    @cached_property
+    def lower(self) -> tuple[float, ...]:
+        """``features.lower`` of the session file."""
+        return tuple(column.bounds[0] for column in self.columns for _ in range(column.width))
+
+    @cached_property
+    def upper(self) -> tuple[float, ...]:
+        """``features.upper`` of the session file."""
+        return tuple(column.bounds[1] for column in self.columns for _ in range(column.width))
+
+    def encode(self, table: ArrowTable, *, name: str = "the table") -> npt.NDArray[np.float64]:
+        """The numbers of a table's rows; columns that the schema does not name are left out.
+
+        Args:
+            table: A pyarrow.Table; its text is of type string.
+            name: What messages call it.
+
+        Returns:
+            Shape (rows, `width`).
+
+        Raises:
+            DataError: A column is missing or of another type; a value is missing, out of bounds or of no
+                category. The column and the first such row are named.
+        """
+        encoded = np.empty((table.num_rows, self.width))
+        first = 0
+        for column in self.columns:
+            if table.column_names.count(column.name) != 1:
+                raise DataError(
+                    f"{name} has no column {column.name!r}, or several.",
+                    advice="Name the columns as the schema does.",
+                )
+            where = f"{name}: column {column.name!r}"
+            encoded[:, first : first + column.width] = _encoded(column, table.column(column.name), where)
+            first += column.width
+        return encoded
+
+    def decode(self, encoded: npt.NDArray[np.float64]) -> ArrowTable:
+        """The rows that `encode` made these numbers of, but for gaps that a value stands for.
+
+        Args:
+            encoded: Shape (rows, `width`).
+
+        Returns:
+            A pyarrow.Table with the schema's columns.
+
+        Raises:
+            DataError: The numbers are not those of any row.
+        """
+        encoded = np.asarray(encoded, dtype=np.float64)
+        if encoded.ndim != 2 or encoded.shape[1] != self.width:
+            raise DataError(
+                f"An array of shape {encoded.shape} has no rows of {self.width} numbers, as the schema has.",
+                advice="Use the schema that the session was made with.",
+            )
+        decoded, first = {}, 0
+        for column in self.columns:
+            decoded[column.name] = _decoded(column, encoded[:, first : first + column.width])
+            first += column.width
+        return pa.table(decoded)
+
+    def drawn(self, count: int, generator: np.random.Generator) -> npt.NDArray[np.float64]:
+        """Rows drawn evenly from all that there can be: public ones, to begin a choice with.
+
+        Args:
+            count: How many.
+            generator: What they follow from.
+        """
+        parts = [_drawn(column, count, generator) for column in self.columns]
+        return np.concatenate(parts, axis=1)
+
+
+def _drawn(column: Column, count: int, generator: np.random.Generator) -> npt.NDArray[np.float64]:
+    lower, upper = column.lower or 0.0, 1.0 if column.upper is None else column.upper
+    if column.kind == "number":
+        return generator.uniform(lower, upper, size=(count, 1))
+    if column.kind == "category":
+        return np.eye(column.width)[generator.integers(column.width, size=count)]
+    last = len(column.categories) - 1 if column.categories else upper
+    whole = generator.integers(int(lower), int(last), size=(count, 1), endpoint=True)
+    return np.asarray(whole, dtype=np.float64)
+
+
+def _encoded(column: Column, values: Any, where: str) -> npt.NDArray[np.float64]:
+    gaps = _flags(pc.is_null(values, nan_is_null=True))
+    if gaps.any() and column.missing is None:
+        raise _wrong(where, gaps, "is missing", "Fill it in, or have the schema say what a gap stands for.")
+    if column.kind in _LISTED:
+        return _of_categories(column, values, gaps, where)
+    numbers = _numbers(column, values, gaps, where)
+    if gaps.any():
+        numbers[gaps] = float(column.missing)  # type: ignore[arg-type]  # a number, as `_check_missing` saw to
+    return numbers[:, None]
+
+
+def _numbers(column: Column, values: Any, gaps: npt.NDArray[np.bool_], where: str) -> npt.NDArray[np.float64]:
+    """Values of a number, an integer or a boolean; where there is a gap, anything."""
+    kind = values.type
+    boolean = pa.types.is_boolean(kind)
+    numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    if not (numeric or boolean or pa.types.is_null(kind)) or (boolean and column.kind != "boolean"):
+        raise DataError(
+            f"{where} holds values of type {kind}, where the schema has a {column.kind}.",
+            advice="Convert the column, or correct the schema.",
+        )
+    if pa.types.is_decimal(kind):
+        values = pc.cast(values, pa.float64())
+    if boolean:
+        values = pc.cast(values, pa.uint8())
+    if pa.types.is_integer(kind):
+        filled = values.fill_null(0).to_numpy()
+        if (large := (filled > _WHOLE) | (filled < -_WHOLE)).any():
+            raise _wrong(where, large, "is out of bounds", _BOUNDS)
+        numbers = filled.astype(np.float64)
+    else:
+        numbers = np.array(values.cast(pa.float64()).fill_null(np.nan).to_numpy())
+    lower, upper = (0.0, 1.0) if column.kind == "boolean" else (column.lower, column.upper)
+    with np.errstate(invalid="ignore"):
+        outside = ~((numbers >= lower) & (numbers <= upper)) & ~gaps
+        broken = (numbers != np.floor(numbers)) & ~gaps & (column.kind != "number")
+    if outside.any():
+        raise _wrong(where, outside, "is out of bounds", _BOUNDS)
+    if broken.any():
+        raise _wrong(where, broken, "is no whole number", "Round it, or have the schema say number.")
+    return np.asarray(numbers)
+
+
+_BOUNDS: Final = "Correct it, clip it, or agree on other bounds, which are public."
+
+
+def _of_categories(
+    column: Column, values: Any, gaps: npt.NDArray[np.bool_], where: str
+) -> npt.NDArray[np.float64]:
+    categories = list(column.categories or ())
+    text = isinstance(categories[0], str)
+    kind = values.type
+    fits = pa.types.is_string(kind) if text else pa.types.is_integer(kind)
+    if not text and pa.types.is_floating(kind):  # whole numbers with gaps, as pandas has them
+        whole = np.array(values.cast(pa.float64()).fill_null(0.0).to_numpy())
+        fits = bool((np.isnan(whole) | (whole == np.floor(whole))).all())
+    if not (fits or pa.types.is_null(kind)):
+        listed = "text" if text else "integers"
+        raise DataError(
+            f"{where} holds values of type {kind}, where its categories are {listed}.",
+            advice="Convert the column, or correct the schema.",
+        )
+    known = pa.array(categories, pa.string() if text else pa.int64())
+    if not pa.types.is_null(kind):
+        values = values.cast(pa.string() if text else pa.float64())
+        if not text:
+            known = known.cast(pa.float64())
+    else:
+        values = pa.chunked_array([pa.nulls(len(values), known.type)])
+    places = pc.index_in(values, value_set=known).combine_chunks()
+    found = np.array(places.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
+    found[gaps] = -1
+    strange = (found < 0) & ~gaps
+    if strange.any():
+        raise _wrong(where, strange, "is of no category", "Correct it, or agree on more categories.")
+    if gaps.any():
+        found[gaps] = len(categories) if column.own_gap else categories.index(column.missing)
+    if column.kind == "ordinal":
+        return np.asarray(found[:, None], dtype=np.float64)
+    return np.asarray(found[:, None] == np.arange(column.width), dtype=np.float64)
+
+
+def _decoded(column: Column, numbers: npt.NDArray[np.float64]) -> Any:
+    if column.kind == "number":
+        return pa.array(numbers[:, 0])
+    if column.kind == "category":
+        if not (((numbers == 0.0) | (numbers == 1.0)).all() and (numbers.sum(axis=1) == 1.0).all()):
+            raise _no_row(column)
+        places = numbers.argmax(axis=1)
+    else:
+        whole = numbers[:, 0]
+        if not (np.isfinite(whole).all() and (whole == np.floor(whole)).all()):
+            raise _no_row(column)
+        places = whole.astype(np.int64)
+    if column.kind == "integer":
+        return pa.array(places)
+    listed: list[Any] = [False, True] if column.kind == "boolean" else list(column.categories or ())
+    listed += [None] if column.own_gap else []
+    if len(places) and not 0 <= places.min() <= places.max() < len(listed):
+        raise _no_row(column)
+    return pa.array(listed).take(pa.array(places))
+
+
+def _no_row(column: Column) -> DataError:
+    return DataError(
+        f"The numbers of column {column.name!r} are those of no {column.kind}.",
+        advice="Use the schema that the session was made with.",
+    )
+
+
+def _flags(values: Any) -> npt.NDArray[np.bool_]:
+    return np.asarray(values.to_numpy(), dtype=np.bool_)
+
+
+def _wrong(where: str, flags: npt.NDArray[np.bool_], what: str, advice: str) -> DataError:
+    more = int(flags.sum()) - 1
+    others = f", and those of {more} more rows" if more else ""
+    return DataError(f"{where}: row {int(flags.argmax())} (counted from 0) {what}{others}.", advice=advice)

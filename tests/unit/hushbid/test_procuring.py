@@ -1,0 +1,196 @@
+"""`hushbid.procure`: from DataFrames to bought rows of the same library, by what `hushbid simulate` runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import tomli_w
+
+import hushbid
+from hushbid import Procured, Schema
+from hushbid.cluster import open_cluster
+from hushbid.frames import as_arrow
+from hushbid.simulation import simulate
+from protocol.errors import ConfigError, DataError
+
+SCHEMA = Schema.of(
+    [
+        {"name": "age", "kind": "integer", "lower": 18, "upper": 90},
+        {"name": "income", "kind": "number", "lower": 0, "upper": 200_000, "missing": 20_000},
+        {"name": "job", "kind": "category", "categories": ["clerk", "farmer", "nurse"], "missing": "own"},
+        {"name": "owner", "kind": "boolean", "weight": 0.5},
+        {"name": "education", "kind": "ordinal", "categories": ["low", "mid", "high"]},
+    ]
+)
+
+
+def people(count: int, nurses: float, seed: int) -> pd.DataFrame:
+    generator = np.random.default_rng(seed)
+    income = np.round(np.exp(generator.normal(10.0 + nurses, 0.5, count)).clip(1e3, 2e5), 2)
+    job = generator.choice(["clerk", "farmer", "nurse"], count, p=[0.9 - nurses, 0.1, nurses])
+    return pd.DataFrame(
+        {
+            "free text": ["nobody's business"] * count,
+            "age": generator.integers(18, 91, count),
+            "income": np.where(generator.random(count) < 0.05, np.nan, income),
+            "job": pd.Series(job).mask(generator.random(count) < 0.05).astype("category"),
+            "owner": generator.random(count) < 0.3,
+            "education": generator.choice(["low", "mid", "high"], count),
+            "bought": (income > 25_000).astype(int),
+        }
+    )
+
+
+OWNERS = {"north": people(150, 0.7, 1), "south": people(150, 0.1, 2), "east": people(150, 0.1, 3)}
+WANTED = people(80, 0.7, 4)
+TEST = people(200, 0.7, 5)
+
+
+def bought(**changes: Any) -> Procured:
+    given: dict[str, Any] = {
+        "owners": OWNERS, "validation": WANTED, "test": TEST, "seed_set": people(30, 0.1, 6),
+        "schema": SCHEMA, "points": 40, "epsilon": 3.0, "label": "bought",
+    } | changes  # fmt: skip
+    return hushbid.procure(**given)
+
+
+@pytest.fixture(scope="module")
+def procured() -> Procured:
+    return bought()
+
+
+def test_what_is_bought_are_the_owners_rows(procured: Procured) -> None:
+    points = procured.points
+    assert isinstance(points, pd.DataFrame)
+    assert list(points) == [
+        "age", "income", "job", "owner", "education", "bought", "owner_", "round", "weight",
+    ]  # fmt: skip
+    assert len(points) == 40
+    for row in points.itertuples():
+        theirs = OWNERS[row.owner_]
+        like = theirs[(theirs.age == row.age) & (theirs.education == row.education)]
+        like = like[(like.income.fillna(20_000) == row.income) & (like.owner == row.owner)]
+        jobs = ["?" if pd.isna(job) else job for job in like.job]
+        assert ("?" if pd.isna(row.job) else row.job, row.bought) in list(zip(jobs, like.bought, strict=True))
+
+
+def test_weights_and_figures_are_those_of_the_result(procured: Procured) -> None:
+    weighted = procured.result.chosen.weighted
+    assert weighted is not None
+    assert procured.weights.sum() == pytest.approx(1.0)
+    assert np.array_equal(procured.points.weight, procured.weights)
+    assert procured.effective_points == weighted.quality.effective_points
+    assert procured.effective_points == pytest.approx(1.0 / (procured.weights**2).sum())
+    assert procured.mmd2 == weighted.quality.mmd2
+    assert weighted.quality.accuracy is not None
+    assert all("the noise is simulated" in statement.why for statement in procured.privacy[:2])
+    assert procured.result.standing is not None
+    assert procured.result.standing.sentence() in str(procured)
+    assert "<table" in procured._repr_html_()
+    assert (procured.report, dict(procured.transcripts), procured.result.data) == (None, {}, None)
+
+
+def test_it_is_what_the_command_line_runs(procured: Procured, tmp_path: Path) -> None:
+    """A cluster of files that are encoded by hand has the same result, but for places and times."""
+    for name, frame in {**OWNERS, "wanted": WANTED, "test": TEST, "seeds": people(30, 0.1, 6)}.items():
+        features = SCHEMA.encode(as_arrow(frame, name))
+        np.savez(tmp_path / f"{name}.npz", features=features, labels=frame.bought.to_numpy())
+    release = {"mechanism": "filtered-gaussian", "epsilon": 3.0}
+    sections = {
+        "session": {"name": "procured", "points": 40, "allow_nonprivate": True},
+        "features": {
+            "seed": 0, "gamma": float(_gamma(tmp_path / "seeds.npz")), "columns": SCHEMA.width,
+            "lower": list(SCHEMA.lower), "upper": list(SCHEMA.upper),
+        },
+        "target": release | {"neighbours": "substitute-one"},
+        "summary": release | {"neighbours": "add-remove-one"},
+        "acquisition": {"rule": "ask-all"},
+        "owners": {name: {"data": f"{name}.npz"} for name in OWNERS},
+        "consumer": {"validation": "wanted.npz", "seed_set": "seeds.npz", "test": "test.npz"},
+    }  # fmt: skip
+    path = tmp_path / "cluster.toml"
+    path.write_text(tomli_w.dumps(sections))
+    expected = simulate(open_cluster(path)).as_json()
+    found = procured.result.as_json()
+    differing = {name for name in expected if found[name] != expected[name]}
+    assert differing <= {"wall_seconds", "rounds_per_second"}
+
+
+def _gamma(seeds: Path) -> float:
+    with np.load(seeds) as file:
+        features = file["features"]
+    scaled = (features - SCHEMA.lower) / (np.array(SCHEMA.upper) - SCHEMA.lower)
+    apart = [((one - other) ** 2).sum() for place, one in enumerate(scaled) for other in scaled[:place]]
+    return 1.0 / float(np.median(apart))
+
+
+@pytest.mark.parametrize("library", [pl.DataFrame, pa.Table], ids=["polars", "pyarrow"])
+def test_points_are_of_the_validation_set_s_library_whatever_the_owners_is(library: Any) -> None:
+    def of(frame: pd.DataFrame) -> Any:
+        return pl.from_pandas(frame) if library is pl.DataFrame else pa.Table.from_pandas(frame)
+
+    owners = {"north": of(OWNERS["north"]), "south": as_arrow(OWNERS["south"], "south").to_pydict()}
+    kept = {name: OWNERS[name] for name in owners}
+    one = bought(owners=owners, validation=of(WANTED), gamma=1.0, points=10)
+    other = bought(owners=kept, gamma=1.0, points=10)
+    assert isinstance(one.points, library)
+    pd.testing.assert_frame_equal(one.points.to_pandas(), other.points, check_dtype=False)
+
+
+def test_a_directory_keeps_transcripts_points_and_a_report(tmp_path: Path) -> None:
+    kept = bought(directory=tmp_path / "kept", points=5)
+    assert set(kept.transcripts) == {"curator", "consumer", *OWNERS}
+    assert all(path.is_file() for path in kept.transcripts.values())
+    assert kept.report is not None
+    assert kept.report.is_file()
+    assert kept.result.data == tmp_path / "kept" / "delivered.npz"
+
+
+def test_a_seed_set_may_be_drawn_from_all_that_the_schema_allows() -> None:
+    one, other = (bought(seed_set=None, seed_points=25, seed=7, points=5) for _ in range(2))
+    pd.testing.assert_frame_equal(one.points, other.points)
+
+
+def test_settings_are_those_of_a_cluster_file() -> None:
+    assert bought(settings={"session.batch": 20}).result.rounds == 2
+    with pytest.raises(ConfigError):
+        bought(settings={"session.btch": 20})
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        pytest.param({"seed_points": 5}, "give `seed_set` or `seed_points`", id="two seed sets"),
+        pytest.param({"seed_set": None}, "give `seed_set` or `seed_points`", id="no seed set"),
+        pytest.param({"seed_set": people(1, 0.1, 6)}, "from which none follows", id="one seed"),
+        pytest.param({"seed_set": pd.concat([people(1, 0.1, 6)] * 5)}, "are equal", id="equal seeds"),
+        pytest.param({"owners": {"../north": OWNERS["north"]}}, "owners", id="owner name"),
+        pytest.param({"owners": {}}, "owners", id="no owners"),
+        pytest.param({"epsilon": 0.0}, "epsilon", id="epsilon"),
+        pytest.param({"label": "sold"}, "has no column 'sold'", id="label"),
+        pytest.param(
+            {"validation": WANTED.drop(columns="age")}, "validation has no column 'age'", id="column"
+        ),
+        pytest.param({"validation": WANTED.assign(age=17)}, "validation: column 'age': row 0", id="bounds"),
+        pytest.param(
+            {"owners": {"north": WANTED.assign(age=["33344"] * 80)}}, "north: column 'age'", id="text"
+        ),
+        pytest.param({"test": 5}, "test is a int, and no table", id="no table"),
+        pytest.param({"test": {"age": [1, "33344"]}}, "test: the table has a column of mixed", id="mixed"),
+        pytest.param(
+            {"validation": Path("no-such-file.csv")}, "no-such-file.csv cannot be read", id="no file"
+        ),
+        pytest.param({"validation": Path(__file__)}, "neither CSV nor Parquet", id="ending"),
+    ],
+)
+def test_what_does_not_fit_says_what_and_where(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises((ConfigError, DataError)) as caught:
+        bought(**changes)
+    assert says in caught.value.what
+    assert "33344" not in str(caught.value) + caught.value.advice

@@ -1,0 +1,154 @@
+"""`hushbid schema`: a draft, rows for a session, and delivered rows as a table again."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from hushbid.cli import app
+from hushbid.schema_files import MOST_CATEGORIES
+from protocol.data import DataColumns, load_dataset
+from protocol.data.schema import Schema
+
+ROWS: dict[str, Any] = {
+    "age": [31, 44, 90],
+    "height": [1.5, None, 1.9],
+    "job": ["nurse", None, "farmer"],
+    "member": [True, False, True],
+    "when": pa.array([1, 2, 3], pa.timestamp("s")),
+}
+SCHEMA = """
+[[columns]]
+name = "age"
+kind = "integer"
+lower = 18
+upper = 99
+
+[[columns]]
+name = "job"
+kind = "category"
+categories = ["nurse", "farmer"]
+missing = "own"
+"""
+
+
+def run(*arguments: object, code: int = 0) -> Any:
+    found = CliRunner().invoke(app, ["schema", *map(str, arguments)])
+    assert found.exit_code == code, found.output
+    return json.loads(found.stdout) if "--json" in arguments and code == 0 else found.output
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    pq.write_table(pa.table(ROWS), tmp_path / "rows.parquet")
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    return tmp_path
+
+
+def test_a_draft_of_private_rows_says_nothing_of_them(place: Path) -> None:
+    said = run("draft", place / "rows.parquet")
+    assert '[[columns]]\nname = "age"\nkind = "integer"\nlower = ?\nupper = ?' in said
+    assert 'name = "job"\nkind = "category"\ncategories = ?' in said
+    assert "'when' is left out" in said
+    for value in ("31", "90", "1.5", "nurse", "own"):
+        assert value not in said
+    other = pa.table(ROWS | {"age": [5, 6, 7], "job": ["x", "y", "z"], "height": [0.0, 1.0, 2.0]})
+    pq.write_table(other, place / "other.parquet")
+    assert run("draft", place / "other.parquet") == said
+
+
+def test_a_draft_of_public_rows_is_a_schema_that_they_fit(place: Path) -> None:
+    rows = pa.table(ROWS).drop_columns(["height", "when"])
+    pacsv.write_csv(rows, place / "rows.csv")
+    (place / "drafted.toml").write_text(run("draft", place / "rows.csv", "--public"))
+    schema = Schema.read(place / "drafted.toml")
+    assert [column.kind for column in schema.columns] == ["integer", "category", "boolean"]
+    assert schema.columns[0].upper == 90
+    assert schema.columns[1].categories == ("farmer", "nurse")
+    assert schema.decode(schema.encode(rows)).to_pylist() == rows.to_pylist()
+
+
+def test_a_draft_asks_what_a_gap_stands_for_and_leaves_free_text_out(place: Path) -> None:
+    names = [f"text {number}" for number in range(MOST_CATEGORIES + 1)]
+    heights = [None, *range(MOST_CATEGORIES)]
+    pq.write_table(pa.table({"text": names, "height": heights}), place / "texts.parquet")
+    said = run("draft", place / "texts.parquet", "--public", "--json")["schema"]
+    assert f"'text' is left out: it has {MOST_CATEGORIES + 1} different texts" in said
+    assert "missing = ?" in said
+
+
+def test_features_are_what_the_session_file_has_to_say(place: Path) -> None:
+    said = tomllib.loads(run("features", place / "schema.toml"))
+    assert said == run("features", place / "schema.toml", "--json")
+    assert said["columns"] == 4
+    assert said["lower"] == [18.0, 0.0, 0.0, 0.0]
+    assert said["upper"] == pytest.approx([99.0, *[2.0**0.5] * 3])
+
+
+def test_encoded_rows_are_a_party_s_file(place: Path) -> None:
+    output = place / "rows.npz"
+    said = run(
+        "encode", place / "schema.toml", place / "rows.parquet", "--output", output,
+        "--label", "member", "--identifier", "age", "--json",
+    )  # fmt: skip
+    assert said == {"rows": 3, "columns": 4, "output": str(output)}
+    dataset = load_dataset(output, DataColumns())
+    assert dataset.features.tolist() == [
+        [31.0, 1.0, 0.0, 0.0], [44.0, 0.0, 0.0, 1.0], [90.0, 0.0, 1.0, 0.0],
+    ]  # fmt: skip
+    assert dataset.labels is not None
+    assert dataset.labels.tolist() == [1, 0, 1]
+    assert dataset.identifiers is not None
+    assert dataset.identifiers.tolist() == [31, 44, 90]
+    assert output.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_delivered_rows_are_a_table_again(place: Path, ending: str) -> None:
+    np.savez(
+        place / "delivered.npz",
+        features=np.array([[31.0, 1.0, 0.0, 0.0], [90.0, 0.0, 0.0, 1.0]]),
+        labels=np.array([4, 0]), labelled=np.array([True, False]),
+        identifiers=np.array(["a", ""]), identified=np.array([True, False]),
+        owners=np.array(["north", "south"]), rounds=np.array([1, 2]), weights=np.array([0.25, 0.75]),
+    )  # fmt: skip
+    output = place / f"bought.{ending}"
+    run("decode", place / "schema.toml", place / "delivered.npz", "--output", output, "--label", "job")
+    strings = pacsv.ConvertOptions(strings_can_be_null=True)
+    rows = pacsv.read_csv(output, convert_options=strings) if ending == "csv" else pq.read_table(output)
+    assert rows.to_pydict() == {
+        "age": [31, 90], "job": ["nurse", None], "job_": [4, None], "identifier": ["a", None],
+        "owner": ["north", "south"], "round": [1, 2], "weight": [0.25, 0.75],
+    }  # fmt: skip
+    assert output.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["encode", "schema.toml", "none.csv", "--output", "a.npz"], "cannot be read"),
+        (["encode", "none.toml", "rows.parquet", "--output", "a.npz"], "cannot be read"),
+        (["encode", "schema.toml", "rows.parquet", "--output", "a.csv"], "is no .npz"),
+        (["encode", "schema.toml", "rows.parquet", "--output", "a.npz", "--label", "no"], "no column 'no'"),
+        (["encode", "schema.toml", "rows.parquet", "--output", "a.npz", "--label", "job"], "has a gap"),
+        (["encode", "schema.toml", "rows.parquet", "--output", "no/a.npz"], "cannot be written"),
+        (["decode", "schema.toml", "rows.parquet", "--output", "a.csv"], "is no delivery"),
+        (["decode", "schema.toml", "none.npz", "--output", "a.csv"], "cannot be read"),
+        (["draft", "schema.toml"], "neither CSV nor Parquet"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_done_ends_with_4_and_says_why(
+    place: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], says: str
+) -> None:
+    monkeypatch.chdir(place)
+    assert says in " ".join(run(*arguments, code=4).split())
