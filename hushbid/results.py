@@ -17,6 +17,7 @@ from rich.text import Text
 
 from consumer.appraisal import Judgement, Quality
 from consumer.seed_distance import SeedDistance
+from consumer.verdict import NO_VERDICT, Verdict
 from hushbid.standing import Standing, beside_uniform
 from protocol.odometer import Odometer
 from protocol.session import TRUSTED, PrivacyStatement
@@ -68,6 +69,7 @@ class RunResult:
         directory: The run's directory, if it has one.
         processes: Party → process id; empty for a simulation.
         report: A page on this run (`hushbid.report`), if one was written.
+        verdict: What a rehearsal said of the session before it began, by the consumer.
     """
 
     session: str
@@ -101,6 +103,7 @@ class RunResult:
     report: Path | None = None
     seed_distance: SeedDistance | None = None
     seed_set_drawn: bool = False
+    verdict: Verdict = NO_VERDICT
 
     @property
     def mmd2(self) -> float | None:
@@ -158,6 +161,7 @@ class RunResult:
             "m": self.m,
             "seed_distance": None if self.seed_distance is None else self.seed_distance.as_json(),
             "seed_set_drawn": self.seed_set_drawn,
+            **self.verdict.as_json(),
             "parsimony": self.parsimony,
             "privacy": [_plain(statement.as_json()) for statement in self.privacy],
             "odometer": [odometer.as_json() for odometer in self.odometers],
@@ -257,6 +261,9 @@ def _facts(result: RunResult) -> Text:
             f"(seed weight {result.seed_weight:g}).",
             style="yellow",
         )
+    if result.verdict.rehearsal is not None:
+        style = "" if result.verdict.word == "good" else "yellow"
+        text.append(f"\nA rehearsal of the session was {result.verdict.summary()}.", style=style)
     if result.absences:
         most = ", ".join(
             f"{owner} in {rounds} round{'s' if rounds > 1 else ''}"

@@ -50,6 +50,7 @@ class Report(NamedTuple):
 
     code: int
     checks: dict[str, dict[str, str]]
+    err: str
 
     @property
     def problems(self) -> list[str]:
@@ -89,9 +90,11 @@ class Party:
         self._monkeypatch.setattr(sys, "argv", ["hushbid", "preflight", *files, *options, "--json"])
         with pytest.raises(SystemExit) as ending:
             main()
-        said = json.loads(self._capture.readouterr().out)
+        captured = self._capture.readouterr()
+        said = json.loads(captured.out)
         assert isinstance(ending.value.code, int)
-        return Report(int(ending.value.code), {check["check"]: check for check in said["checks"]})
+        checks = {check["check"]: check for check in said["checks"]}
+        return Report(int(ending.value.code), checks, captured.err)
 
 
 @pytest.fixture
@@ -177,14 +180,25 @@ def test_the_consumer_reads_how_far_its_seed_set_lies_off(party: Any) -> None:
     far = report.checks["seed set"]
     assert far["status"] == "warning"
     assert far["said"].startswith("far from the validation set: MMD² of")
-    assert "`session.seed_weight` of 0.1 or less limits the harm; the session has 0.1" in far["fix"]
+    assert "seed_weight" not in far["fix"], "it is 0.1 already"
+    one.session["session"]["seed_weight"] = 1.0
+    fix = one.preflight("--offline", "--no-rehearsal").checks["seed set"]["fix"]
+    assert "`session.seed_weight` of 0.1 or less limits the harm; the session has 1" in fix
 
 
 @pytest.mark.parametrize(
     ("features", "said", "fix"),
     [
-        ({"upper": 1000.0}, "all rows are alike to the session", "bounds (`features.lower`"),
-        ({"gamma": 1e5}, "no two rows are alike to the session", "smaller `features.gamma`"),
+        (
+            {"upper": 1000.0},
+            "all rows of the validation set are alike to the session",
+            "bounds (`features.lower`",
+        ),
+        (
+            {"gamma": 1e5},
+            "no two rows of the validation set are alike to the session",
+            "smaller `features.gamma`",
+        ),
     ],
 )
 def test_the_consumer_reads_that_bounds_or_gamma_are_wrong(
@@ -200,17 +214,59 @@ def test_the_consumer_reads_that_bounds_or_gamma_are_wrong(
     assert found.checks["kernel"]["status"] == "warning"
     assert found.checks["kernel"]["said"].startswith(said)
     assert fix in found.checks["kernel"]["fix"]
+    passed_over = found.checks["seed set"]
+    assert passed_over["status"] == "not checked", "it would seem to lie near, or far"
+    assert passed_over["said"].startswith("put right what `kernel` says first")
+
+
+def test_rows_that_are_all_equal_are_no_fault_of_the_bounds(party: Any) -> None:
+    one = party("consumer")
+    np.savez(one.place / "validation.npz", features=np.full((20, 3), 0.25))
+    found = one.preflight("--offline", "--no-rehearsal").checks
+    assert found["kernel"]["said"].startswith("all rows of the validation set are equal: ")
+    assert found["kernel"]["fix"] == "Take validation data that differ."
+    assert found["bounds"]["status"] == "ok"
+
+
+def test_a_bound_that_is_far_too_wide_is_named_by_its_column(party: Any) -> None:
+    one = party("consumer")
+    well = one.preflight("--offline", "--no-rehearsal").checks["bounds"]
+    assert well["status"] == "ok"
+    one.session["features"] |= {"lower": [0.0, 0.0, -500.0], "upper": [1.0, 1.0, 500.0]}
+    rows = np.load(one.place / "validation.npz")["features"]
+    rows[0, 2], rows[1, 2] = 0.00625, 0.99375
+    table = "\n".join(["a,b,income", *(",".join(map(str, row)) for row in rows)])
+    for suffix, name in ((".npz", "column 2 of 3"), (".csv", "column 2 ('income') of 3")):
+        np.savez(one.place / "validation.npz", features=rows)
+        (one.place / "validation.csv").write_text(table + "\n", encoding="utf-8")
+        one.own["validation"] = f"validation{suffix}"
+        found = one.preflight("--offline", "--no-rehearsal")
+        assert (found.code, found.checks["kernel"]["status"]) == (0, "ok"), "the others tell rows apart"
+        check = found.checks["bounds"]
+        assert check["status"] == "warning"
+        assert f"less than 1% of their bounds in feature {name}" in check["said"]
+        assert not [value for value in ("0.00625", "0.99375", "500") if value in check["said"]]
+        assert "a number for each column" in check["fix"]
 
 
 def test_the_consumer_reads_what_came_of_a_rehearsal(party: Any) -> None:
     one = party("consumer")
     one.session["target"]["epsilon"] = one.session["summary"]["epsilon"] = 0.05
-    check = one.preflight("--offline").checks["rehearsal"]
+    report = one.preflight("--offline")
+    check = report.checks["rehearsal"]
     assert check["status"] == "warning"
-    assert check["said"].startswith("hopeless: MMD² of what was bought over that of a uniform choice")
-    assert "more rows of validation data or a larger epsilon" in check["fix"]
+    lines = check["said"].split("\n")
+    assert (lines[0], len(lines)) == ("hopeless", 6)
+    assert lines[1].startswith("MMD² over a uniform choice's, with weights")
+    assert lines[-1] == "This follows from the validation set: keep it to yourself"
+    assert "more rows of validation data, a larger epsilon (of the target first)" in check["fix"]
+    shown = [line for line in report.err.splitlines() if any(each in line for each in lines)]
+    assert [line[27:] for line in shown[-6:]] == lines, "under one another"
+    assert max(map(len, shown[-6:])) <= 100
     one.session["features"]["upper"] = 1000.0
-    assert "put right what `kernel` says first" in one.preflight("--offline").checks["rehearsal"]["fix"]
+    check = one.preflight("--offline").checks["rehearsal"]
+    assert check["said"].startswith("hopeless\nnothing was played: the mean kernel value of two rows is ")
+    assert "Put right what `kernel` says first" in check["fix"]
     left_out = one.preflight("--offline", "--no-rehearsal").checks["rehearsal"]
     assert (left_out["status"], left_out["said"]) == ("not checked", "it was to be left out")
     np.savez(one.place / "validation.npz", features=np.random.default_rng(3).random((7, 3)))
@@ -233,7 +289,7 @@ def test_a_seed_set_that_will_be_drawn_is_looked_at_and_never_passed_over(party:
 def test_sets_whose_distance_would_take_long_are_left_to_the_result(
     party: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hushbid.preflight.data.MOST_KERNEL_VALUES", 799)
+    monkeypatch.setattr("hushbid.preflight.validation.MOST_KERNEL_VALUES", 799)
     check = party("consumer").preflight("--offline").checks["seed set"]
     assert check["status"] == "not checked"
     assert "the session's result has it" in check["said"]
