@@ -36,7 +36,7 @@ HOPELESS: Final = 1.2
 _MEANING: Final[Mapping[Word, str]] = {
     "good": "where owners have little of what is wanted, it buys far better than at random",
     "uncertain": "whether it buys better than at random depends on what owners have",
-    "hopeless": "buying at random does as well or better, whatever owners have",
+    "hopeless": "buying at random is better, whatever owners have",
 }
 
 

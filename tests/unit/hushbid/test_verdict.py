@@ -11,8 +11,10 @@ from typing import Any, Final
 import numpy as np
 import pytest
 import tomli_w
+import typer
 from typer.testing import CliRunner, Result
 
+from consumer.cli import command
 from consumer.store import VERDICT_FILE, keep_verdict, kept_verdict, read_verdict
 from consumer.verdict import NO_VERDICT, Rehearsal, Staged, Verdict
 from hushbid.cli import app
@@ -54,6 +56,10 @@ def verdict_on(
     """Of a session over points along a curve."""
     sets = dataset("validation", curve(rows, 1)), dataset("seed-set", curve(40, 2))
     return Rehearsing(say=say, **how).verdict(session(epsilon), *sets)
+
+
+consumer_alone = typer.Typer(add_completion=False)
+consumer_alone.command()(command)
 
 
 # -- what is said, and what is refused -------------------------------------------------------------------
@@ -254,6 +260,12 @@ def test_a_hopeless_session_is_refused_before_its_consumer_leaves_a_trace(
     monkeypatch.setenv("HUSHBID_REHEARSAL", "0")
     assert buyer.start(upper=1000.0).exit_code == 0
     assert buyer.began[1:] == [buyer.began[0], Verdict(why="it was to be left out")]
+
+
+def test_a_consumer_by_itself_says_that_it_does_not_rehearse() -> None:
+    help_text = " ".join(CliRunner().invoke(consumer_alone, ["--help"]).stdout.split())
+    assert "Only `hushbid consumer` rehearses it first." in help_text
+    assert "--anyway" not in help_text
 
 
 def test_a_log_of_json_lines_has_no_other_line(buyer: Consumer) -> None:
