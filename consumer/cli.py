@@ -149,6 +149,7 @@ def show(result: Mapping[str, Any]) -> None:
         **quality_lines(result),
         **seed_lines(result),
         "rehearsal": Verdict.from_json(result).summary(),
+        **course_lines(result),
         "seconds": _figure(result["wall_seconds"], ".1f"),
         "delivered points": result["data"],
         "ledger of the validation set": result["ledger"],
@@ -172,6 +173,12 @@ def seed_lines(result: Mapping[str, Any]) -> dict[str, str]:
         return {}
     how = "drawn, " if result["seed_set_drawn"] else ""
     return {"seed set": f"{how}{'far: ' if found['far'] else ''}{SeedDistance.from_json(found).sentence()}"}
+
+
+def course_lines(result: Mapping[str, Any]) -> dict[str, str]:
+    """What people should know of how the purchase went (`Course.as_json`)."""
+    course = result.get("course")
+    return {"course": " ".join(course["warnings"])} if course is not None and course["warnings"] else {}
 
 
 def quality_lines(result: Mapping[str, Any]) -> dict[str, str]:

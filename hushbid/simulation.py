@@ -136,6 +136,7 @@ def simulate(
         m=len(data.validation),
         seed_distance=outcome.consumer.seed_distance,
         verdict=verdict,
+        course=outcome.consumer.course,
         seed_set_drawn=cluster.file.consumer.seed_points is not None,
         privacy=session.privacy(),
         odometers=odometers(session, outcome.curator.round, settled=True),

@@ -78,6 +78,7 @@ def _choice(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
         ),
         *_verdict(figures),
         *_seed_set(figures),
+        *_warnings(figures),
         *_plot(
             "objective",
             plots,
@@ -130,6 +131,13 @@ def _verdict(figures: Figures) -> Iterable[Html]:
             ("without weights", "number"),
         )
         yield table(titles, rows)
+
+
+def _warnings(figures: Figures) -> Iterable[Html]:
+    """How the purchase went wrong, if it did; the consumer's transcript alone tells."""
+    course = figures.quality.course
+    for warning in () if course is None else course.warnings():
+        yield element("p", f"{warning} From the consumer's transcript.")
 
 
 def _baselines(figures: Figures) -> str:
