@@ -26,7 +26,7 @@ from protocol.config.session import SessionFile
 from protocol.data import Dataset
 from protocol.errors import DataError
 from protocol.mmd import kernel_means
-from protocol.runtime.party import ensure_done
+from protocol.runtime.party import ensure_done, one_blas_thread
 from protocol.session import Session, open_session
 
 __all__ = ["FEWEST", "MOST", "mean_kernel", "rehearse", "why_not_rehearsed"]
@@ -87,6 +87,7 @@ def rehearse(
     points, m = session.file.session.points, len(validation)
     if why := why_not_rehearsed(session, m):
         raise DataError(f"The session cannot be rehearsed: {why}.", advice="Leave the rehearsal out.")
+    one_blas_thread()  # as a session has: the same sums in the same order
     blind = Rehearsal((), mean_kernel(session, validation) if kernel is None else kernel)
     if blind.blind:
         return blind

@@ -19,7 +19,6 @@ from protocol.data import Dataset
 from protocol.data.dataset import Array
 from protocol.errors import Hopeless, HushbidError
 from protocol.releases.exact import ExactRelease
-from protocol.runtime.party import one_blas_thread
 from protocol.session import Session
 
 __all__ = ["NOT_REHEARSING", "Rehearsing", "what_is_wrong"]
@@ -103,7 +102,6 @@ def _rehearsed(
 ) -> Verdict:
     if why := why_not_rehearsed(session, len(validation)):
         return Verdict(why=why)
-    one_blas_thread()  # as a session in one process: the same sums in the same order
     rows, seeds = (dataset.features.astype(np.float64) for dataset in (validation, seed_set))
     try:
         return Verdict(rehearse(session, rows, seeds, progress=progress))
