@@ -23,6 +23,8 @@ MOST_KERNEL_VALUES: Final = 10**9
 NARROW: Final = 0.01
 """Share of its bounds that a column's values should span."""
 
+_VARIED: Final = 0.05
+"""Share of rows that differ from their column's median in one that tells rows apart."""
 _SHOWN_COLUMNS: Final = 5
 _OWN: Final = "This follows from the validation set: keep it to yourself"
 _KERNEL_FIRST: Final = "put right what `kernel` says first: these figures say nothing"
@@ -52,10 +54,11 @@ def bounds(subject: Subject) -> str | Warned:
     rows = subject.validation.features.astype(np.float64)
     width = np.broadcast_to(np.asarray(features.upper) - np.asarray(features.lower), rows.shape[1])
     span = np.ptp(rows, axis=0)
-    # A column in which all rows are equal tells nothing within any bounds.
-    narrow = np.flatnonzero((span > 0.0) & (span < NARROW * width)).tolist()
+    # Where almost all rows are equal, as in a pixel at the edge, a column tells little within any bounds.
+    varied = (rows != np.median(rows, axis=0)).mean(axis=0) >= _VARIED
+    narrow = np.flatnonzero(varied & (span < NARROW * width)).tolist()
     if not narrow:
-        return f"no column's values span less than {NARROW:.0%} of its bounds. {_OWN}"
+        return f"no column that tells rows apart spans less than {NARROW:.0%} of its bounds. {_OWN}"
     names = subject.validation.feature_names
     shown = ", ".join(feature_column(index, names) for index in narrow[:_SHOWN_COLUMNS])
     more = f" and {len(narrow) - _SHOWN_COLUMNS} more" if len(narrow) > _SHOWN_COLUMNS else ""

@@ -88,6 +88,11 @@ def test_a_bound_that_is_far_too_wide_is_named_by_its_column(party: Any) -> None
         assert f"less than 1% of their bounds in feature {name}" in check["said"]
         assert not [value for value in ("0.00625", "0.99375", "500") if value in check["said"]]
         assert "a number for each column" in check["fix"]
+    rows[:, 2] = [0.5, *[0.0] * (len(rows) - 1)]
+    one.session["features"]["lower"][2] = 0.0
+    np.savez(one.place / "validation.npz", features=np.concatenate([rows, rows[1:]]))
+    one.own["validation"] = "validation.npz"
+    assert one.preflight("--offline", "--no-rehearsal").checks["bounds"]["status"] == "ok", "hardly a column"
 
 
 def test_the_consumer_reads_what_came_of_a_rehearsal(party: Any) -> None:
