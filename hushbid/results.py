@@ -18,6 +18,7 @@ from rich.text import Text
 from consumer.appraisal import Judgement, Quality
 from consumer.course import Course
 from consumer.seed_distance import SeedDistance
+from consumer.verdict import NO_VERDICT, Verdict
 from hushbid.standing import Standing, beside_uniform
 from protocol.odometer import Odometer
 from protocol.session import TRUSTED, PrivacyStatement
@@ -70,6 +71,7 @@ class RunResult:
         directory: The run's directory, if it has one.
         processes: Party → process id; empty for a simulation.
         report: A page on this run (`hushbid.report`), if one was written.
+        verdict: What a rehearsal said of the session before it began, by the consumer.
     """
 
     session: str
@@ -104,6 +106,7 @@ class RunResult:
     seed_distance: SeedDistance | None = None
     course: Course | None = None
     seed_set_drawn: bool = False
+    verdict: Verdict = NO_VERDICT
 
     @property
     def mmd2(self) -> float | None:
@@ -162,6 +165,7 @@ class RunResult:
             "seed_distance": None if self.seed_distance is None else self.seed_distance.as_json(),
             "course": None if self.course is None else self.course.as_json(),
             "seed_set_drawn": self.seed_set_drawn,
+            **self.verdict.as_json(),
             "parsimony": self.parsimony,
             "privacy": [_plain(statement.as_json()) for statement in self.privacy],
             "odometer": [odometer.as_json() for odometer in self.odometers],
@@ -261,6 +265,9 @@ def _facts(result: RunResult) -> Text:
             f"(seed weight {result.seed_weight:g}).",
             style="yellow",
         )
+    if result.verdict.rehearsal is not None:
+        style = "" if result.verdict.word == "good" else "yellow"
+        text.append(f"\nA rehearsal of the session was {result.verdict.summary()}.", style=style)
     for warning in () if result.course is None else result.course.warnings():
         text.append(f"\n{warning}", style="yellow")
     if result.absences:
