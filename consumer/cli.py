@@ -151,7 +151,7 @@ def show(result: Mapping[str, Any]) -> None:
         "rehearsal": Verdict.from_json(result).summary(),
         **course_lines(result),
         "seconds": _figure(result["wall_seconds"], ".1f"),
-        "delivered points": result["data"],
+        "delivered points": result["table"] or result["data"],
         "ledger of the validation set": result["ledger"],
         "transcript": result["transcript"],
     }

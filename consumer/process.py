@@ -62,7 +62,7 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
     check_durability(session, file.durability)
     check_model(file.model)
     pair = own_keys(session, file, expected=session_file.roster.consumer, party=CONSUMER)
-    columns = file.columns.columns()
+    columns = session_file.reading(file.columns.columns())
     validation = load_dataset(file.validation, columns)
     seed_set = consumer_seed_set(session, file, validation)
     if file.seed_points is not None:
@@ -107,6 +107,11 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
         )
         if matching is not None:
             kept.weigh(matching.weights, ridge=matching.ridge)
+    table = None
+    if columns.schema is not None and kept.path.exists():
+        from consumer.delivered import keep_table
+
+        table = keep_table(columns.schema, kept.path, label=columns.label or "label")
     disputes = [
         {"owner": entry.owner, "round": entry.round, "what": entry.dispute}
         for entry in machine.delivered
@@ -130,6 +135,7 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
         **judgement.as_json(),
         "wall_seconds": seconds,
         "data": str(kept.path),
+        "table": None if table is None else str(table),
         "privacy": [statement.as_json() for statement in session.privacy()],
         "ledger": str(budget.path),
         "transcript": str(transcript_path(file.state, CONSUMER)),
@@ -162,7 +168,7 @@ def consumer_seed_set(
         DataError: The file cannot be read or written; or none was drawn yet, and is not to be now.
     """
     if file.seed_set is not None:
-        return load_dataset(file.seed_set, file.columns.columns())
+        return load_dataset(file.seed_set, session.file.reading(file.columns.columns()))
     assert file.seed_points is not None, "the file has one or the other"
     path = drawn_path(file)
     # What was drawn for another session may be anybody's to draw again, or have other bounds. Where a session

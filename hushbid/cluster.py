@@ -33,8 +33,10 @@ from protocol.config.session import (
     SessionSection,
     SettlementSection,
     TimeoutSection,
+    features_of,
 )
 from protocol.data import Dataset
+from protocol.data.schema import Column, Schema
 from protocol.errors import ConfigError
 from protocol.noise import SimulatedNoise
 
@@ -114,7 +116,9 @@ class ClusterFile(Section):
 
     session: SessionSection
     features: dict[str, Any]
-    """The keys of `FeatureSection`; those that the dataset gives may be left out."""
+    """The keys of `FeatureSection`; those that the dataset or `columns` give may be left out."""
+    columns: list[Column] = Field(default_factory=list)
+    """Of every party's table (`DraftSession.columns`)."""
     target: MechanismSection
     summary: MechanismSection
     acquisition: RuleSection
@@ -191,6 +195,7 @@ class Cluster:
         sections: dict[str, Any] = {
             "session": file.session,
             "features": self.features,
+            "columns": file.columns,
             "target": file.target,
             "summary": file.summary,
             "acquisition": file.acquisition,
@@ -248,7 +253,9 @@ class Cluster:
         draw = None if self.file.consumer.seed_points is None else self._draw
         if self.partition is not None:
             return of_partition(self.partition, draw)
-        return load_files(self.owner_paths(), self.consumer_paths(), draw)
+        columns = self.file.columns
+        schema = Schema(columns=tuple(columns)) if columns else None
+        return load_files(self.owner_paths(), self.consumer_paths(), draw, schema)
 
     def _draw(self, validation: Dataset) -> Dataset:
         file = self.file
@@ -291,7 +298,7 @@ def open_cluster(
         values |= sections(values)
     file = _resolved(validated(ClusterFile, values, where=str(path)), path.parent)
     partition = _partition(file, path, data)
-    features = dict(file.features)
+    features = (features_of(file.columns) if file.columns else {}) | dict(file.features)
     model = file.consumer.model
     if partition is not None:
         suggested = partition.suggested

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -12,6 +12,7 @@ import numpy as np
 from hushbid.datasets import Partition
 from protocol.config.party import BudgetSection, DataSection
 from protocol.data import Dataset, load_dataset
+from protocol.data.schema import Schema
 from protocol.errors import ConfigError
 
 __all__ = ["ClusterData", "ConsumerPaths", "Draw", "OwnerPath", "load_files", "of_partition", "spread"]
@@ -80,7 +81,10 @@ def of_partition(partition: Partition, draw: Draw | None = None) -> ClusterData:
 
 
 def load_files(
-    owners: Mapping[str, OwnerPath], consumer: ConsumerPaths, draw: Draw | None = None
+    owners: Mapping[str, OwnerPath],
+    consumer: ConsumerPaths,
+    draw: Draw | None = None,
+    schema: Schema | None = None,
 ) -> ClusterData:
     """Read every party's files.
 
@@ -88,12 +92,13 @@ def load_files(
         owners: The owners' files.
         consumer: The consumer's.
         draw: Draws a seed set where the consumer's files have none.
+        schema: The session's columns, by which tables are encoded; None: it has none.
 
     Raises:
         ConfigError: No seed set can be drawn.
         DataError: One of them cannot be used.
     """
-    columns = consumer.columns.columns()
+    columns = replace(consumer.columns.columns(), schema=schema)
     validation = load_dataset(consumer.validation, columns)
     if consumer.seed_set is not None:
         seed_set = load_dataset(consumer.seed_set, columns)
@@ -101,7 +106,10 @@ def load_files(
         assert draw is not None, "a cluster file names a seed set, or says of how many points to draw one"
         seed_set = draw(validation)
     return ClusterData(
-        owners={name: load_dataset(path.data, path.columns.columns()) for name, path in owners.items()},
+        owners={
+            name: load_dataset(path.data, replace(path.columns.columns(), schema=schema))
+            for name, path in owners.items()
+        },
         validation=validation,
         seed_set=seed_set,
         test=None if consumer.test is None else load_dataset(consumer.test, columns),

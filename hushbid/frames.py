@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from protocol.data.encoding import plain_types
 from protocol.errors import DataError
 
 __all__ = ["ArrowTable", "Frame", "as_arrow", "like", "write_table"]
@@ -45,11 +46,11 @@ def as_arrow(frame: Frame, name: str) -> ArrowTable:
         return _read(Path(frame))
     try:
         if isinstance(frame, Mapping):
-            return _plain(pa.table(dict(frame)))
+            return plain_types(pa.table(dict(frame)))
         if hasattr(frame, "__arrow_c_stream__"):
-            return _plain(pa.table(frame))
+            return plain_types(pa.table(frame))
         if _library(frame) == "pandas":  # before 2.2
-            return _plain(pa.Table.from_pandas(frame, preserve_index=False))
+            return plain_types(pa.Table.from_pandas(frame, preserve_index=False))
     except (pa.ArrowException, TypeError, ValueError):
         # Its message quotes values.
         raise DataError(
@@ -57,31 +58,6 @@ def as_arrow(frame: Frame, name: str) -> ArrowTable:
             advice="Give every column one type: numbers, booleans or text.",
         ) from None
     raise DataError(f"{name} is a {type(frame).__name__}, and no table.", advice=_ADVICE)
-
-
-def _plain(table: ArrowTable) -> ArrowTable:
-    """The same values in the types that a file has: no dictionaries, views or large text."""
-    for index, field in enumerate(table.schema):
-        kind, values = field.type, table.column(index)
-        if pa.types.is_dictionary(kind):
-            codes, kind = values, kind.value_type
-            values = pa.chunked_array(
-                [_text(chunk.dictionary, kind).take(chunk.indices) for chunk in codes.chunks],
-                _text_type(kind),
-            )
-        else:
-            values = _text(values, kind)
-        table = table.set_column(index, field.name, values)
-    return table
-
-
-def _text_type(kind: Any) -> Any:
-    view = pa.types.is_string_view(kind) or pa.types.is_large_string(kind)
-    return pa.string() if view else kind
-
-
-def _text(values: Any, kind: Any) -> Any:
-    return values.cast(_text_type(kind))
 
 
 def _read(path: Path) -> ArrowTable:

@@ -18,11 +18,12 @@ import numpy as np
 import numpy.typing as npt
 import tomli_w
 
+from consumer.delivered import delivered_table
 from consumer.store import write_arrays
 from hushbid.cluster import open_cluster
 from hushbid.frames import Frame, as_arrow, like
 from hushbid.results import RunResult
-from hushbid.schema_files import arrays_of, delivered_table
+from hushbid.schema_files import arrays_of
 from hushbid.simulation import Progress, simulate
 from protocol.data.schema import Schema
 from protocol.errors import ConfigError, DataError

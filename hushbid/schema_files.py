@@ -11,12 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import tomli_w
 
+from consumer.delivered import delivered_table
 from consumer.store import write_arrays
 from hushbid.frames import ArrowTable, as_arrow, write_table
 from protocol.data.schema import Kind, Schema
 from protocol.errors import DataError
 
-__all__ = ["MOST_CATEGORIES", "arrays_of", "decode_file", "delivered_table", "draft", "encode_file"]
+__all__ = ["MOST_CATEGORIES", "arrays_of", "decode_file", "draft", "encode_file"]
 
 MOST_CATEGORIES: Final = 100
 """Of a column of text in a draft: one of more is left out."""
@@ -125,61 +126,6 @@ def encode_file(
             f"{output} cannot be written: {error.strerror}.", advice="Make room, or name another place."
         ) from None
     return len(arrays["features"])
-
-
-def delivered_table(schema: Schema, path: Path, *, label: str = "label") -> ArrowTable:
-    """The rows of a delivery: the schema's columns, label and identifier, owner, round and weight.
-
-    Names that the schema has already get an underscore behind them. Weights are there if they were made.
-
-    Args:
-        schema: What the rows were encoded by.
-        path: The consumer's ``delivered.npz``.
-        label: What the column of labels is called.
-
-    Raises:
-        DataError: The file cannot be read, or is of another schema.
-    """
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            delivered = dict(file)
-        features, owners, rounds = (delivered[name] for name in ("features", "owners", "rounds"))
-    except OSError as error:
-        reason = error.strerror or "it is damaged"
-        raise DataError(f"{path} cannot be read: {reason}.", advice="Correct the path.") from None
-    except (ValueError, KeyError, EOFError):
-        raise DataError(f"{path} is no delivery.", advice="Give the consumer's delivered.npz.") from None
-    table = schema.decode(features)
-    beside = {
-        label: _known(delivered, "labels", "labelled"),
-        "identifier": _known(delivered, "identifiers", "identified"),
-        "owner": pa.array(owners.tolist()),
-        "round": pa.array(rounds),
-        "weight": pa.array(delivered["weights"]) if "weights" in delivered else None,
-    }
-    for name, values in beside.items():
-        if values is None:
-            continue
-        free = name
-        while free in table.column_names:
-            free += "_"
-        table = table.append_column(free, values)
-    return table
-
-
-def _known(delivered: dict[str, npt.NDArray[Any]], name: str, which: str) -> Any:
-    """An attribute of the delivered points, with gaps where a point has none; None if no point has one."""
-    if name not in delivered:
-        return None
-    values = delivered[name]
-    plain = values.tolist() if values.dtype.kind == "U" else values
-    return (
-        pa.array(plain, mask=~delivered[which])
-        if values.dtype.kind != "U"
-        else pa.array(
-            [value if known else None for value, known in zip(plain, delivered[which].tolist(), strict=True)]
-        )
-    )
 
 
 def decode_file(schema: Schema, path: Path, output: Path, *, label: str = "label") -> int:

@@ -53,7 +53,7 @@ def run_owner(session_file: SessionFile, file: OwnerFile) -> dict[str, Any]:
 
 def _take_part(session: Session, file: OwnerFile, expected: str, vitals: Vitals) -> dict[str, Any]:
     pair = own_keys(session, file, expected=expected, party=file.name)
-    dataset = load_dataset(file.data, file.columns.columns())
+    dataset = load_dataset(file.data, session.file.reading(file.columns.columns()))
     machine, numerics = owner_party(
         session,
         file.name,

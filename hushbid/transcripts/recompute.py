@@ -191,7 +191,7 @@ def _owner(session: Session, name: str, config: Path, noise: RecordedNoise) -> N
     _, numerics = owner_party(
         session,
         name,
-        load_dataset(file.data, file.columns.columns()),
+        load_dataset(file.data, session.file.reading(file.columns.columns())),
         identity=sealing_identity(session, pair, name),
         noise=noise,
         scratch=config.parent,
@@ -203,7 +203,7 @@ def _owner(session: Session, name: str, config: Path, noise: RecordedNoise) -> N
 def _consumer(session: Session, config: Path, noise: RecordedNoise) -> Numerics:
     file = load_toml(ConsumerFile, config).resolved(config.parent)
     pair = own_keys(session, file, expected=session.file.roster.consumer, party=CONSUMER)
-    validation = load_dataset(file.validation, file.columns.columns())
+    validation = load_dataset(file.validation, session.file.reading(file.columns.columns()))
     _, numerics = consumer_party(
         session,
         identity=sealing_identity(session, pair, CONSUMER),

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
@@ -24,6 +26,8 @@ from pydantic import (
 from protocol import limits
 from protocol.acquisition import RULES
 from protocol.config.meaning import digest_of, in_force
+from protocol.data.dataset import DataColumns
+from protocol.data.schema import Column, Schema
 from protocol.errors import ConfigError
 from protocol.sealing import SEAL_BYTES
 
@@ -42,6 +46,7 @@ __all__ = [
     "SettlementSection",
     "TimeoutSection",
     "check_purchase",
+    "features_of",
 ]
 
 
@@ -97,6 +102,21 @@ _BESIDE_A_POINT: Final = 64
 
 _MAP_OPTIONS: Final = ("family", "cells", "bandwidth")
 """Keys of ``[features]`` that one map alone has."""
+
+
+def with_columns(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A file's tables, with what ``[[columns]]`` say of features where ``[features]`` does not."""
+    columns, features = values.get("columns"), values.get("features")
+    if not columns or not isinstance(columns, list) or not isinstance(features, Mapping):
+        return values
+    read = Schema.model_validate({"columns": columns}).columns
+    return {**values, "columns": list(read), "features": features_of(read) | dict(features)}
+
+
+def features_of(columns: Sequence[Column]) -> dict[str, Any]:
+    """What ``[features]`` says of columns: how many numbers they are, and their bounds."""
+    schema = Schema(columns=tuple(columns))
+    return {"columns": schema.width, "lower": list(schema.lower), "upper": list(schema.upper)}
 
 
 class Section(BaseModel):
@@ -326,6 +346,8 @@ class DraftSession(Section):
 
     session: SessionSection
     features: FeatureSection
+    columns: list[Column] = Field(default_factory=list)
+    """Those of every party's table, by which rows are encoded; empty: rows are numbers as they are."""
     target: MechanismSection
     summary: MechanismSection
     acquisition: RuleSection
@@ -335,15 +357,34 @@ class DraftSession(Section):
     network: NetworkSection = NetworkSection(address="tcp://127.0.0.1:5790")
     roster: DraftRoster = DraftRoster()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _features_follow_from_columns(cls, values: Any) -> Any:
+        return with_columns(values) if isinstance(values, Mapping) else values
+
+    @model_validator(mode="after")
+    def _features_are_those_of_the_columns(self) -> Self:
+        for name, value in features_of(self.columns).items() if self.columns else ():
+            given = getattr(self.features, name)
+            if given != value and not (isinstance(value, list) and [given] * len(value) == value):
+                raise ValueError(f"features.{name} is another than [[columns]] say: leave it out")
+        return self
+
     @model_serializer(mode="wrap")
-    def _without_a_settlement_that_is_not_private(
-        self, handler: SerializerFunctionWrapHandler
-    ) -> dict[str, Any]:
+    def _without_what_is_not_used(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         # What a session does not use is no part of what it means: the digest leaves it out.
         values: dict[str, Any] = handler(self)
         if not self.settlement.private:
             values.pop("settlement", None)
+        if not self.columns:
+            values.pop("columns", None)
         return values
+
+    def reading(self, columns: DataColumns) -> DataColumns:
+        """How a party's file is read in this session: tables by its columns, if it has any."""
+        if not self.columns:
+            return columns
+        return replace(columns, schema=Schema(columns=tuple(self.columns)))
 
 
 class SessionFile(DraftSession):

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from protocol import limits
 from protocol.data.attributes import Attributes, pack_attributes, packed_length
 from protocol.data.names import feature_column, listed
+from protocol.data.schema import Schema
 from protocol.errors import DataError
 
 __all__ = [
@@ -69,6 +70,9 @@ class DataColumns:
     features: tuple[str, ...] | None = None
     label: str | None = None
     identifier: str | None = None
+    schema: Schema | None = None
+    """By which a table's rows are encoded, where the session has columns; the arrays of other files are
+    encoded already."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,20 +26,26 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from protocol import limits
 from protocol.errors import ConfigError, DataError
 
-__all__ = ["Column", "Kind", "Schema"]
+__all__ = ["WHOLE", "Column", "Kind", "Schema"]
 
 Kind: TypeAlias = Literal["number", "integer", "ordinal", "category", "boolean"]
 ArrowTable: TypeAlias = Any
 """A pyarrow.Table: pyarrow has no types of its own to name."""
 
-_WHOLE: Final = 2**53
+WHOLE: Final = 2**53
 """Whole numbers up to which a float64 holds every one."""
 _MEASURED: Final = frozenset({"number", "integer"})
 _LISTED: Final = frozenset({"ordinal", "category"})
@@ -68,6 +74,13 @@ class Column(BaseModel):
     weight: Annotated[float, Field(gt=0, le=1)] = 1.0
     missing: bool | int | float | str | None = None
 
+    @field_validator("missing")
+    @classmethod
+    def _as_one_number(cls, given: Any, info: ValidationInfo) -> Any:
+        """3 for 3.0 is one schema."""
+        whole = isinstance(given, int) and not isinstance(given, bool)
+        return float(given) if whole and info.data.get("kind") == "number" else given
+
     @model_validator(mode="after")
     def _whole(self) -> Self:
         if self.kind in _MEASURED:
@@ -92,7 +105,7 @@ class Column(BaseModel):
         if self.kind == "integer" and not (
             self.lower == int(self.lower)
             and self.upper == int(self.upper)
-            and max(abs(self.lower), abs(self.upper)) <= _WHOLE
+            and max(abs(self.lower), abs(self.upper)) <= WHOLE
         ):
             raise ValueError(f"column {self.name!r}: bounds of integers are whole numbers up to 2^53")
 
@@ -167,7 +180,7 @@ class Schema(BaseModel):
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read the ``[[columns]]`` of a TOML file.
+        """Read the ``[[columns]]`` of a TOML file, such as a session file.
 
         Raises:
             ConfigError: The file cannot be read, or what it says is no schema.
@@ -180,7 +193,7 @@ class Schema(BaseModel):
             ) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ConfigError(f"{path} is no TOML: {error}.", advice="Correct the file.") from None
-        return cls._validated(values, str(path))
+        return cls._validated({"columns": values.get("columns", [])}, str(path))
 
     @classmethod
     def _validated(cls, values: dict[str, Any], where: str) -> Self:
@@ -226,6 +239,8 @@ class Schema(BaseModel):
             DataError: A column is missing or of another type; a value is missing, out of bounds or of no
                 category. The column and the first such row are named.
         """
+        from protocol.data.encoding import encoded_column  # noqa: PLC0415 - pyarrow is slow to import
+
         encoded = np.empty((table.num_rows, self.width))
         first = 0
         for column in self.columns:
@@ -235,7 +250,9 @@ class Schema(BaseModel):
                     advice="Name the columns as the schema does.",
                 )
             where = f"{name}: column {column.name!r}"
-            encoded[:, first : first + column.width] = _encoded(column, table.column(column.name), where)
+            encoded[:, first : first + column.width] = encoded_column(
+                column, table.column(column.name), where
+            )
             first += column.width
         return encoded
 
@@ -251,17 +268,15 @@ class Schema(BaseModel):
         Raises:
             DataError: The numbers are not those of any row.
         """
+        from protocol.data.encoding import table_of  # noqa: PLC0415 - as above
+
         encoded = np.asarray(encoded, dtype=np.float64)
         if encoded.ndim != 2 or encoded.shape[1] != self.width:
             raise DataError(
                 f"An array of shape {encoded.shape} has no rows of {self.width} numbers, as the schema has.",
                 advice="Use the schema that the session was made with.",
             )
-        decoded, first = {}, 0
-        for column in self.columns:
-            decoded[column.name] = _decoded(column, encoded[:, first : first + column.width])
-            first += column.width
-        return pa.table(decoded)
+        return table_of(self.columns, encoded)
 
     def drawn(self, count: int, generator: np.random.Generator) -> npt.NDArray[np.float64]:
         """Rows drawn evenly from all that there can be: public ones, to begin a choice with.
@@ -283,124 +298,3 @@ def _drawn(column: Column, count: int, generator: np.random.Generator) -> npt.ND
     last = len(column.categories) - 1 if column.categories else upper
     whole = generator.integers(int(lower), int(last), size=(count, 1), endpoint=True)
     return np.asarray(whole, dtype=np.float64)
-
-
-def _encoded(column: Column, values: Any, where: str) -> npt.NDArray[np.float64]:
-    gaps = _flags(pc.is_null(values, nan_is_null=True))
-    if gaps.any() and column.missing is None:
-        raise _wrong(where, gaps, "is missing", "Fill it in, or have the schema say what a gap stands for.")
-    if column.kind in _LISTED:
-        return _of_categories(column, values, gaps, where)
-    numbers = _numbers(column, values, gaps, where)
-    if gaps.any():
-        numbers[gaps] = float(column.missing)  # type: ignore[arg-type]  # a number, as `_check_missing` saw to
-    return numbers[:, None]
-
-
-def _numbers(column: Column, values: Any, gaps: npt.NDArray[np.bool_], where: str) -> npt.NDArray[np.float64]:
-    """Values of a number, an integer or a boolean; where there is a gap, anything."""
-    kind = values.type
-    boolean = pa.types.is_boolean(kind)
-    numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    if not (numeric or boolean or pa.types.is_null(kind)) or (boolean and column.kind != "boolean"):
-        raise DataError(
-            f"{where} holds values of type {kind}, where the schema has a {column.kind}.",
-            advice="Convert the column, or correct the schema.",
-        )
-    if pa.types.is_decimal(kind):
-        values = pc.cast(values, pa.float64())
-    if boolean:
-        values = pc.cast(values, pa.uint8())
-    if pa.types.is_integer(kind):
-        filled = values.fill_null(0).to_numpy()
-        if (large := (filled > _WHOLE) | (filled < -_WHOLE)).any():
-            raise _wrong(where, large, "is out of bounds", _BOUNDS)
-        numbers = filled.astype(np.float64)
-    else:
-        numbers = np.array(values.cast(pa.float64()).fill_null(np.nan).to_numpy())
-    lower, upper = (0.0, 1.0) if column.kind == "boolean" else (column.lower, column.upper)
-    with np.errstate(invalid="ignore"):
-        outside = ~((numbers >= lower) & (numbers <= upper)) & ~gaps
-        broken = (numbers != np.floor(numbers)) & ~gaps & (column.kind != "number")
-    if outside.any():
-        raise _wrong(where, outside, "is out of bounds", _BOUNDS)
-    if broken.any():
-        raise _wrong(where, broken, "is no whole number", "Round it, or have the schema say number.")
-    return np.asarray(numbers)
-
-
-_BOUNDS: Final = "Correct it, clip it, or agree on other bounds, which are public."
-
-
-def _of_categories(
-    column: Column, values: Any, gaps: npt.NDArray[np.bool_], where: str
-) -> npt.NDArray[np.float64]:
-    categories = list(column.categories or ())
-    text = isinstance(categories[0], str)
-    kind = values.type
-    fits = pa.types.is_string(kind) if text else pa.types.is_integer(kind)
-    if not text and pa.types.is_floating(kind):  # whole numbers with gaps, as pandas has them
-        whole = np.array(values.cast(pa.float64()).fill_null(0.0).to_numpy())
-        fits = bool((np.isnan(whole) | (whole == np.floor(whole))).all())
-    if not (fits or pa.types.is_null(kind)):
-        listed = "text" if text else "integers"
-        raise DataError(
-            f"{where} holds values of type {kind}, where its categories are {listed}.",
-            advice="Convert the column, or correct the schema.",
-        )
-    known = pa.array(categories, pa.string() if text else pa.int64())
-    if not pa.types.is_null(kind):
-        values = values.cast(pa.string() if text else pa.float64())
-        if not text:
-            known = known.cast(pa.float64())
-    else:
-        values = pa.chunked_array([pa.nulls(len(values), known.type)])
-    places = pc.index_in(values, value_set=known).combine_chunks()
-    found = np.array(places.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
-    found[gaps] = -1
-    strange = (found < 0) & ~gaps
-    if strange.any():
-        raise _wrong(where, strange, "is of no category", "Correct it, or agree on more categories.")
-    if gaps.any():
-        found[gaps] = len(categories) if column.own_gap else categories.index(column.missing)
-    if column.kind == "ordinal":
-        return np.asarray(found[:, None], dtype=np.float64)
-    return np.asarray(found[:, None] == np.arange(column.width), dtype=np.float64)
-
-
-def _decoded(column: Column, numbers: npt.NDArray[np.float64]) -> Any:
-    if column.kind == "number":
-        return pa.array(numbers[:, 0])
-    if column.kind == "category":
-        if not (((numbers == 0.0) | (numbers == 1.0)).all() and (numbers.sum(axis=1) == 1.0).all()):
-            raise _no_row(column)
-        places = numbers.argmax(axis=1)
-    else:
-        whole = numbers[:, 0]
-        if not (np.isfinite(whole).all() and (whole == np.floor(whole)).all()):
-            raise _no_row(column)
-        places = whole.astype(np.int64)
-    if column.kind == "integer":
-        return pa.array(places)
-    listed: list[Any] = [False, True] if column.kind == "boolean" else list(column.categories or ())
-    listed += [None] if column.own_gap else []
-    if len(places) and not 0 <= places.min() <= places.max() < len(listed):
-        raise _no_row(column)
-    return pa.array(listed).take(pa.array(places))
-
-
-def _no_row(column: Column) -> DataError:
-    return DataError(
-        f"The numbers of column {column.name!r} are those of no {column.kind}.",
-        advice="Use the schema that the session was made with.",
-    )
-
-
-def _flags(values: Any) -> npt.NDArray[np.bool_]:
-    return np.asarray(values.to_numpy(), dtype=np.bool_)
-
-
-def _wrong(where: str, flags: npt.NDArray[np.bool_], what: str, advice: str) -> DataError:
-    more = int(flags.sum()) - 1
-    others = f", and those of {more} more rows" if more else ""
-    return DataError(f"{where}: row {int(flags.argmax())} (counted from 0) {what}{others}.", advice=advice)

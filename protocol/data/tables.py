@@ -22,7 +22,9 @@ import pyarrow.parquet as pq
 
 from protocol import limits
 from protocol.data.dataset import DataColumns, Dataset, first_empty
+from protocol.data.encoding import plain_types
 from protocol.data.names import are_header, feature_column, is_number, listed
+from protocol.data.schema import Schema
 from protocol.errors import DataError
 
 __all__ = ["load_csv", "load_parquet"]
@@ -134,6 +136,8 @@ def _from_table(path: Path, table: Any, columns: DataColumns) -> Dataset:
         )
     if table.num_rows == 0:
         raise DataError(f"{path.name} holds no rows.", advice="Give a file with at least one row.")
+    if columns.schema is not None:
+        return _by_schema(path, table, columns, columns.schema)
     left_out: tuple[str, ...] = ()
     if columns.features is None:
         aside = {columns.label, columns.identifier}
@@ -157,11 +161,7 @@ def _from_table(path: Path, table: Any, columns: DataColumns) -> Dataset:
             advice="Name the feature columns to use.",
         )
     for name in (*chosen, columns.label, columns.identifier):
-        if name is not None and name not in names:
-            raise DataError(
-                f"{path.name} has no column {name!r}; {_found(names)}.",
-                advice="Correct the column's name: in the option, or under `columns` in your own file.",
-            )
+        _check_there(path, name, names)
     shown = tuple(chosen) if columns.features is not None or are_header(names) else None
     numbers = [
         _numbers(path, table.column(name), feature_column(index, shown)) for index, name in enumerate(chosen)
@@ -169,9 +169,38 @@ def _from_table(path: Path, table: Any, columns: DataColumns) -> Dataset:
     features = np.empty((table.num_rows, len(chosen)), dtype=np.result_type(*numbers))
     for index, values in enumerate(numbers):
         features[:, index] = values
+    label, identifier = _attributes(path, table, columns)
+    return Dataset.from_arrays(path.name, features, label, identifier, feature_names=shown, left_out=left_out)
+
+
+def _by_schema(path: Path, table: Any, columns: DataColumns, schema: Schema) -> Dataset:
+    if columns.features is not None:
+        raise DataError(
+            f"{path.name}: feature columns are named, and the session's columns say which they are.",
+            advice="Leave `features` out.",
+        )
+    table = plain_types(table)
+    for name in (columns.label, columns.identifier):
+        _check_there(path, name, table.column_names)
+    label, identifier = _attributes(path, table, columns)
+    return Dataset.from_arrays(path.name, schema.encode(table, name=path.name), label, identifier)
+
+
+def _check_there(path: Path, name: str | None, names: list[str]) -> None:
+    if name is not None and name not in names:
+        raise DataError(
+            f"{path.name} has no column {name!r}; {_found(names)}.",
+            advice="Correct the column's name: in the option, or under `columns` in your own file.",
+        )
+
+
+def _attributes(
+    path: Path, table: Any, columns: DataColumns
+) -> tuple[npt.NDArray[Any] | None, npt.NDArray[Any] | None]:
+    """Label and identifier of every row, where they are named."""
     label = None if columns.label is None else _attribute(path, table, columns.label)
     identifier = None if columns.identifier is None else _attribute(path, table, columns.identifier)
-    return Dataset.from_arrays(path.name, features, label, identifier, feature_names=shown, left_out=left_out)
+    return label, identifier
 
 
 def _found(names: list[str]) -> str:

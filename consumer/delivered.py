@@ -1,0 +1,95 @@
+"""The delivered points as a table with the session's columns, as the consumer's own tables have them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from consumer.store import replace_privately
+from protocol.data.schema import Schema
+from protocol.errors import DataError
+
+__all__ = ["delivered_table", "keep_table"]
+
+
+def delivered_table(schema: Schema, path: Path, *, label: str = "label") -> ArrowTable:
+    """The rows of a delivery: the schema's columns, label and identifier, owner, round and weight.
+
+    Names that the schema has already get an underscore behind them. Weights are there if they were made.
+
+    Args:
+        schema: What the rows were encoded by.
+        path: The consumer's ``delivered.npz``.
+        label: What the column of labels is called.
+
+    Raises:
+        DataError: The file cannot be read, or is of another schema.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            delivered = dict(file)
+        features, owners, rounds = (delivered[name] for name in ("features", "owners", "rounds"))
+    except OSError as error:
+        reason = error.strerror or "it is damaged"
+        raise DataError(f"{path} cannot be read: {reason}.", advice="Correct the path.") from None
+    except (ValueError, KeyError, EOFError):
+        raise DataError(f"{path} is no delivery.", advice="Give the consumer's delivered.npz.") from None
+    table = schema.decode(features)
+    beside = {
+        label: _known(delivered, "labels", "labelled"),
+        "identifier": _known(delivered, "identifiers", "identified"),
+        "owner": pa.array(owners.tolist()),
+        "round": pa.array(rounds),
+        "weight": pa.array(delivered["weights"]) if "weights" in delivered else None,
+    }
+    for name, values in beside.items():
+        if values is None:
+            continue
+        free = name
+        while free in table.column_names:
+            free += "_"
+        table = table.append_column(free, values)
+    return table
+
+
+def _known(delivered: dict[str, npt.NDArray[Any]], name: str, which: str) -> Any:
+    """An attribute of the delivered points, with gaps where a point has none; None if no point has one."""
+    if name not in delivered:
+        return None
+    values = delivered[name]
+    plain = values.tolist() if values.dtype.kind == "U" else values
+    return (
+        pa.array(plain, mask=~delivered[which])
+        if values.dtype.kind != "U"
+        else pa.array(
+            [value if known else None for value, known in zip(plain, delivered[which].tolist(), strict=True)]
+        )
+    )
+
+
+def keep_table(schema: Schema, delivered: Path, *, label: str) -> Path:
+    """Write a delivery as Parquet beside it, readable by its owner only, and say where.
+
+    Args:
+        schema: The session's columns.
+        delivered: The consumer's ``delivered.npz``.
+        label: What the column of labels is called.
+
+    Raises:
+        DataError: It cannot be written.
+    """
+    path = delivered.with_suffix(".parquet")
+    table = delivered_table(schema, delivered, label=label)
+    try:
+        replace_privately(path, lambda stream: pq.write_table(table, stream))
+    except OSError as error:
+        raise DataError(
+            f"{path} cannot be written: {error.strerror}.",
+            advice="Make room; `hushbid schema decode` writes it later.",
+        ) from None
+    return path

@@ -1,0 +1,182 @@
+"""Columns of a table as a schema's numbers, and back, by pyarrow; messages never quote a value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from protocol.data.schema import WHOLE, Column
+from protocol.errors import DataError
+
+__all__ = ["encoded_column", "plain_types", "table_of"]
+
+_LISTED: Final = frozenset({"ordinal", "category"})
+
+
+def plain_types(table: Any) -> Any:
+    """The same values in the types that a file has: no dictionaries, views or large text."""
+    for index, field in enumerate(table.schema):
+        kind, values = field.type, table.column(index)
+        if pa.types.is_dictionary(kind):
+            codes, kind = values, kind.value_type
+            values = pa.chunked_array(
+                [_text(chunk.dictionary, kind).take(chunk.indices) for chunk in codes.chunks],
+                _text_type(kind),
+            )
+        else:
+            values = _text(values, kind)
+        table = table.set_column(index, field.name, values)
+    return table
+
+
+def _text_type(kind: Any) -> Any:
+    view = pa.types.is_string_view(kind) or pa.types.is_large_string(kind)
+    return pa.string() if view else kind
+
+
+def _text(values: Any, kind: Any) -> Any:
+    return values.cast(_text_type(kind))
+
+
+def table_of(columns: Sequence[Column], encoded: npt.NDArray[np.float64]) -> Any:
+    """The rows that these numbers are of, as a pyarrow.Table.
+
+    Raises:
+        DataError: They are those of no row.
+    """
+    decoded, first = {}, 0
+    for column in columns:
+        decoded[column.name] = _decoded(column, encoded[:, first : first + column.width])
+        first += column.width
+    return pa.table(decoded)
+
+
+def encoded_column(column: Column, values: Any, where: str) -> npt.NDArray[np.float64]:
+    """A column's numbers, shape (rows, width); `where` is how messages call it.
+
+    Raises:
+        DataError: A value does not fit; the first such row is named.
+    """
+    gaps = _flags(pc.is_null(values, nan_is_null=True))
+    if gaps.any() and column.missing is None:
+        raise _wrong(where, gaps, "is missing", "Fill it in, or have the schema say what a gap stands for.")
+    if column.kind in _LISTED:
+        return _of_categories(column, values, gaps, where)
+    numbers = _numbers(column, values, gaps, where)
+    if gaps.any():
+        numbers[gaps] = float(column.missing)  # type: ignore[arg-type]  # a number, as `_check_missing` saw to
+    return numbers[:, None]
+
+
+def _numbers(column: Column, values: Any, gaps: npt.NDArray[np.bool_], where: str) -> npt.NDArray[np.float64]:
+    """Values of a number, an integer or a boolean; where there is a gap, anything."""
+    kind = values.type
+    boolean = pa.types.is_boolean(kind)
+    numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    if not (numeric or boolean or pa.types.is_null(kind)) or (boolean and column.kind != "boolean"):
+        raise DataError(
+            f"{where} holds values of type {kind}, where the schema has a {column.kind}.",
+            advice="Convert the column, or correct the schema.",
+        )
+    if pa.types.is_decimal(kind):
+        values = pc.cast(values, pa.float64())
+    if boolean:
+        values = pc.cast(values, pa.uint8())
+    if pa.types.is_integer(kind):
+        filled = values.fill_null(0).to_numpy()
+        if (large := (filled > WHOLE) | (filled < -WHOLE)).any():
+            raise _wrong(where, large, "is out of bounds", _BOUNDS)
+        numbers = filled.astype(np.float64)
+    else:
+        numbers = np.array(values.cast(pa.float64()).fill_null(np.nan).to_numpy())
+    lower, upper = (0.0, 1.0) if column.kind == "boolean" else (column.lower, column.upper)
+    with np.errstate(invalid="ignore"):
+        outside = ~((numbers >= lower) & (numbers <= upper)) & ~gaps
+        broken = (numbers != np.floor(numbers)) & ~gaps & (column.kind != "number")
+    if outside.any():
+        raise _wrong(where, outside, "is out of bounds", _BOUNDS)
+    if broken.any():
+        raise _wrong(where, broken, "is no whole number", "Round it, or have the schema say number.")
+    return np.asarray(numbers)
+
+
+_BOUNDS: Final = "Correct it, clip it, or agree on other bounds, which are public."
+
+
+def _of_categories(
+    column: Column, values: Any, gaps: npt.NDArray[np.bool_], where: str
+) -> npt.NDArray[np.float64]:
+    categories = list(column.categories or ())
+    text = isinstance(categories[0], str)
+    kind = values.type
+    fits = pa.types.is_string(kind) if text else pa.types.is_integer(kind)
+    if not text and pa.types.is_floating(kind):  # whole numbers with gaps, as pandas has them
+        whole = np.array(values.cast(pa.float64()).fill_null(0.0).to_numpy())
+        fits = bool((np.isnan(whole) | (whole == np.floor(whole))).all())
+    if not (fits or pa.types.is_null(kind)):
+        listed = "text" if text else "integers"
+        raise DataError(
+            f"{where} holds values of type {kind}, where its categories are {listed}.",
+            advice="Convert the column, or correct the schema.",
+        )
+    known = pa.array(categories, pa.string() if text else pa.int64())
+    if not pa.types.is_null(kind):
+        values = values.cast(pa.string() if text else pa.float64())
+        if not text:
+            known = known.cast(pa.float64())
+    else:
+        values = pa.chunked_array([pa.nulls(len(values), known.type)])
+    places = pc.index_in(values, value_set=known).combine_chunks()
+    found = np.array(places.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
+    found[gaps] = -1
+    strange = (found < 0) & ~gaps
+    if strange.any():
+        raise _wrong(where, strange, "is of no category", "Correct it, or agree on more categories.")
+    if gaps.any():
+        found[gaps] = len(categories) if column.own_gap else categories.index(column.missing)
+    if column.kind == "ordinal":
+        return np.asarray(found[:, None], dtype=np.float64)
+    return np.asarray(found[:, None] == np.arange(column.width), dtype=np.float64)
+
+
+def _decoded(column: Column, numbers: npt.NDArray[np.float64]) -> Any:
+    if column.kind == "number":
+        return pa.array(numbers[:, 0])
+    if column.kind == "category":
+        if not (((numbers == 0.0) | (numbers == 1.0)).all() and (numbers.sum(axis=1) == 1.0).all()):
+            raise _no_row(column)
+        places = numbers.argmax(axis=1)
+    else:
+        whole = numbers[:, 0]
+        if not (np.isfinite(whole).all() and (whole == np.floor(whole)).all()):
+            raise _no_row(column)
+        places = whole.astype(np.int64)
+    if column.kind == "integer":
+        return pa.array(places)
+    listed: list[Any] = [False, True] if column.kind == "boolean" else list(column.categories or ())
+    listed += [None] if column.own_gap else []
+    if len(places) and not 0 <= places.min() <= places.max() < len(listed):
+        raise _no_row(column)
+    return pa.array(listed).take(pa.array(places))
+
+
+def _no_row(column: Column) -> DataError:
+    return DataError(
+        f"The numbers of column {column.name!r} are those of no {column.kind}.",
+        advice="Use the schema that the session was made with.",
+    )
+
+
+def _flags(values: Any) -> npt.NDArray[np.bool_]:
+    return np.asarray(values.to_numpy(), dtype=np.bool_)
+
+
+def _wrong(where: str, flags: npt.NDArray[np.bool_], what: str, advice: str) -> DataError:
+    more = int(flags.sum()) - 1
+    others = f", and those of {more} more rows" if more else ""
+    return DataError(f"{where}: row {int(flags.argmax())} (counted from 0) {what}{others}.", advice=advice)
