@@ -32,6 +32,7 @@ from protocol.config.party import ConsumerFile, OwnerFile
 from protocol.errors import ExitCode, HushbidError, LocalProtocolError
 from protocol.names import CURATOR
 from protocol.odometer import odometers
+from protocol.payment import PaidStatement
 from protocol.runtime.dataset_budget import charges, ledger_path
 from protocol.runtime.party import one_blas_thread
 from protocol.session import Session, open_session
@@ -169,7 +170,7 @@ def _keep(result: RunResult, directory: Path) -> None:
 def _result(prepared: RunDirectory, session: Session, ended: Ended, reference: Baselines) -> RunResult:
     places = {party.name: party.directory for party in prepared.parties}
     curator, consumer = ended.results[CURATOR], ended.results[CONSUMER]
-    apart = consumer["seed_distance"]
+    apart, paid = consumer["seed_distance"], curator["settlement_paid"]
     return RunResult(
         session=prepared.session.session.name,
         p=prepared.session.session.points,
@@ -193,6 +194,8 @@ def _result(prepared: RunDirectory, session: Session, ended: Ended, reference: B
         odometers=odometers(session, curator["rounds"], settled=True),
         settlement=curator["settlement"],
         settlement_terms=session.settlement_terms,
+        settlement_standard_error=curator["settlement_standard_error"],
+        settlement_paid=None if paid is None else PaidStatement.from_json(paid),
         absences=curator["absences"],
         faults=tuple(curator["faults"]),
         refusals=tuple(curator["refusals"]),

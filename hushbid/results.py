@@ -19,6 +19,7 @@ from consumer.appraisal import Judgement, Quality
 from consumer.seed_distance import SeedDistance
 from hushbid.standing import Standing, beside_uniform
 from protocol.odometer import Odometer
+from protocol.payment import Errors, OwnerStatement, PaidStatement
 from protocol.session import TRUSTED, PrivacyStatement
 from protocol.settlement import SettlementTerms
 
@@ -59,6 +60,8 @@ class RunResult:
         odometers: ε after each round, of the data that something is guaranteed to.
         settlement: Owner → what it is to be paid by: by what, and who may be told, its terms say.
         settlement_terms: Whether the settlement is private, and what it costs.
+        settlement_standard_error: Owner → the standard error of its `settlement`.
+        settlement_paid: What owners should be paid by; None: nothing was settled.
         absences: Owner → rounds that it was absent in; owners that never were are left out.
         faults: What was wrong with owners' points: ``owner``, ``round``, ``what``.
         refusals: Who was refused for breaking the protocol: ``peer``, ``round``, ``code``.
@@ -101,6 +104,8 @@ class RunResult:
     report: Path | None = None
     seed_distance: SeedDistance | None = None
     seed_set_drawn: bool = False
+    settlement_standard_error: Errors = field(default_factory=dict)
+    settlement_paid: PaidStatement | None = None
 
     @property
     def mmd2(self) -> float | None:
@@ -163,6 +168,10 @@ class RunResult:
             "odometer": [odometer.as_json() for odometer in self.odometers],
             "settlement": {owner: _finite(value) for owner, value in self.settlement.items()},
             "settlement_terms": self.settlement_terms.as_json(),
+            "settlement_standard_error": {
+                owner: _finite(error) for owner, error in self.settlement_standard_error.items()
+            },
+            "settlement_paid": None if self.settlement_paid is None else self.settlement_paid.as_json(),
             "absences": dict(self.absences),
             "faults": [dict(fault) for fault in self.faults],
             "refusals": [dict(refusal) for refusal in self.refusals],
@@ -304,19 +313,47 @@ def _guarantee(statement: PrivacyStatement) -> str:
 
 
 def _settlement(result: RunResult) -> RenderableType:
-    terms = result.settlement_terms
+    terms, statement = result.settlement_terms, result.settlement_paid
+    lines = {} if statement is None else statement.owners
     table = Table(box=SIMPLE_HEAD)
     table.add_column("settlement: owner")
-    table.add_column(terms.unit, justify="right")
-    if terms.standard_error is not None:
-        table.add_column("standard error", justify="right")
-    ranked = sorted(result.settlement.items(), key=lambda entry: (-entry[1], entry[0]))
+    for heading in (terms.unit, "standard error", "paid", "± s.e.", "share"):
+        table.add_column(heading, justify="right")
+    if priced := any(line.amount is not None for line in lines.values()):
+        table.add_column("amount", justify="right")
+
+    def rank(entry: tuple[str, float]) -> tuple[float, float, str]:
+        owner, value = entry
+        line = lines.get(owner)
+        return -((line.paid if line else None) or 0.0), -value, owner
+
+    form = "{:.5f}" if terms.standard_error is None else "{:.2f}"
+    ranked = sorted(result.settlement.items(), key=rank)
     for owner, value in ranked[:_SHOWN_OWNERS]:
-        table.add_row(owner, *terms.figures(value))
+        error = _figure(result.settlement_standard_error.get(owner), form)
+        number, error, *_ = *terms.figures(value), error
+        table.add_row(owner, number, error, *_paid([lines.get(owner)], form, priced=priced))
     if rest := ranked[_SHOWN_OWNERS:]:
         total = terms.figures(sum(value for _, value in rest), owners=len(rest))
-        table.add_row(f"{len(rest)} others", *total, style="dim")
-    return Group(table, Text(f"{terms.sentence()}\n"))
+        number, error, *_ = *total, "–"
+        paid = _paid([lines.get(owner) for owner, _ in rest], form, priced=priced)
+        table.add_row(f"{len(rest)} others", number, error, *paid, style="dim")
+    said = f"{terms.sentence()}\n" if statement is None else f"{statement.sentence()} {terms.sentence()}\n"
+    return Group(table, Text(said))
+
+
+def _paid(lines: list[OwnerStatement | None], form: str, *, priced: bool) -> list[str]:
+    """What owners are paid together, its standard error if it is one owner's, their share, and the amount."""
+    known = [line for line in lines if line is not None and line.paid is not None]
+    if not known:
+        return ["–"] * (4 if priced else 3)
+    error = known[0].standard_error if len(known) == 1 else None
+    cells = [
+        _figure(math.fsum(line.paid or 0.0 for line in known), form),
+        _figure(error, form),
+        _figure(math.fsum(line.share or 0.0 for line in known), "{:.1%}"),
+    ]
+    return cells + ([f"{math.fsum(line.amount or 0.0 for line in known):,.2f}"] if priced else [])
 
 
 def _wrongs(result: RunResult) -> list[str]:

@@ -109,6 +109,7 @@ def simulate(
     )
     reference = baselines(cluster, session, data)
     ledger = outcome.curator.ledger
+    errors, paid = outcome.curator.statement(cluster.file.run.price) or ({}, None)
     result = RunResult(
         session=session.file.session.name,
         p=session.file.session.points,
@@ -132,6 +133,8 @@ def simulate(
         odometers=odometers(session, outcome.curator.round, settled=True),
         settlement=dict(outcome.curator.settlement() or {}),
         settlement_terms=session.settlement_terms,
+        settlement_standard_error=errors,
+        settlement_paid=paid,
         absences=dict(Counter(absence.owner for absence in ledger.absences)),
         faults=tuple(
             {"owner": fault.owner, "round": fault.round, "what": fault.what} for fault in ledger.faults

@@ -22,6 +22,8 @@ _TABLE_ROWS: Final = 100
 _ALWAYS: Final = ("chosen", "share", "disputed", "rounds absent in")
 """Columns of the owners' table that say something with nothing but zeros."""
 _UNKNOWN: Final = "–"
+_ERROR: Final = "its standard error"
+"""A column without a sum."""
 _INCIDENT_NAMES: Final = {
     "lost": "connection lost",
     "returned": "connection back",
@@ -152,6 +154,8 @@ def _settlement(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
         ("chosen", owners.won, "{:,}".format),
         ("share", None if owners.won is None else _shares(owners.won), "{:.1%}".format),
         ("settlement", owners.settlement, partial(_signed, terms)),
+        (_ERROR, owners.standard_error, partial(_number, terms)),
+        ("should be paid", owners.paid, partial(_number, terms)),
         ("disputed", owners.disputed, "{:,}".format),
         ("raw points handed over", owners.raw, "{:,}".format),
         ("sealed points handed over", owners.sealed, "{:,}".format),
@@ -170,14 +174,23 @@ def _settlement(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
         for place in order[:_TABLE_ROWS]
     ]
     if left := order[_TABLE_ROWS:]:
-        rows.append([f"{len(left):,} others", *(_rest(values, left, form) for _, values, form in known[1:])])
+        rows.append(
+            [
+                f"{len(left):,} others",
+                *(
+                    _UNKNOWN if title == _ERROR else _rest(values, left, form)
+                    for title, values, form in known[1:]
+                ),
+            ]
+        )
     parts = (
         *_plot("shares", plots, "By owner; the table has the figures."),
         table(titles, rows),
     )
     if owners.settlement is None:
         return _section("What owners sold" if owners.won is not None else "What owners handed over", parts)
-    return _section("Shares and settlement", parts, f"{_lead(terms)} {terms.sentence()}")
+    paid_for = () if owners.paid_for is None else (owners.paid_for,)
+    return _section("Shares and settlement", parts, " ".join((_lead(terms), *paid_for, terms.sentence())))
 
 
 def _lead(terms: SettlementTerms) -> str:
@@ -214,6 +227,10 @@ def _shares(won: Sequence[int]) -> list[float]:
 
 def _signed(terms: SettlementTerms, value: Any) -> str:
     return terms.figures(value)[0].replace("-", "−")
+
+
+def _number(terms: SettlementTerms, value: Any) -> str:
+    return f"{value:.{5 if terms.standard_error is None else 2}f}"
 
 
 def _rest(values: Sequence[Any], places: Sequence[int], form: Any) -> str:

@@ -228,6 +228,27 @@ class ReleaseMechanism(ABC, Generic[P]):
         """
         return Statistic.identity(self.dimension)
 
+    @property
+    def error(self) -> float | None:
+        """Standard deviation of the noise on a coordinate of Σφ in a release that no filter has seen.
+
+        In units of φ, over all d coordinates alike; it never depends on data. 0.0 where there is no noise;
+        None where what noise leaves is not known.
+        """
+        return None if self.private else 0.0
+
+    def embedding(self, total: Totals, points: int) -> npt.NDArray[np.float64]:
+        """What a release tells of private points but for its noise: linear in their total.
+
+        Args:
+            total: Sum of their `statistic`, int64 of shape (statistic().width,).
+            points: How many they are; positive.
+
+        Returns:
+            Their mean, float64 in units of φ, shape (d,).
+        """
+        return np.asarray(total * (FEATURE_UNIT / points), dtype=np.float64)
+
     def release(
         self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
     ) -> npt.NDArray[np.float64]:

@@ -105,6 +105,14 @@ class RaceRelease(ReleaseMechanism[RaceParameters]):
             return ()
         return (Draw("discrete-laplace", self.scale, self.dimension),)
 
+    @property
+    def error(self) -> float | None:
+        """That of a count, 1/√R in units of φ; moving a row's counts to their sum takes a little of it."""
+        if self.setting.charged == 0:
+            return 0.0
+        (draw,) = self.draws(self.releases - 1)
+        return math.sqrt(draw.variance) * self._unit * FEATURE_UNIT
+
     def guarantee(self, *, neighbours: Neighbours, delta: float) -> Guarantee:
         """By composition of 2R counts a release."""
         Neighbours(neighbours)

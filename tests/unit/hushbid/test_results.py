@@ -14,6 +14,7 @@ from rich.console import Console
 from consumer.appraisal import Judgement, Quality, Weighted
 from hushbid.results import RunResult, render
 from protocol.odometer import Odometer
+from protocol.payment import PaidStatement, Price
 from protocol.session import TRUSTED, PrivacyStatement
 from protocol.settlement import PrivateSettlement, SettlementTerms
 
@@ -238,6 +239,22 @@ def test_an_exact_settlement_is_said_to_be_the_curator_s_alone() -> None:
     text = " ".join(shown(RESULT).split())
     assert "The settlement is not to be disclosed to owners: the numbers are exact" in text
     assert as_json(RESULT)["settlement_terms"]["standard_error"] is None
+
+
+def test_what_should_be_paid_is_shown_beside_the_settlement_who_gets_most_first() -> None:
+    errors = {"north": 0.5, "south": 0.0625}
+    told = replace(RESULT, settlement_standard_error=errors)
+    assert "north +0.12500 0.50000 – – –" in " ".join(shown(told).split())
+    values = {"north": 0.001, "south": 0.25}
+    paid = PaidStatement.of("the gain", values, errors, signal=True, price=Price(total=80.0))
+    told = replace(told, settlement_paid=paid)
+    text = " ".join(shown(told).split())
+    assert "south -0.25000 0.06250 0.25000 0.06250 100.0% 80.00" in text
+    assert "north +0.12500 0.50000 0.00000 0.50000 0.0% 0.00" in text
+    assert text.index("south -0.25") < text.index("north +0.125")
+    assert paid.sentence() in text
+    assert told.as_json()["settlement_standard_error"] == errors
+    assert told.as_json()["settlement_paid"] == paid.as_json()
 
 
 def test_a_private_settlement_is_shown_with_its_standard_error_and_its_epsilon() -> None:
