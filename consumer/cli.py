@@ -80,6 +80,7 @@ def _show(result: Mapping[str, Any]) -> None:
         "points delivered": f"{result['points_delivered']} of {result['p']}, {result['disputed']} disputed",
         **quality_lines(result),
         **seed_lines(result),
+        **course_lines(result),
         "seconds": _figure(result["wall_seconds"], ".1f"),
         "delivered points": result["data"],
         "ledger of the validation set": result["ledger"],
@@ -103,6 +104,12 @@ def seed_lines(result: Mapping[str, Any]) -> dict[str, str]:
         return {}
     how = "drawn, " if result["seed_set_drawn"] else ""
     return {"seed set": f"{how}{'far: ' if found['far'] else ''}{SeedDistance.from_json(found).sentence()}"}
+
+
+def course_lines(result: Mapping[str, Any]) -> dict[str, str]:
+    """What people should know of how the purchase went (`Course.as_json`)."""
+    course = result.get("course")
+    return {"course": " ".join(course["warnings"])} if course is not None and course["warnings"] else {}
 
 
 def quality_lines(result: Mapping[str, Any]) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final, cast
 import numpy as np
 import numpy.typing as npt
 
+from consumer.course import Course, course_of
 from consumer.events import (
     CheckPurchases,
     Delivered,
@@ -152,6 +153,11 @@ class ConsumerMachine(Participant):
             self._do(StorePurchases(tuple(self.delivered)))
         else:
             self.phase = "waiting"
+
+    @property
+    def course(self) -> Course | None:
+        """How the purchase went; None until all is delivered, or where nothing can be compared."""
+        return course_of(self._session.rounds, self.delivered, self.mmd2)
 
     def check(self) -> None:
         """No more points are delivered than were to be acquired."""

@@ -119,6 +119,7 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
         ),
         "seed_set_drawn": file.seed_points is not None,
         "seed_distance": None if machine.seed_distance is None else machine.seed_distance.as_json(),
+        "course": None if machine.course is None else machine.course.as_json(),
         "points_delivered": len(machine.delivered),
         "disputed": len(disputes),
         "disputes": disputes,

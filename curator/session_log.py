@@ -159,7 +159,16 @@ class CuratorLog:
         self._paused = self._machine.paused
         if self._paused:
             least, seconds = self._session.session.min_owners, self._session.timeouts.pause
-            self.say(log_events.ROUNDS_PAUSED, least=least, seconds=seconds)
+            missing = [owner for owner, seat in self._machine.seats.items() if not seat.connected]
+            owners = len(self._machine.owners)
+            self.say(
+                log_events.ROUNDS_PAUSED,
+                least=least,
+                seconds=seconds,
+                connected=owners - len(missing),
+                owners=owners,
+                missing=missing,
+            )
         else:
             self.say(log_events.ROUNDS_GO_ON)
 

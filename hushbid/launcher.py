@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
 from consumer.appraisal import Judgement
+from consumer.course import Course
 from consumer.process import consumer_seed_set
 from consumer.seed_distance import SeedDistance
 from curator.machine import CONSUMER
@@ -170,7 +171,7 @@ def _keep(result: RunResult, directory: Path) -> None:
 def _result(prepared: RunDirectory, session: Session, ended: Ended, reference: Baselines) -> RunResult:
     places = {party.name: party.directory for party in prepared.parties}
     curator, consumer = ended.results[CURATOR], ended.results[CONSUMER]
-    apart, paid = consumer["seed_distance"], curator["settlement_paid"]
+    apart, course, paid = consumer["seed_distance"], consumer["course"], curator["settlement_paid"]
     return RunResult(
         session=prepared.session.session.name,
         p=prepared.session.session.points,
@@ -189,6 +190,7 @@ def _result(prepared: RunDirectory, session: Session, ended: Ended, reference: B
         disputed=consumer["disputed"],
         m=consumer["m"],
         seed_distance=None if apart is None else SeedDistance.from_json(apart),
+        course=None if course is None else Course.from_json(course),
         seed_set_drawn=consumer["seed_set_drawn"],
         privacy=session.privacy(),
         odometers=odometers(session, curator["rounds"], settled=True),

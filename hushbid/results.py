@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from consumer.appraisal import Judgement, Quality
+from consumer.course import Course
 from consumer.seed_distance import SeedDistance
 from hushbid.standing import Standing, beside_uniform
 from protocol.odometer import Odometer
@@ -55,6 +56,7 @@ class RunResult:
         disputed: Of those, how many cannot be opened, are not signed, or do not match their features.
         m: |D_v|.
         seed_distance: How far D_init lies from D_v, by the consumer; None: nothing was delivered.
+        course: How the purchase went round by round, by the consumer; None: nothing can be told.
         seed_set_drawn: Whether D_init was drawn within the bounds, as the consumer had none.
         privacy: What is guaranteed to whom.
         odometers: ε after each round, of the data that something is guaranteed to.
@@ -103,6 +105,7 @@ class RunResult:
     processes: Mapping[str, int] = field(default_factory=dict)
     report: Path | None = None
     seed_distance: SeedDistance | None = None
+    course: Course | None = None
     seed_set_drawn: bool = False
     settlement_standard_error: Errors = field(default_factory=dict)
     settlement_paid: PaidStatement | None = None
@@ -162,6 +165,7 @@ class RunResult:
             "disputed": self.disputed,
             "m": self.m,
             "seed_distance": None if self.seed_distance is None else self.seed_distance.as_json(),
+            "course": None if self.course is None else self.course.as_json(),
             "seed_set_drawn": self.seed_set_drawn,
             "parsimony": self.parsimony,
             "privacy": [_plain(statement.as_json()) for statement in self.privacy],
@@ -266,6 +270,8 @@ def _facts(result: RunResult) -> Text:
             f"(seed weight {result.seed_weight:g}).",
             style="yellow",
         )
+    for warning in () if result.course is None else result.course.warnings():
+        text.append(f"\n{warning}", style="yellow")
     if result.absences:
         most = ", ".join(
             f"{owner} in {rounds} round{'s' if rounds > 1 else ''}"

@@ -128,6 +128,7 @@ def simulate(
         disputed=sum(1 for entry in delivered if entry.dispute),
         m=len(data.validation),
         seed_distance=outcome.consumer.seed_distance,
+        course=outcome.consumer.course,
         seed_set_drawn=cluster.file.consumer.seed_points is not None,
         privacy=session.privacy(),
         odometers=odometers(session, outcome.curator.round, settled=True),

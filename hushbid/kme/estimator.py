@@ -18,6 +18,7 @@ from hushbid.kme.mechanisms import FeatureMechanism, Mechanism, SubspaceMechanis
 from hushbid.kme.privacy import Calibration
 from hushbid.kme.reduced_set import WeightRule
 from hushbid.kme.release import Release
+from protocol.accounting.validation import check_delta_of
 from protocol.errors import ConfigError, DataError
 from protocol.noise import NoiseSource, SecureNoise
 from protocol.releases import Neighbours
@@ -124,6 +125,7 @@ class KernelMeanRelease(BaseEstimator):  # type: ignore[misc]
             ValueError: What scikit-learn refuses.
         """
         records = validate_data(self, X, dtype=np.float64, order="C")
+        check_delta_of(self.delta, len(records), "the records")
         lower, upper = self._bounds(records.shape[1])
         mechanism = self._mechanism(lower, upper, self._seed())
         calibration = mechanism.calibration

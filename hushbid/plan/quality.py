@@ -11,6 +11,7 @@ from hushbid.plan.noise import ReleaseError, release_errors
 from hushbid.plan.setting import PlanSetting
 from hushbid.plan.tables import DEFAULT_RELEASE
 from protocol import limits
+from protocol.accounting.validation import check_delta_of
 from protocol.acquisition import acquisition_rule
 from protocol.errors import ConfigError
 from protocol.releases import RELEASES, Neighbours
@@ -45,6 +46,14 @@ other. Measured without noise at T from 1 to 50 (docs/plan.md)."""
 RANGE: Final = 2.0
 """Factor either way within which nearly all measured sessions lie (docs/plan.md)."""
 
+GUESS_LOW: Final = 0.5
+GUESS_HIGH: Final = 8.0
+GUESS_BESIDE: Final = 1.5
+"""Where no data say how far off a random choice is, MMD² over that of one lies between `GUESS_LOW` of what
+is expected and the larger of `GUESS_HIGH` times it and `GUESS_BESIDE` more: in all of 48 settings on four
+datasets (docs/plan.md). What is wanted may be common, so that a random choice is hard to beat, or too rare to
+be had."""
+
 GOOD: Final = 0.5
 """MMD² over that of a random choice below which a session is good."""
 
@@ -69,6 +78,7 @@ class Prediction:
         low, high: Half and twice that.
         floor: What is expected without any noise.
         uniform: U.
+        measured: Whether U was measured; else it is assumed.
     """
 
     expected: float
@@ -76,8 +86,18 @@ class Prediction:
     high: float
     floor: float
     uniform: float
+    measured: bool = False
 
-    def as_json(self) -> dict[str, float]:
+    @property
+    def times_random(self) -> dict[str, float]:
+        """MMD² over that of a random choice: what is expected, and from where to where it may be."""
+        expected = self.expected / self.uniform
+        if self.measured:
+            return {"expected": expected, "low": expected / RANGE, "high": expected * RANGE}
+        high = max(GUESS_HIGH * expected, expected + GUESS_BESIDE)
+        return {"expected": expected, "low": expected * GUESS_LOW, "high": high}
+
+    def as_json(self) -> dict[str, Any]:
         """The figures by name."""
         return {
             "expected": self.expected,
@@ -85,6 +105,8 @@ class Prediction:
             "high": self.high,
             "without_noise": self.floor,
             "uniform": self.uniform,
+            "uniform_is_measured": self.measured,
+            "times_random": self.times_random,
         }
 
 
@@ -116,7 +138,12 @@ def predict(setting: PlanSetting, target: ReleaseError, summary: ReleaseError) -
     strength = (square / HALFWAY) ** STEEPNESS
     expected = floor + SPOILT * uniform * strength / (1.0 + strength)
     return Prediction(
-        expected=expected, low=expected / RANGE, high=expected * RANGE, floor=floor, uniform=uniform
+        expected=expected,
+        low=expected / RANGE,
+        high=expected * RANGE,
+        floor=floor,
+        uniform=uniform,
+        measured=setting.has_data,
     )
 
 
@@ -136,6 +163,8 @@ def verdict(
     """Whether the session is worth running, why, and what would make it so."""
     if setting.refusal:
         return Verdict(verdict="hopeless", reason=setting.refusal, remedies=_other_rules(setting))
+    if reason := _no_guarantee(setting):
+        return Verdict(verdict="hopeless", reason=reason)
     available = sum(setting.owner_points)
     if available <= setting.p:
         return Verdict(
@@ -146,6 +175,12 @@ def verdict(
         )
     share = prediction.expected / prediction.uniform
     compared = f"an MMD² of about {prediction.expected:.2g} is expected, {share:.2g} times a random choice's"
+    if not prediction.measured:
+        around = prediction.times_random
+        compared += (
+            f" if that is {prediction.uniform:.2g}; on other data it may be {around['low']:.2g} to "
+            f"{around['high']:.2g} times, which the consumer's `hushbid preflight` measures"
+        )
     if share < GOOD:
         private = all(RELEASES[release.mechanism].private for release in (target, summary))
         why = "The choice follows the data more than the noise" if private else "A release has no noise"
@@ -157,6 +192,22 @@ def verdict(
         else _noise_as_cause(setting, target, summary)
     )
     return Verdict(verdict=rank, reason=f"{cause}: {compared}.", remedies=_remedies(setting))
+
+
+def _no_guarantee(setting: PlanSetting) -> str:
+    """Why δ says nothing to one of the parties; empty if it does, or where nothing is guaranteed."""
+    sizes = [("validation", setting.m, "the validation set")]
+    sizes += [("owner_points", max(setting.owner_points), "the largest owner's points")]
+    releases = (setting.file.target, setting.file.summary)
+    private = all(RELEASES[release.mechanism].private for release in releases)
+    for name, rows, whose in sizes:
+        if not private or setting.sources.get(name) == "assumed":
+            continue
+        try:
+            check_delta_of(setting.file.session.delta, rows, whose)
+        except ConfigError as error:
+            return error.what
+    return ""
 
 
 def _floor_as_cause(setting: PlanSetting) -> str:

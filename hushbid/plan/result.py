@@ -88,7 +88,7 @@ def make_plan(
         "sources": dict(setting.sources),
         "target": target.as_json(),
         "summary": summary.as_json(),
-        "mmd2": prediction.as_json() | {"uniform_is_measured": setting.has_data},
+        "mmd2": prediction.as_json(),
         "points_accessed_curator": accessed,
         "parsimony": None if accessed is None else accessed / (setting.p + setting.m),
         "bytes": None

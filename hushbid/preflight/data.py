@@ -20,6 +20,7 @@ from consumer.seed_distance import seed_distance
 from hushbid.preflight.subject import NotChecked, Subject, Warned
 from hushbid.rehearsal import ALIKE, FEWEST, MOST, UNLIKE, mean_kernel, rehearse
 from owner.machine import OwnerMachine
+from protocol.accounting.validation import check_delta_of
 from protocol.config.party import ConsumerFile, OwnerFile
 from protocol.data import check_dataset, check_labels
 from protocol.errors import ConfigError, HushbidError
@@ -28,6 +29,7 @@ from protocol.runtime.cap import Cap
 from protocol.runtime.dataset_budget import DatasetBudget, dataset_budget
 from protocol.runtime.party import has_begun, transcript_path
 from protocol.sealing import content_bytes
+from protocol.session import CONSUMERS_DATA, OWNERS_DATA
 
 __all__ = ["boxes", "budget", "data", "kernel", "rehearsal", "seed_set"]
 
@@ -85,6 +87,10 @@ def data(subject: Subject) -> str:
             check_labels(test, kind)
         values = subject.session.file.session.column_values
         check_disjoint(subject.validation, subject.seed_set, column_values=values)
+    whose = OWNERS_DATA if subject.role == "owner" else CONSUMERS_DATA
+    if all(unprotected != whose for unprotected, _ in subject.session.objections()):
+        protected, *_ = subject.datasets.values()
+        check_delta_of(subject.session.file.session.delta, len(protected), "the data")
     paths = ", ".join(str(path) for path in subject.datasets)
     return f"{paths}: {features.columns} feature columns, all within the session's bounds"
 

@@ -23,6 +23,7 @@ from hushbid.race.release import (
     optimal_rows,
 )
 from hushbid.race.sketch import How, Sketch
+from protocol.accounting.validation import check_delta_of
 from protocol.errors import ConfigError
 from protocol.lsh import FAMILIES, HashFamily, Points, Sampling, StableFamily
 from protocol.noise import NoiseSource, SecureNoise
@@ -264,6 +265,8 @@ class Sketching(BaseEstimator):  # type: ignore[misc]
             points = validate_data(self, X, dtype=np.float64, order="C", reset=reset)
         else:
             points, y = validate_data(self, X, y, dtype=np.float64, order="C", reset=reset)
+        if reset and self.epsilon is not None:
+            check_delta_of(self.delta, len(points), "the points")
         if self.out_of_bounds == "refuse":
             return points, 0, y
         lower, upper = (np.asarray(bound, dtype=np.float64) for bound in (self.lower, self.upper))

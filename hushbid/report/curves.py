@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from consumer.course import Course
 from consumer.seed_distance import SeedDistance
 from hushbid.report.rounds import shortened, shown
 from hushbid.report.sources import Source
@@ -45,12 +46,14 @@ class Quality:
         greedy: Of a choice among all owners' points with nothing private.
         uniform: Of points drawn at random from each owner.
         seed_distance: How far the seed set lies from D_v; the consumer's, too.
+        course: How the purchase went round by round; the consumer's, too.
     """
 
     session: Curve | None
     greedy: Curve | None
     uniform: Curve | None
     seed_distance: SeedDistance | None = None
+    course: Course | None = None
 
 
 def quality_of(sources: Sequence[Source], evaluation: Path | None) -> Quality:
@@ -67,7 +70,8 @@ def quality_of(sources: Sequence[Source], evaluation: Path | None) -> Quality:
     own = None if consumer is None or consumer.mmd2 is None else _curve(consumer.mmd2.tolist())
     greedy, uniform = (None, None) if evaluation is None else read_evaluation(evaluation)
     apart = None if consumer is None else consumer.seed_distance
-    return Quality(session=own, greedy=greedy, uniform=uniform, seed_distance=apart)
+    course = None if consumer is None else consumer.course
+    return Quality(session=own, greedy=greedy, uniform=uniform, seed_distance=apart, course=course)
 
 
 def read_evaluation(path: Path) -> tuple[Curve | None, Curve | None]:

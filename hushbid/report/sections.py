@@ -79,6 +79,7 @@ def _choice(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
             f"{_baselines(figures)}. It is a function of the validation set: the consumer's to show.",
         ),
         *_seed_set(figures),
+        *_warnings(figures),
         *_plot(
             "objective",
             plots,
@@ -109,6 +110,13 @@ def _seed_set(figures: Figures) -> Iterable[Html]:
         f"The choice began with the seed set: {found.sentence()}.{far} From the consumer's transcript: this "
         "too is a function of the validation set, and the consumer's to show.",
     )
+
+
+def _warnings(figures: Figures) -> Iterable[Html]:
+    """How the purchase went wrong, if it did; the consumer's transcript alone tells."""
+    course = figures.quality.course
+    for warning in () if course is None else course.warnings():
+        yield element("p", f"{warning} From the consumer's transcript.")
 
 
 def _baselines(figures: Figures) -> str:

@@ -6,7 +6,7 @@ import math
 
 from protocol.errors import ConfigError
 
-__all__ = ["check_count", "check_delta", "check_epsilon", "check_positive"]
+__all__ = ["check_count", "check_delta", "check_delta_of", "check_epsilon", "check_positive"]
 
 
 def check_epsilon(epsilon: float) -> None:
@@ -19,6 +19,28 @@ def check_delta(delta: float) -> None:
     if not 0.0 < delta < 1.0:
         raise ConfigError(
             f"delta is {delta}; no guarantee can be stated for it.", advice="Set delta between 0 and 1."
+        )
+
+
+def check_delta_of(delta: float, rows: int, whose: str) -> None:
+    """Refuse a δ that would let a record of so many be published: the guarantee says nothing then.
+
+    A mechanism that gives away one of n records at random is (0, 1/n)-private (Dwork and Roth 2014, §2.3).
+    How many rows there are is private, and is not said.
+
+    Args:
+        delta: δ.
+        rows: n.
+        whose: The data, in words.
+
+    Raises:
+        ConfigError: δ·n is 1 or more.
+    """
+    if delta * rows >= 1.0:
+        raise ConfigError(
+            f"delta is {delta:g}, which is not below 1 over the number of rows of {whose}: a release that "
+            "publishes one of them would have that guarantee.",
+            advice="Agree on a delta far below that: a hundredth of it, say.",
         )
 
 

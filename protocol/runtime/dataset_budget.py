@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from protocol.accounting.validation import check_delta_of
 from protocol.config.party import BudgetSection, ConsumerFile, OwnerFile
 from protocol.data import Dataset
 from protocol.errors import ConfigError
@@ -130,8 +131,13 @@ def dataset_budget(
         statement: What the session guarantees to the data.
         paid_as: What the one release of the data, made before, is on record as: the session is then
             recorded as one that costs nothing more. Empty: the session makes a release of its own.
+
+    Raises:
+        ConfigError: δ is no guarantee for so many rows (`check_delta_of`).
     """
     holds = statement.epsilon is not None and not statement.why
+    if holds:
+        check_delta_of(statement.delta, len(dataset), "the data")
     # A rule's slack can only be added to what is composed: then the session counts as one (ε, δ) mechanism.
     composes = holds and session.rule.slack == (0.0, 0.0)
     # Boxes, signatures and releases are told apart by the session's identifier, so that one is run once.

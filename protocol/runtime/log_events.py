@@ -180,7 +180,10 @@ OWNER_MISBEHAVED: Final = _event(
 )
 POINT_REFUSED: Final = _event("point.refused", _warning, "a point was not taken: {what}")
 ROUNDS_PAUSED: Final = _event(
-    "rounds.paused", _warning, "fewer than {least} owners are here: paused, for {seconds:g} s at most"
+    "rounds.paused",
+    _warning,
+    "fewer than {least} owners are here: paused, for {seconds:g} s at most; connected are {connected} of "
+    "{owners}; missing: {missing}",
 )
 ROUNDS_GO_ON: Final = _event("rounds.go-on", _info, "enough owners are here: the rounds go on")
 DELIVERY_RESENT: Final = _event("delivery.resent", _info, "a part of the delivery was sent again to {peer}")

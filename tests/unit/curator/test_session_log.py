@@ -199,6 +199,8 @@ def test_enrolment_pause_and_end_are_told(told: Any) -> None:
     assert [event for event, _ in told("enrolment", "rounds", "session")] == [
         "enrolment.over", "session.phase", "rounds.paused", "rounds.go-on", "session.given-up",
     ]  # fmt: skip
+    ((_, paused), _) = told("rounds")
+    assert of(paused, "least", "connected", "owners", "missing") == (2, 1, 2, [B])
     ((_, enrolled),) = told("enrolment")
     assert of(enrolled, "enrolled", "owners", "missing") == (2, 2, [])
     ((_, end),) = told("session.given-up")
@@ -210,7 +212,7 @@ def test_a_connection_s_line_has_no_round_where_that_would_tell_who_was_asked(to
     bench = FollowedBench(rule)
     bench.begin()
     bench.log.say(log_events.PEER_GONE, peer=A, seconds=10.0)
-    bench.log.say(log_events.ROUNDS_PAUSED, least=3, seconds=10.0)
+    bench.log.say(log_events.ROUNDS_PAUSED, least=3, seconds=10.0, connected=2, owners=3, missing=[A])
     lines = told("peer", "rounds")
     assert [event for event, _ in lines] == ["peer.gone", "rounds.paused"]
     assert [fields.get("round") for _, fields in lines] == ([1, 1] if rule == "ask-all" else [None, None])

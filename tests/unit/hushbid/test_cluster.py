@@ -376,6 +376,15 @@ def test_too_few_points_to_deal_out_is_an_error_that_says_what_to_do(digits: Clu
         spread(digits.load(), 2000, None, seed=1)
 
 
+def test_rounds_that_bring_nothing_are_told() -> None:
+    cluster = open_cluster(DIGITS, settings=["session.points=30", "session.batch=3"])
+    result = simulate(cluster, owners=3, owner_points=4)
+    assert (result.points_delivered, result.rounds) == (12, 10)
+    assert result.course is not None
+    assert (result.course.last, result.course.rounds) == (4, 10)
+    assert result.course.warnings()[-1].startswith("Rounds 5 to 10 brought no point")
+
+
 def test_points_of_owners_without_their_number_are_refused(digits: Cluster) -> None:
     with pytest.raises(ConfigError, match="--owners"):
         simulate(digits, owner_points=3)

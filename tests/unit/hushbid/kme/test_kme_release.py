@@ -93,6 +93,12 @@ def test_stated_errors_hold_over_noise_and_functions(data: Points, method: str, 
     assert max(shares) > 0.02, "the stated error is not fifty times what comes about"
 
 
+def test_a_delta_that_lets_a_record_be_published_is_no_guarantee() -> None:
+    release_of(records(0, 20), delta=0.049)
+    with pytest.raises(ConfigError, match="not below 1 over the number of rows"):
+        release_of(records(0, 20), delta=0.05)
+
+
 def test_distance_is_stated_for_a_confidence(release: Release) -> None:
     for stated in (release.distance, release.span_distance):
         assert 0 < stated(0.5) < stated(0.95) < stated(0.999)

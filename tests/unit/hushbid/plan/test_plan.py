@@ -372,6 +372,47 @@ def test_there_has_to_be_something_to_choose_from() -> None:
     assert "buy every one" in plan["reason"]
 
 
+def test_without_data_the_range_is_wide_and_said_to_be() -> None:
+    planned = setting()
+    errors = release_errors(planned)
+    guess = predict(planned, *errors)
+    around = guess.times_random
+    assert around["expected"] == pytest.approx(guess.expected / guess.uniform)
+    assert around["low"] == pytest.approx(0.5 * around["expected"])
+    assert around["high"] == pytest.approx(around["expected"] + 1.5)
+    said = verdict(planned, *errors, guess).reason
+    assert f"{around['low']:.2g} to {around['high']:.2g} times" in said
+    assert "hushbid preflight" in said
+    noisy = predict(planned, *release_errors(setting(epsilon_owners=0.01, epsilon_consumer=0.01)))
+    assert noisy.times_random["high"] == pytest.approx(8.0 * noisy.times_random["expected"])
+
+
+def test_with_data_the_range_is_half_and_twice() -> None:
+    measured = plan_setting(CONFIGS / "digits" / "cluster.toml", PlanFlags())
+    errors = release_errors(measured)
+    found = predict(measured, *errors)
+    around = found.times_random
+    assert around["high"] == pytest.approx(4.0 * around["low"]) == pytest.approx(2.0 * around["expected"])
+    assert "preflight" not in verdict(measured, *errors, found).reason
+
+
+@pytest.mark.parametrize(
+    ("sizes", "whose"),
+    [
+        ({"validation": 1000, "owner_points": 900}, "the validation set"),
+        ({"validation": 900, "owner_points": 1000}, "the largest owner's points"),
+        ({"validation": 999, "owner_points": 999}, ""),
+        ({"validation": 999, "owner_points": None}, ""),
+    ],
+)
+def test_a_delta_that_lets_a_row_be_published_is_no_guarantee(sizes: dict[str, Any], whose: str) -> None:
+    planned = setting(points=100, **sizes).with_session(delta=1e-3)
+    errors = release_errors(planned)
+    found = verdict(planned, *errors, predict(planned, *errors))
+    assert (f"rows of {whose}" in found.reason) is bool(whose)
+    assert not whose or found.verdict == "hopeless"
+
+
 # -- files, flags and the command line -------------------------------------------------------------------
 
 

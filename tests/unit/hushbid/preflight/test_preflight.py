@@ -431,6 +431,15 @@ def test_the_consumer_s_test_points_have_labels_of_that_kind_if_they_have_any(pa
     wrong(one.preflight("--offline"), "data", 4, says="its labels are whole numbers")
 
 
+@pytest.mark.parametrize("role", ["owner", "consumer"])
+def test_a_delta_that_lets_a_row_be_published_is_no_guarantee(party: Any, role: str) -> None:
+    one = party(role)
+    one.session["session"]["delta"] = 0.25
+    report = one.preflight("--offline")
+    assert report.code == 4
+    assert "not below 1 over the number of rows" in report.checks["data"]["problem"]
+
+
 def test_boxes_that_are_too_small(party: Any) -> None:
     one = party()
     one.session["acquisition"]["box_bytes"] = 64

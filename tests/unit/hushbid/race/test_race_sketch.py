@@ -129,6 +129,15 @@ class Drawing:
         return self.source.random_bytes(count)
 
 
+def test_a_delta_that_lets_a_point_be_published_is_no_guarantee() -> None:
+    def sketch(delta: float) -> RaceSketch:
+        return RaceSketch(**PUBLIC | private() | {"delta": delta}).fit(points(20))
+
+    assert sketch(0.049).sketch_.privacy is not None
+    with pytest.raises(ConfigError, match="not below 1 over the number of rows"):
+        sketch(0.05)
+
+
 def test_a_private_fit_draws_once_for_all_cells_and_once_for_the_size_and_keeps_no_exact_count() -> None:
     sources: list[Drawing] = []
 

@@ -203,6 +203,12 @@ def test_how_far_the_seed_set_lies_is_the_consumer_s_to_tell(session: Recorded) 
     assert session.figures(CURATOR, *OWNERS).quality.seed_distance is None
 
 
+def test_how_the_purchase_went_is_the_consumer_s_to_tell(session: Recorded) -> None:
+    found = session.figures(CONSUMER)
+    assert found.quality.course == session.outcome.consumer.course is not None
+    assert session.figures(CURATOR, *OWNERS).quality.course is None
+
+
 def test_without_the_curator_the_consumer_tells_who_won(session: Recorded) -> None:
     alone, together = session.figures(CONSUMER), session.figures(CURATOR, CONSUMER)
     assert alone.rounds.winner == together.rounds.winner

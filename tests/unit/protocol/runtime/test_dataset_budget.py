@@ -15,7 +15,7 @@ from protocol.config.party import BudgetSection, OwnerFile
 from protocol.data import Dataset
 from protocol.errors import BudgetExceeded, ConfigError
 from protocol.runtime.dataset_budget import DatasetBudget, dataset_budget
-from protocol.session import Session
+from protocol.session import Session, open_session
 from tests.unit.protocol.runtime.test_party import session
 
 POINTS = Dataset.from_arrays("points.npz", np.array([[0.1, 0.2], [0.3, 0.4]]))
@@ -26,6 +26,22 @@ def budget_of(place: Path, opened: Session, name: str = "alpha", **changes: Any)
     file = OwnerFile(name=name, state=place / "state", data=data).model_copy(update=changes)
     machine = OwnerMachine(opened, name=name)
     return dataset_budget(opened, file, data, POINTS, machine.charge, opened.privacy()[0])
+
+
+@pytest.mark.parametrize(("delta", "refused"), [(0.49, False), (0.5, True)])
+def test_a_delta_that_lets_a_row_be_published_is_no_guarantee(
+    tmp_path: Path, delta: float, refused: bool
+) -> None:
+    opened = session()
+    wide = opened.file.session.model_copy(update={"delta": delta})
+    opened = open_session(opened.file.model_copy(update={"session": wide}))
+    if not refused:
+        budget_of(tmp_path, opened).check()
+        return
+    with pytest.raises(ConfigError, match="not below 1 over the number of rows of the data") as caught:
+        budget_of(tmp_path, opened)
+    assert " 2 " not in caught.value.what, "how many there are is private"
+    assert not (tmp_path / "points.npz.ledger").exists()
 
 
 def lines(place: Path) -> int:

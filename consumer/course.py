@@ -1,0 +1,96 @@
+"""How a purchase went, round by round: a function of D_v, and so for the consumer's own eyes alone.
+
+The curator cannot tell. What it may look at is the released summary, whose noise is above what is left to
+the target: with p = m = 300 and d = 140 at ε = 1, ‖ĝ - g̃‖² has noise of 0.14 to 0.25 at the end, where the
+true distance is 0.01 to 0.04.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from consumer.events import Delivered
+
+__all__ = ["Course", "course_of"]
+
+AWAY: Final = 1.2
+"""MMD² at the end over the least from which on the purchase moved away."""
+AWAY_ROUNDS: Final = 10
+"""Rounds after the closest from which on that is no matter of a few points."""
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How close the points came, from round to round.
+
+    Attributes:
+        rounds: Rounds that the session has.
+        last: The last round that brought a point.
+        closest: The round after which MMD² was least, without weights.
+        mmd2_closest: MMD² of the points of the rounds up to it.
+        mmd2_end: MMD² of all.
+    """
+
+    rounds: int
+    last: int
+    closest: int
+    mmd2_closest: float
+    mmd2_end: float
+
+    @property
+    def moved_away(self) -> bool:
+        """Whether the later rounds took back what earlier ones had reached."""
+        return self.last - self.closest >= AWAY_ROUNDS and self.mmd2_end >= AWAY * self.mmd2_closest
+
+    def as_json(self) -> dict[str, Any]:
+        """The figures under their attributes' names, with ``moved_away`` and the sentences."""
+        return {**asdict(self), "moved_away": self.moved_away, "warnings": self.warnings()}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """What `as_json` gave."""
+        return cls(*(values[name] for name in cls.__slots__))
+
+    def warnings(self) -> list[str]:
+        """What people should know of it, in sentences; none if all went well."""
+        found = []
+        if self.moved_away:
+            found.append(
+                f"From round {self.closest + 1} on the purchase moved away from the target: its MMD² without "
+                f"weights was {self.mmd2_closest:.4f} then, and {self.mmd2_end:.4f} at the end. Buy fewer "
+                "points, or with a larger ε."
+            )
+        if empty := self.rounds - self.last:
+            words = f"Rounds {self.last + 1} to {self.rounds}" if empty > 1 else f"Round {self.rounds}"
+            found.append(
+                f"{words} brought no point, as where the owners that are here have run out of them. "
+                "Buy fewer points, or of more owners."
+            )
+        return found
+
+
+def course_of(
+    rounds: int, delivered: Sequence[Delivered], mmd2: npt.NDArray[np.float64] | None
+) -> Course | None:
+    """How a purchase went.
+
+    Args:
+        rounds: Rounds that the session has.
+        delivered: What was bought, in its order.
+        mmd2: MMD² of the first 1, 2, … of those that can be read (`PurchasesChecked.mmd2`).
+
+    Returns:
+        None where nothing can be compared: nothing came, or a point lies too far out.
+    """
+    if mmd2 is None:
+        return None
+    of_points = [entry.round for entry in delivered if entry.candidate is not None]
+    after = dict(zip(of_points, mmd2.tolist(), strict=True))  # the last point of a round stays
+    closest = min(after, key=lambda number: after[number])
+    last = max(entry.round for entry in delivered)
+    return Course(rounds, last, closest, after[closest], float(mmd2[-1]))
