@@ -5,8 +5,9 @@ Its sum says what the purchase gained, but not who brought it: once many points 
 them lose, whoever's they are, and what others bring afterwards makes up for it and is credited with that.
 
 The statement shares the same gain out without an order. With c the seed set's mean, δ = g̃ - c and
-a_i = Σ (e(x) - c)/n over owner i's points, n the points that were bought and e(x) what a release of x alone
-would tell but for its noise (`ReleaseMechanism.embedding`: clipped, where the target's points were),
+a_i = Σ (e(x) - c)/n over owner i's points, n the points that were bought and the seed set's by their weight,
+e(x) what a release of x alone would tell but for its noise (`ReleaseMechanism.embedding`: clipped, where the
+target's points were),
 
     value_i = a_iᵀ(2δ - Σ_j a_j),        Σ_i value_i = ‖δ‖² - ‖δ - Σ_j a_j‖²:
 
@@ -20,7 +21,8 @@ standard error is that of g̃, σ/m on each coordinate, times the length of what
 noise. Where g̃ is little else, they lie where noise points to, and their numbers come out at two or three
 standard errors. So two rules stand before a payment:
 
-1. Nobody is paid unless ‖δ‖² is more than noise alone gives in 999 sessions of 1,000.
+1. Nobody is paid unless ‖δ‖² is more than noise alone gives in 99 sessions of 100, and no more than that of
+   two points as far apart as any can be: a target farther out is all noise.
 2. An owner is paid its value if that is two standard errors or more, and else nothing.
 """
 
@@ -44,11 +46,11 @@ from protocol.session import Session
 
 __all__ = ["GAINED", "Noise", "gain_errors", "shared_gains", "target_noise"]
 
-GAINED: Final = "the gain, shared out without an order"
+GAINED: Final = "gain, shared out without an order"
 """What `shared_gains` counts."""
 
-_QUANTILE: Final = 3.0902
-"""Of the standard normal distribution at 0.999."""
+_QUANTILE: Final = 2.3263
+"""Of the standard normal distribution at 0.99."""
 _ROWS: Final = 4096
 """Points whose statistic is made at a time."""
 
@@ -64,18 +66,23 @@ class Noise:
         deviation: Standard deviation in any direction that it has, in units of φ; None: not known.
         directions: How many directions it has.
         square: ‖g̃ - c‖², c being the seed set's mean.
+        farthest: The most that two points lie apart, and their means with them.
     """
 
     deviation: float | None
     directions: int
     square: float
+    farthest: float
 
     @property
     def signal(self) -> bool | None:
-        """Whether g̃ lies farther from the seed set than noise alone puts it in 999 of 1,000 sessions."""
+        """Whether g̃ lies farther from the seed set than noise alone puts it in 99 of 100 sessions.
+
+        Not where it lies farther than any points: that is noise, whatever else it may be.
+        """
         if self.deviation is None:
             return None
-        return self.square > self.deviation**2 * _largest_square(self.directions)
+        return self.deviation**2 * _largest_square(self.directions) < self.square <= self.farthest**2
 
     def error(self, slope: Vector) -> float | None:
         """Standard error of slopeᵀg̃, slope of shape (d,); where noise has fewer directions, at most that."""
@@ -83,7 +90,7 @@ class Noise:
 
 
 def _largest_square(directions: int) -> float:
-    """Quantile 0.999 of χ² (Wilson and Hilferty 1931): to 1 % from 3 directions on."""
+    """Quantile 0.99 of χ² (Wilson and Hilferty 1931): to 1 % from 3 directions on."""
     share = 2.0 / (9.0 * directions)
     return directions * (1.0 - share + _QUANTILE * math.sqrt(share)) ** 3
 
@@ -96,7 +103,7 @@ def target_noise(session: Session, target: Target) -> Noise:
     # Of d coordinates alike; where noise has fewer directions, each has more of it.
     deviation = None if error is None else error / target.size * math.sqrt(dimension / directions)
     offset = target.embedding - features_to_float(mechanism.prior().centre)
-    return Noise(deviation, directions, float(offset @ offset))
+    return Noise(deviation, directions, float(offset @ offset), 2.0 * session.space.norm_bound)
 
 
 def gain_errors(
@@ -150,7 +157,7 @@ def shared_gains(
     """
     mechanism = _mechanism(session, target)
     centre = features_to_float(mechanism.prior().centre)
-    count = max(len(wins), 1)
+    count = len(wins) + session.file.seed_weight * target.seed_size
 
     def moved(chosen: Sequence[Win]) -> Vector:
         """Σ (e(x) - c)/n."""

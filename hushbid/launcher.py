@@ -15,6 +15,7 @@ from typing import Any, Final, Self, TypeAlias
 
 from consumer.appraisal import Judgement
 from consumer.course import Course
+from consumer.own_figures import OwnFigures
 from consumer.process import consumer_seed_set
 from consumer.seed_distance import SeedDistance
 from curator.machine import CONSUMER
@@ -198,6 +199,7 @@ def _result(prepared: RunDirectory, session: Session, ended: Ended, reference: B
         settlement_terms=session.settlement_terms,
         settlement_standard_error=curator["settlement_standard_error"],
         settlement_paid=None if paid is None else PaidStatement.from_json(paid),
+        own=OwnFigures.from_json(consumer),
         absences=curator["absences"],
         faults=tuple(curator["faults"]),
         refusals=tuple(curator["refusals"]),

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from consumer.appraisal import Judgement, Quality
 from consumer.course import Course
+from consumer.own_figures import MOST_SHOWN, OwnerPart, OwnFigures
 from consumer.seed_distance import SeedDistance
 from hushbid.standing import Standing, beside_uniform
 from protocol.odometer import Odometer
@@ -64,6 +65,7 @@ class RunResult:
         settlement_terms: Whether the settlement is private, and what it costs.
         settlement_standard_error: Owner → the standard error of its `settlement`.
         settlement_paid: What owners should be paid by; None: nothing was settled.
+        own: What the consumer can tell by itself: baselines, label shares, and owners' exact parts.
         absences: Owner → rounds that it was absent in; owners that never were are left out.
         faults: What was wrong with owners' points: ``owner``, ``round``, ``what``.
         refusals: Who was refused for breaking the protocol: ``peer``, ``round``, ``code``.
@@ -109,6 +111,7 @@ class RunResult:
     seed_set_drawn: bool = False
     settlement_standard_error: Errors = field(default_factory=dict)
     settlement_paid: PaidStatement | None = None
+    own: OwnFigures = field(default_factory=OwnFigures)
 
     @property
     def mmd2(self) -> float | None:
@@ -160,6 +163,7 @@ class RunResult:
                 "uniform": self.uniform.as_json(),
             },
             "beside_uniform": None if self.standing is None else self.standing.as_json(),
+            **self.own.as_json(),
             "points_accessed_curator": self.points_accessed_curator,
             "points_delivered": self.points_delivered,
             "disputed": self.disputed,
@@ -229,23 +233,40 @@ def _quality(result: RunResult) -> RenderableType:
             ("  with weights", judgement.weighted.quality if judgement.weighted else Quality()),
         )
     ]
+    own = (
+        ("validation rows alone", result.own.validation_only),
+        ("class most bought", result.own.majority),
+    )
+    rows += [
+        (name, Quality(accuracy=baseline.accuracy, accuracy_interval=baseline.interval))
+        for name, baseline in own
+        if baseline is not None
+    ]
     columns = [("MMD²", "mmd2", "{:.5f}"), ("accuracy", "accuracy", "{:.3f}")]
     if any(quality.mmd2_test is not None for _, quality in rows):
-        columns.insert(1, ("MMD² to test", "mmd2_test", "{:.5f}"))
+        columns.insert(1, ("to test", "mmd2_test", "{:.5f}"))
+    if any(quality.accuracy_interval is not None for _, quality in rows):
+        columns.append(("95 %", "accuracy_interval", "{0[0]:.2f}–{0[1]:.2f}"))
     columns.append(("eff. points", "effective_points", "{:.0f}"))
-    table = Table(box=SIMPLE_HEAD)
+    table = _table()
     table.add_column("choice of points")
     for heading, _, _ in columns:
         table.add_column(heading, justify="right")
     for place, (name, quality) in enumerate(rows):
         figures = (_figure(getattr(quality, attribute), form) for _, attribute, form in columns)
         table.add_row(name, *figures, style="bold" if place < 2 else "")
-    notes = []
+    shares = result.own.share_line(MOST_SHOWN)
+    notes = [Text(f"Labels in %, {shares}.")] if shares else []
     if result.chosen.why:
         notes.append(Text(f"There are no weights: {result.chosen.why}.\n", style="yellow"))
     if result.chosen.labels_why:
         notes.append(Text(f"The accuracy is 0: {result.chosen.labels_why}.\n", style="yellow"))
-    return Group(table, *notes) if notes else table
+    return Group(table, *notes)
+
+
+def _table() -> Table:
+    """A table that wastes no line, and no more than two spaces between columns."""
+    return Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
 
 
 def _facts(result: RunResult) -> Text:
@@ -253,9 +274,7 @@ def _facts(result: RunResult) -> Text:
     pace = f" ({speed:,.0f} rounds/s)" if speed is not None else ""
     text = Text(
         f"{result.points_delivered} of {result.p} points were delivered after {result.rounds} rounds "
-    )
-    text.append(f"with {result.owners} owners in {result.wall_seconds:.2f} s{pace}.\n")
-    text.append(
+        f"with {result.owners} owners in {result.wall_seconds:.2f} s{pace}. "
         f"The curator saw {result.points_accessed_curator} raw points: parsimony {result.parsimony:.2f} "
         f"(over p + m = {result.p + result.m})."
     )
@@ -284,10 +303,11 @@ def _facts(result: RunResult) -> Text:
 
 
 def _privacy(result: RunResult) -> RenderableType:
-    table = Table(box=SIMPLE_HEAD)
+    table = _table()
     table.add_column("privacy of")
     table.add_column("guaranteed")
-    table.add_column("as the paper claims")
+    if claimed := any(statement.claimed_epsilon is not None for statement in result.privacy):
+        table.add_column("as the paper claims")
     warnings = []
     trusts = []
     for statement in result.privacy:
@@ -297,7 +317,7 @@ def _privacy(result: RunResult) -> RenderableType:
         table.add_row(
             f"{statement.protects}\nfrom {statement.against}",
             _guarantee(statement),
-            _figure(statement.claimed_epsilon, "ε = {:.4g}"),
+            *([_figure(statement.claimed_epsilon, "ε = {:.4g}")] if claimed else []),
             style="red" if statement.why else "",
         )
         if statement.why:
@@ -306,7 +326,9 @@ def _privacy(result: RunResult) -> RenderableType:
     if not warnings:
         return Group(table, trust)
     return Group(
-        table, trust, Panel(Text("\n".join(warnings), style="bold red"), border_style="red", expand=False)
+        table,
+        trust,
+        Panel(Text("\n".join(warnings), style="bold red"), border_style="red", expand=False),
     )
 
 
@@ -321,12 +343,15 @@ def _guarantee(statement: PrivacyStatement) -> str:
 def _settlement(result: RunResult) -> RenderableType:
     terms, statement = result.settlement_terms, result.settlement_paid
     lines = {} if statement is None else statement.owners
-    table = Table(box=SIMPLE_HEAD)
-    table.add_column("settlement: owner")
-    for heading in (terms.unit, "standard error", "paid", "± s.e.", "share"):
-        table.add_column(heading, justify="right")
+    table = _table()
+    table.add_column("owner")
+    headings = ["settled", "± s.e.", "paid", "± s.e.", "share"]
     if priced := any(line.amount is not None for line in lines.values()):
-        table.add_column("amount", justify="right")
+        headings.append("amount")
+    if parts := result.own.owners or {}:
+        headings += ["exact", "left out"]
+    for heading in headings:
+        table.add_column(heading, justify="right")
 
     def rank(entry: tuple[str, float]) -> tuple[float, float, str]:
         owner, value = entry
@@ -338,14 +363,25 @@ def _settlement(result: RunResult) -> RenderableType:
     for owner, value in ranked[:_SHOWN_OWNERS]:
         error = _figure(result.settlement_standard_error.get(owner), form)
         number, error, *_ = *terms.figures(value), error
-        table.add_row(owner, number, error, *_paid([lines.get(owner)], form, priced=priced))
+        exact = _exact(parts.get(owner), result.chosen.plain.mmd2) if parts else []
+        table.add_row(owner, number, error, *_paid([lines.get(owner)], form, priced=priced), *exact)
     if rest := ranked[_SHOWN_OWNERS:]:
         total = terms.figures(sum(value for _, value in rest), owners=len(rest))
         number, error, *_ = *total, "–"
         paid = _paid([lines.get(owner) for owner, _ in rest], form, priced=priced)
         table.add_row(f"{len(rest)} others", number, error, *paid, style="dim")
-    said = f"{terms.sentence()}\n" if statement is None else f"{statement.sentence()} {terms.sentence()}\n"
-    return Group(table, Text(said))
+    said = [f"Settled is {terms.unit}."]
+    said += [] if statement is None else [statement.sentence()]
+    said += ["Exact gains, and what leaving out adds to MMD², are the consumer's."] if parts else []
+    return Group(table, Text(" ".join([*said, terms.sentence()])))
+
+
+def _exact(part: OwnerPart | None, distance: float | None) -> list[str]:
+    """An owner's part by exact kernels, and what MMD² has more without the owner's points."""
+    if part is None:
+        return ["–", "–"]
+    more = None if part.mmd2_without is None or distance is None else part.mmd2_without - distance
+    return [f"{part.gain:+.5f}", _figure(more, "{:+.5f}")]
 
 
 def _paid(lines: list[OwnerStatement | None], form: str, *, priced: bool) -> list[str]:
@@ -381,8 +417,9 @@ def _places(result: RunResult) -> Text | None:
     return Text("\n".join(lines)) if lines else None
 
 
-def _figure(value: float | None, form: str) -> str:
-    return form.format(value) if value is not None and math.isfinite(value) else "–"
+def _figure(value: float | tuple[float, float] | None, form: str) -> str:
+    known = value is not None and (isinstance(value, tuple) or math.isfinite(value))
+    return form.format(value) if known else "–"
 
 
 def _finite(value: float | None) -> float | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from consumer.appraisal import appraise
+from consumer.own_figures import own_figures
 from curator.machine import CONSUMER
 from hushbid.cluster import Cluster
 from hushbid.cluster_data import ClusterData, spread
@@ -98,7 +99,7 @@ def simulate(
         ensure_done(outcome.finishes[party])
 
     delivered = outcome.delivered.delivered if outcome.delivered is not None else ()
-    judgement, _ = appraise(
+    judgement, matching = appraise(
         session,
         delivered,
         validation=data.validation,
@@ -106,6 +107,16 @@ def simulate(
         model=cluster.model,
         seed=cluster.file.consumer.seed,
         ridge=cluster.file.consumer.ridge,
+    )
+    own = own_figures(
+        session,
+        delivered,
+        validation=data.validation,
+        seed_set=data.seed_set,
+        test=data.test,
+        model=cluster.model,
+        seed=cluster.file.consumer.seed,
+        matching=matching,
     )
     reference = baselines(cluster, session, data)
     ledger = outcome.curator.ledger
@@ -136,6 +147,7 @@ def simulate(
         settlement_terms=session.settlement_terms,
         settlement_standard_error=errors,
         settlement_paid=paid,
+        own=own,
         absences=dict(Counter(absence.owner for absence in ledger.absences)),
         faults=tuple(
             {"owner": fault.owner, "round": fault.round, "what": fault.what} for fault in ledger.faults

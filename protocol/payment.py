@@ -121,12 +121,12 @@ class PaidStatement:
             return "Who should be paid cannot be said: what noise the released target has is not known."
         if not self.signal:
             return (
-                "Nobody is paid: the released target lies no farther from the seed set than noise alone "
-                "would put it, so that nothing tells who sold what it asks for."
+                "Nobody is paid: the released target lies where noise alone may have put it, so that nothing "
+                "tells who sold what it asks for."
             )
         if not self.sum:
-            return f"Nobody is paid: nobody's {self.unit} comes to two standard errors."
-        return f"Paid is {self.unit}, if two standard errors or more."
+            return "Nobody is paid: no owner's number comes to two standard errors."
+        return f"Paid: {self.unit}, if it is two standard errors or more."
 
     def as_json(self) -> dict[str, Any]:
         """The statement under the names of the command line's JSON, without what JSON cannot hold."""

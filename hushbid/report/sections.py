@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from consumer.own_figures import MOST_SHOWN
+from hushbid.report.appraisal import Appraisal
 from hushbid.report.figures import Figures, TranscriptFacts
 from hushbid.report.html import Html, element, fragment, table
 from hushbid.report.incidents import Incidents
@@ -43,6 +45,7 @@ def sections(figures: Figures, plots: Collection[str]) -> tuple[Html, ...]:
     """
     return (
         *_choice(figures, plots),
+        *_appraisal(figures),
         *_course(figures, plots),
         *_settlement(figures, plots),
         *_privacy(figures, plots),
@@ -64,6 +67,60 @@ def _section(title: str, parts: Iterable[Html], *lead: str | Html) -> Iterable[H
     content = tuple(parts)
     if content:
         yield element("section", element("h2", title), element("p", *lead) if lead else "", *content)
+
+
+def _appraisal(figures: Figures) -> Iterable[Html]:
+    appraisal = figures.quality.appraisal
+    if appraisal is None:
+        return ()
+    rows = [
+        (
+            each.name,
+            _known(each.mmd2, ".5f"),
+            _known(each.mmd2_test, ".5f"),
+            _known(each.accuracy, ".3f"),
+            "{:.3f} to {:.3f}".format(*each.accuracy_interval) if each.accuracy_interval else _UNKNOWN,
+            _known(each.effective_points, ".0f"),
+        )
+        for each in appraisal.choices
+    ]
+    titles = ("choice", "MMD²", "MMD² to test", "accuracy", "95 %", "effective points")
+    shares = appraisal.own.share_line(MOST_SHOWN)
+    parts = [
+        table([(title, "number" if place else "text") for place, title in enumerate(titles)], rows),
+        *([element("p", f"Labels in per cent, {shares}.")] if shares else []),
+        *_parts(appraisal),
+    ]
+    lead = (
+        "By exact kernels, the validation set and the test points: the consumer's to show. An interval is of "
+        "which test points there are (Wilson), for the one model; not of the purchase or its noise."
+    )
+    return _section("What it is worth, by the consumer alone", parts, lead)
+
+
+def _parts(appraisal: Appraisal) -> Iterable[Html]:
+    owners = sorted((appraisal.own.owners or {}).items(), key=lambda item: -item[1].gain)
+    if not owners:
+        return
+    plain = appraisal.choices[0].mmd2
+    rows = [
+        (
+            name,
+            f"{part.points:,}",
+            f"{part.gain:+.5f}".replace("-", "−"),
+            _known(None if None in (part.mmd2_without, plain) else part.mmd2_without - plain, "+.5f"),  # type: ignore[operator]
+            _known(part.weighted_mmd2_without, ".5f"),
+        )
+        for name, part in owners[:_TABLE_ROWS]
+    ]
+    titles = ("owner", "points", "exact gain", "MMD² if left out", "the same with weights, in all")
+    yield table([(title, "number" if place else "text") for place, title in enumerate(titles)], rows)
+    if left := len(owners) - len(rows):
+        yield element("p", f"And {left:,} more.")
+
+
+def _known(value: float | None, form: str) -> str:
+    return _UNKNOWN if value is None else format(value, form).replace("-", "−")
 
 
 # -- the choice -------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from consumer.appraisal import Judgement
+from consumer.own_figures import OwnFigures
 from hushbid.audit.faults import FAULTS
 from hushbid.audit.suites import SUITES
 from hushbid.bench.rules import SETTINGS as BENCHED
@@ -50,6 +51,8 @@ def _keys(function: ast.FunctionDef) -> Iterator[str]:
                     yield from (code(f"{setting}_rounds_per_second") for setting in BENCHED)
                 elif ast.unparse(value) == "judgement.as_json()":
                     yield codes(Judgement().as_json())
+                elif ast.unparse(value) == "own.as_json()":
+                    yield codes(OwnFigures().as_json())
 
 
 def fields(row: Any) -> Table:

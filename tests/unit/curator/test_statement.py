@@ -78,12 +78,25 @@ def test_values_add_up_to_the_squared_distance_that_was_gained(mechanism: str) -
     mechanism_of = setting.session.target(prior_of(target))
     centre = features_to_float(mechanism_of.prior().centre)
     features = np.stack([win.candidate.features for win in setting.wins])
-    mean = mechanism_of.embedding(mechanism_of.statistic().of(features).sum(axis=0), len(features))
+    bought = mechanism_of.embedding(mechanism_of.statistic().of(features).sum(axis=0), len(features))
+    seeds = setting.session.file.seed_weight * target.seed_size
+    mean = (len(features) * bought + seeds * centre) / (len(features) + seeds)
     wanted = target.embedding - centre
     gained = wanted @ wanted - (target.embedding - mean) @ (target.embedding - mean)
     assert sum(values.values()) == pytest.approx(gained, abs=1e-12)
     if mechanism != "race":  # whose two rows of four cells are no measure of distance
         assert values["alpha"] > values["beta"] > values["gamma"]
+
+
+def test_without_noise_or_clipping_it_is_the_settlement_in_all() -> None:
+    """To what rounding the seed set's mean to the grid takes."""
+    setting = Setting(opened("exact"))
+    target = setting.target(None)
+    weight = setting.session.file.seed_weight
+    seeds = target.seed_total, target.seed_size, weight
+    settled = settle(setting.wins, (), OWNERS, target.embedding, *seeds)
+    values, _ = setting.values(target)
+    assert sum(values.values()) == pytest.approx(sum(settled.values()), abs=1e-4)
 
 
 def test_the_order_in_which_points_were_bought_does_not_matter() -> None:
@@ -141,17 +154,26 @@ def test_standard_errors_are_those_of_targets_with_other_noise(mechanism: str) -
 
 
 def test_where_noise_has_fewer_directions_it_has_more_of_it_in_each() -> None:
-    assert Noise(0.5, 3, 0.0).error(np.array([3.0, 4.0])) == 2.5
+    assert Noise(0.5, 3, 0.0, 2.0).error(np.array([3.0, 4.0])) == 2.5
 
 
 def test_a_signal_is_what_noise_alone_hardly_ever_makes() -> None:
-    """0.999 of χ² of 140 directions is below 196.6. Of 6,000 draws 6 are above; 20 are by 5 deviations."""
-    assert Noise(1.0, 140, 196.0).signal is False
-    assert Noise(1.0, 140, 198.0).signal is True
-    assert Noise(0.0, 140, 1e-9).signal is True
-    assert Noise(None, 140, 1e9).signal is None
-    squares = np.random.default_rng(5).chisquare(140, size=6000)
-    assert 0 < sum(bool(Noise(1.0, 140, square).signal) for square in squares) < 20
+    """0.99 of χ² of 140 directions is below 181.84. Of 6,000 draws 60 are above, give or take 8."""
+
+    def signal(square: float, deviation: float | None = 0.1) -> bool | None:
+        return Noise(deviation, 140, square, 2.0).signal
+
+    assert signal(1.81) is False
+    assert signal(1.83) is True
+    assert signal(1e-9, 0.0) is True
+    assert signal(1.0, None) is None
+    squares = np.random.default_rng(5).chisquare(140, size=6000) / 100
+    assert 20 < sum(bool(signal(square)) for square in squares) < 100
+
+
+def test_a_target_farther_out_than_any_point_is_noise() -> None:
+    assert Noise(0.01, 140, 3.9, 2.0).signal is True
+    assert Noise(0.01, 140, 4.1, 2.0).signal is False
 
 
 def test_without_a_known_noise_no_error_is_stated() -> None:

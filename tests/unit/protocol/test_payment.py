@@ -31,14 +31,14 @@ def test_what_is_below_two_standard_errors_is_not_paid() -> None:
     assert statement.sum == 8.0
     assert [line.share for line in statement.owners.values()] == [0.75, 0.25, 0.0, 0.0]
     assert {line.amount for line in statement.owners.values()} == {None}
-    assert statement.sentence() == "Paid is points, if two standard errors or more."
+    assert statement.sentence() == "Paid: points, if it is two standard errors or more."
 
 
 def test_without_a_signal_nobody_is_paid_whatever_the_numbers() -> None:
     statement = stated(signal=False, price=Price(total=100.0))
     assert statement.sum == 0.0
     assert {(line.paid, line.share, line.amount) for line in statement.owners.values()} == {(0.0, None, 0.0)}
-    assert statement.sentence().startswith("Nobody is paid: the released target lies no farther")
+    assert statement.sentence().startswith("Nobody is paid: the released target lies where noise")
 
 
 def test_without_a_known_noise_nobody_can_say() -> None:
@@ -54,7 +54,7 @@ def test_without_a_known_noise_nobody_can_say() -> None:
 def test_where_no_number_is_large_enough_that_is_said() -> None:
     statement = stated(error=10.0)
     assert statement.sum == 0.0
-    assert statement.sentence() == "Nobody is paid: nobody's points comes to two standard errors."
+    assert statement.sentence() == "Nobody is paid: no owner's number comes to two standard errors."
 
 
 def test_without_noise_all_that_is_gained_is_paid() -> None:
