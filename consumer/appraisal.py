@@ -82,10 +82,10 @@ class Judgement:
         figures = (
             None
             if weighted is None
-            else {**asdict(weighted.quality), "ridge": weighted.ridge, "gap": weighted.gap}
+            else {**_plain(weighted.quality), "ridge": weighted.ridge, "gap": weighted.gap}
         )
         why = self.why if weighted is None else ""
-        return {**asdict(self.plain), "weighted": figures, "weighted_why": why, "labels_why": self.labels_why}
+        return {**_plain(self.plain), "weighted": figures, "weighted_why": why, "labels_why": self.labels_why}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
@@ -96,6 +96,11 @@ class Judgement:
             return cls(plain, None, values["weighted_why"], labels_why)
         made = Weighted(_quality(weighted), weighted["ridge"], weighted["gap"])
         return cls(plain, made, labels_why=labels_why)
+
+
+def _plain(quality: Quality) -> dict[str, Any]:
+    interval = quality.accuracy_interval
+    return {**asdict(quality), "accuracy_interval": None if interval is None else list(interval)}
 
 
 def _quality(values: Mapping[str, Any]) -> Quality:

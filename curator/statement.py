@@ -98,7 +98,7 @@ def _largest_square(directions: int) -> float:
 def target_noise(session: Session, target: Target) -> Noise:
     """The noise of a session's target, which its mechanism tells; it does not depend on data."""
     mechanism = _mechanism(session, target)
-    directions, dimension = mechanism.statistic().width, mechanism.dimension
+    directions, dimension = mechanism.noise_directions, mechanism.dimension
     error = mechanism.error
     # Of d coordinates alike; where noise has fewer directions, each has more of it.
     deviation = None if error is None else error / target.size * math.sqrt(dimension / directions)

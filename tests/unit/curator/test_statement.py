@@ -128,10 +128,7 @@ def test_an_owner_under_two_names_has_in_both_what_it_had_in_one() -> None:
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "filtered-gaussian", "race"])
 def test_standard_errors_are_those_of_targets_with_other_noise(mechanism: str) -> None:
-    """400 draws: a standard deviation is known to 3.5 %, and six owners' numbers are within four of these.
-
-    The noise of `race` is moved to have the sum of each row of four cells, which takes up to a quarter of it.
-    """
+    """400 draws: a standard deviation is known to 3.5 %, and six owners' numbers are within four of these."""
     setting = Setting(opened(mechanism))
     noise, weight = SimulatedNoise(11, "consumer"), 0.1
     targets = [setting.target(noise) for _ in range(400)]
@@ -145,12 +142,11 @@ def test_standard_errors_are_those_of_targets_with_other_noise(mechanism: str) -
         setting.values(targets[0])[1],
         gain_errors(setting.wins, (), OWNERS, targets[0], known, weight),
     )
-    least = 0.7 if mechanism == "race" else 0.86
     for found, errors in zip((shared, settled), stated, strict=True):
         for owner in OWNERS:
             error = errors[owner]
             assert error is not None
-            assert least < np.std([each[owner] for each in found]) / error < 1.14
+            assert 0.86 < np.std([each[owner] for each in found]) / error < 1.14
 
 
 def test_where_noise_has_fewer_directions_it_has_more_of_it_in_each() -> None:
