@@ -13,7 +13,7 @@ from consumer.downstream import check_model
 from consumer.drawn_seed_set import STREAM, drawn_seed_set
 from consumer.own_figures import own_figures
 from consumer.party import check_disjoint, consumer_party
-from consumer.store import PurchaseFile, write_arrays
+from consumer.store import PurchaseFile, kept_verdict, write_arrays
 from consumer.target import KeptTarget, check_kept
 from protocol import limits
 from protocol.config.party import ConsumerFile
@@ -22,7 +22,7 @@ from protocol.data import DataColumns, Dataset, check_dataset, check_labels, dat
 from protocol.errors import ConfigError, DataError
 from protocol.names import CONSUMER
 from protocol.runtime.dataset_budget import dataset_budget
-from protocol.runtime.log_events import SEED_SET_DRAWN
+from protocol.runtime.log_events import SEED_SET_DRAWN, SESSION_REHEARSED
 from protocol.runtime.logs import log
 from protocol.runtime.metrics import serving_metrics
 from protocol.runtime.party import (
@@ -68,6 +68,9 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
     seed_set = consumer_seed_set(session, file, validation)
     if file.seed_points is not None:
         log(SEED_SET_DRAWN, path=str(drawn_path(file)), points=file.seed_points)
+    verdict = kept_verdict(file.state, session)
+    if verdict.word is not None:
+        log(SESSION_REHEARSED, verdict=verdict.word)
     test = load_dataset(file.test, columns) if file.test is not None else None
     if test is not None:
         _check(session, test)
@@ -130,6 +133,7 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
         ),
         "seed_set_drawn": file.seed_points is not None,
         "seed_distance": None if machine.seed_distance is None else machine.seed_distance.as_json(),
+        **verdict.as_json(),
         "course": None if machine.course is None else machine.course.as_json(),
         "points_delivered": len(machine.delivered),
         "disputed": len(disputes),

@@ -1,7 +1,8 @@
-"""The delivered points as a file of the consumer's own."""
+"""Files of the consumer's own: the delivered points, and what a rehearsal said of the session."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,11 +13,24 @@ import numpy.typing as npt
 
 from consumer.columns import column
 from consumer.events import StorePurchases
+from consumer.verdict import NO_VERDICT, Verdict
 from protocol.config.session import FeatureSection
 from protocol.data import read_attributes
 from protocol.errors import DataError
+from protocol.session import Session
 
-__all__ = ["PurchaseFile", "replace_privately", "write_arrays"]
+__all__ = [
+    "VERDICT_FILE",
+    "PurchaseFile",
+    "keep_verdict",
+    "kept_verdict",
+    "read_verdict",
+    "replace_privately",
+    "write_arrays",
+]
+
+VERDICT_FILE: Final = "verdict.json"
+"""In the consumer's state directory, or wherever else its transcript lies."""
 
 _NAMES: Final = (("labels", "labelled", "label"), ("identifiers", "identified", "identifier"))
 """Array of values, array of which of them count, and the attribute that both are of."""
@@ -114,6 +128,49 @@ def replace_privately(path: Path, write: Callable[[BinaryIO], None]) -> None:
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+def keep_verdict(directory: Path, session: Session, verdict: Verdict) -> None:
+    """Keep the verdict on a session, in the place of an earlier one, readable by its owner only.
+
+    Args:
+        directory: Where the consumer's transcript is or will be; made if need be.
+        session: The session.
+        verdict: What is to be on record.
+
+    Raises:
+        DataError: It cannot be written.
+    """
+    path = directory / VERDICT_FILE
+    values = {"session": session.identifier.hex(), **verdict.as_json()}
+    text = json.dumps(values, indent=2, allow_nan=False).encode()
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        replace_privately(path, lambda stream: stream.writelines((text, b"\n")))
+    except OSError as error:
+        raise DataError(
+            f"{path}: what the rehearsal said cannot be kept: {error.strerror}.",
+            advice="Make room, or name another state directory.",
+        ) from None
+
+
+def kept_verdict(directory: Path, session: Session) -> Verdict:
+    """The verdict on a session: that no rehearsal is on record, if none is.
+
+    Args:
+        directory: Where the consumer's transcript lies.
+        session: The session; what was said of another does not count.
+    """
+    return read_verdict(directory, session.identifier.hex()) or NO_VERDICT
+
+
+def read_verdict(directory: Path, identifier: str) -> Verdict | None:
+    """The same by the session's identifier, in hexadecimal; None if nothing is on record."""
+    try:
+        values = json.loads((directory / VERDICT_FILE).read_text(encoding="utf-8"))
+        return Verdict.from_json(values) if values["session"] == identifier else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _arrays(purchases: StorePurchases) -> dict[str, Any]:

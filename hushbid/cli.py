@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 import typer
 from rich.console import Console
 
-import consumer.cli
 import curator.cli
 import owner.cli
 from hushbid import audit_verbs
 from hushbid.bench_verbs import bench_app
+from hushbid.consumer_verb import AnywayOption, RehearsalOption, consumer_command
 from hushbid.experiment_verbs import experiment_app
 from hushbid.health import health_command
 from hushbid.interop_verbs import interop_app
@@ -103,6 +103,8 @@ def _run(
         Path | None,
         typer.Option(help="Where the run's directory is made; default: runs.", envvar="HUSHBID_DIRECTORY"),
     ] = None,
+    rehearsal: RehearsalOption = True,
+    anyway: AnywayOption = False,
     settings: SettingOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -111,11 +113,18 @@ def _run(
     def body() -> dict[str, Any]:
         from hushbid.cluster import open_cluster
         from hushbid.launcher import run
+        from hushbid.verdict import Rehearsing
 
         opened = open_cluster(cluster, data=data, settings=settings or ())
         _end_on_signals()
         with _progress(opened.file.session.points) as progress:
-            result = run(opened, directory=directory, progress=progress, say=_say)
+            result = run(
+                opened,
+                directory=directory,
+                progress=progress,
+                say=_say,
+                rehearsing=Rehearsing(wanted=rehearsal, anyway=anyway, say=_say),
+            )
         return _finished(result, as_json=as_json)
 
     run_verb(body, as_json=as_json)
@@ -133,6 +142,8 @@ def _simulate(
         typer.Option(min=1, help="Points of each of --owners, drawn with replacement; default: dealt out."),
     ] = None,
     record: Annotated[Path | None, typer.Option(help="Directory for the parties' transcripts.")] = None,
+    rehearsal: RehearsalOption = True,
+    anyway: AnywayOption = False,
     settings: SettingOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -141,6 +152,7 @@ def _simulate(
     def body() -> dict[str, Any]:
         from hushbid.cluster import open_cluster
         from hushbid.simulation import simulate
+        from hushbid.verdict import Rehearsing
 
         opened = open_cluster(cluster, data=data, settings=settings or ())
         with _progress(opened.file.session.points) as progress:
@@ -151,6 +163,7 @@ def _simulate(
                 record=record,
                 progress=progress,
                 say=_say,
+                rehearsing=Rehearsing(wanted=rehearsal, anyway=anyway, say=_say),
             )
         return _finished(result, as_json=as_json)
 
@@ -159,7 +172,7 @@ def _simulate(
 
 app.command("curator", epilog=_EXIT_CODES)(curator.cli.command)
 app.command("owner", epilog=_EXIT_CODES)(owner.cli.command)
-app.command("consumer", epilog=_EXIT_CODES)(consumer.cli.command)
+app.command("consumer", epilog=_EXIT_CODES)(consumer_command)
 app.add_typer(keys_app, name="keys")
 app.command("invite", epilog=_EXIT_CODES)(invite_command)
 app.command("preflight", epilog=_EXIT_CODES)(preflight_command)

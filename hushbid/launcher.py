@@ -18,6 +18,8 @@ from consumer.course import Course
 from consumer.own_figures import OwnFigures
 from consumer.process import consumer_seed_set
 from consumer.seed_distance import SeedDistance
+from consumer.store import keep_verdict
+from consumer.verdict import NO_VERDICT, Verdict
 from curator.machine import CONSUMER
 from hushbid.cluster import Cluster
 from hushbid.cluster_data import ClusterData
@@ -29,8 +31,10 @@ from hushbid.results import RunResult
 from hushbid.run_check import check_run
 from hushbid.run_directory import RunDirectory, prepare
 from hushbid.simulation import Progress, baselines
+from hushbid.verdict import NOT_REHEARSING, Rehearsing
 from protocol.config.loading import load_toml
 from protocol.config.party import ConsumerFile, OwnerFile
+from protocol.config.session import SessionFile
 from protocol.errors import ExitCode, HushbidError, LocalProtocolError
 from protocol.names import CURATOR
 from protocol.odometer import odometers
@@ -81,6 +85,7 @@ def run(
     directory: Path | None = None,
     progress: Progress | None = None,
     say: Say | None = None,
+    rehearsing: Rehearsing = NOT_REHEARSING,
 ) -> RunResult:
     """Run a cluster's session with a process for each party, then compare it with what no party can compute.
 
@@ -92,18 +97,23 @@ def run(
         progress: Called about ten times a second.
         say: Gets what failed parties wrote for people, why there is no report if there is none, and the run's
             directory and what was charged if the run does not end well.
+        rehearsing: How the session is rehearsed, once, with the consumer's files.
 
     Raises:
+        Hopeless: A rehearsal is, and the session is not to go on anyway.
         PartyFailed: A party would refuse its part (`check_run`), or failed, and the run with it
             (`run_parties`).
         HushbidError: The session or the directory cannot be made.
     """
-    prepared = prepare(
-        cluster,
-        directory or cluster.file.run.directory or DEFAULT_DIRECTORY,
-        check=lambda session: check_run(cluster, session),
-    )
+    verdict = NO_VERDICT
+
+    def check(session: SessionFile) -> None:
+        nonlocal verdict
+        verdict = check_run(cluster, session, rehearsing)
+
+    prepared = prepare(cluster, directory or cluster.file.run.directory or DEFAULT_DIRECTORY, check=check)
     try:
+        _put_on_record(prepared, verdict)
         ended = run_parties(prepared, progress, say)
         session = open_session(prepared.session)
         one_blas_thread()
@@ -125,13 +135,22 @@ def run(
     return result
 
 
+def _consumer_file(prepared: RunDirectory) -> ConsumerFile:
+    [consumer] = [party for party in prepared.parties if party.role == "consumer"]
+    return load_toml(ConsumerFile, consumer.directory / PARTY_FILE).resolved(consumer.directory)
+
+
+def _put_on_record(prepared: RunDirectory, verdict: Verdict) -> None:
+    """Leave the verdict where the consumer's process finds it, which does not rehearse."""
+    keep_verdict(_consumer_file(prepared).state, open_session(prepared.session), verdict)
+
+
 def _data(cluster: Cluster, prepared: RunDirectory) -> ClusterData:
     """Every party's data, with the seed set that the consumer drew if it did."""
     data = cluster.load()
     if not cluster.drawing:
         return data
-    [consumer] = [party for party in prepared.parties if party.role == "consumer"]
-    file = load_toml(ConsumerFile, consumer.directory / PARTY_FILE).resolved(consumer.directory)
+    file = _consumer_file(prepared)
     session = open_session(prepared.session)
     return replace(data, seed_set=consumer_seed_set(session, file, data.validation, when_missing="refuse"))
 
@@ -193,6 +212,7 @@ def _result(prepared: RunDirectory, session: Session, ended: Ended, reference: B
         seed_distance=None if apart is None else SeedDistance.from_json(apart),
         course=None if course is None else Course.from_json(course),
         seed_set_drawn=consumer["seed_set_drawn"],
+        verdict=Verdict.from_json(consumer),
         privacy=session.privacy(),
         odometers=odometers(session, curator["rounds"], settled=True),
         settlement=curator["settlement"],

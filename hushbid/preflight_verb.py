@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 
@@ -55,7 +55,11 @@ def preflight_command(
     ] = False,
     rehearsal: Annotated[
         bool,
-        typer.Option(help="Of the consumer: play the session with owners made of the validation set."),
+        typer.Option(
+            "--rehearsal/--no-rehearsal",
+            help="Of the consumer: play the session with owners made of the validation set.",
+            envvar="HUSHBID_REHEARSAL",
+        ),
     ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
@@ -108,11 +112,15 @@ def preflight_command(
 
 
 def _say(finding: Mapping[str, str], *, as_json: bool) -> None:
-    """One line for what is well, and one more for what to do about what is not."""
+    """What is well, and what to do about what is not: a line, or several under one another."""
     stream = sys.stderr if as_json else sys.stdout
-    stream.write(
-        f"{finding['status']:<11}  {finding['check']:<12}  {finding['problem'] or finding['said']}\n"
-    )
+    _write(stream, finding["status"], finding["check"], finding["problem"] or finding["said"])
     if finding["fix"]:
-        stream.write(f"{'':<11}  {'fix':<12}  {finding['fix']}\n")
+        _write(stream, "", "fix", finding["fix"])
     stream.flush()
+
+
+def _write(stream: TextIO, status: str, name: str, text: str) -> None:
+    for line in text.split("\n"):
+        stream.write(f"{status:<11}  {name:<12}  {line}\n")
+        status = name = ""

@@ -10,132 +10,54 @@ simulated, and thrown away with what it was added to.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from consumer.appraisal import Judge
+from consumer.verdict import Rehearsal, Staged
+from curator.machine import CuratorMachine
 from hushbid.simulator import Simulation
 from protocol.acquisition.ask_all import AskAll
 from protocol.config.session import SessionFile
 from protocol.data import Dataset
 from protocol.errors import DataError
 from protocol.mmd import kernel_means
-from protocol.runtime.party import ensure_done
+from protocol.runtime.party import ensure_done, one_blas_thread
 from protocol.session import Session, open_session
 
-__all__ = [
-    "ALIKE",
-    "FEWEST",
-    "GOOD",
-    "HOPELESS",
-    "MOST",
-    "UNLIKE",
-    "Rehearsal",
-    "Staged",
-    "mean_kernel",
-    "rehearse",
-]
+__all__ = ["FEWEST", "MOST", "mean_kernel", "rehearse", "why_not_rehearsed"]
 
 FEWEST: Final = 8
 """Rows of D_v that can be parted into what is wanted and what owners have of it."""
 MOST: Final = 5_000
 """Points that are bought, and rows of D_v, in a rehearsal: weights take the square of them."""
-ALIKE: Final = 0.98
-"""Mean kernel value of two rows of D_v above which an MMD² is small whatever is bought."""
-UNLIKE: Final = 0.01
-"""The same, below which every point is like itself alone."""
-GOOD: Final = 0.5
-"""MMD² over that of a uniform choice, both with weights, below which buying pays where little is wanted."""
-HOPELESS: Final = 1.2
-"""The same, above which, with all stand-ins, a uniform choice is better."""
 
 _TIMES: Final = 5
 """Points that stand-in owners have for each that is bought."""
 _REPEATS: Final = 2
+_KINDS: Final = 3
+"""Kinds of stand-in owners (`_stand_ins`)."""
 
 _Rows: TypeAlias = npt.NDArray[np.float64]
-Verdict: TypeAlias = Literal["good", "uncertain", "hopeless"]
 
 
-@dataclass(frozen=True, slots=True)
-class Staged:
-    """What came of one kind of stand-in owners, on average.
+def why_not_rehearsed(session: Session, rows: int) -> str:
+    """Why a session cannot be rehearsed; empty if it can.
 
-    Attributes:
-        owners: What they have, for people.
-        bought: MMD² of what was bought against what was wanted, with matching weights.
-        uniform: The same of a uniform choice.
-        bought_plain: MMD² of what was bought without weights.
-        uniform_plain: The same of a uniform choice.
+    Args:
+        session: The session.
+        rows: |D_v|.
     """
-
-    owners: str
-    bought: float
-    uniform: float
-    bought_plain: float
-    uniform_plain: float
-
-    @property
-    def ratio(self) -> float:
-        """MMD² of what was bought over that of the uniform choice, with weights."""
-        return self.bought / self.uniform if self.uniform else float("inf")
-
-
-@dataclass(frozen=True, slots=True)
-class Rehearsal:
-    """What came of all kinds of stand-in owners.
-
-    Attributes:
-        staged: The first have what is wanted in other shares, the others little of it.
-        kernel: `mean_kernel` of D_v.
-    """
-
-    staged: tuple[Staged, ...]
-    kernel: float
-
-    @property
-    def verdict(self) -> Verdict:
-        """``good``: with little of what is wanted, `GOOD` of a uniform choice's MMD² or less, weighed.
-
-        ``hopeless``: `HOPELESS` times it or more with all stand-ins, or the kernel cannot tell rows of D_v
-        apart, or together (`ALIKE`, `UNLIKE`). ``uncertain``: it depends on what owners have.
-        """
-        if not UNLIKE <= self.kernel <= ALIKE:
-            return "hopeless"
-        ratios = [each.ratio for each in self.staged]
-        if max(ratios[1:]) <= GOOD:
-            return "good"
-        return "hopeless" if min(ratios) >= HOPELESS else "uncertain"
-
-    def sentence(self) -> str:
-        """The figures for people."""
-        told = "; ".join(
-            f"{each.ratio:.2g} with owners that have {each.owners} (without weights "
-            f"{each.bought_plain:.2g} beside {each.uniform_plain:.2g})"
-            for each in self.staged
-        )
-        return f"MMD² of what was bought over that of a uniform choice, both with weights: {told}"
-
-    def as_json(self) -> dict[str, Any]:
-        """The verdict, and the figures of each kind of owners."""
-        return {
-            "verdict": self.verdict,
-            "kernel": self.kernel,
-            "staged": [
-                {
-                    "owners": each.owners,
-                    "mmd2": each.bought_plain,
-                    "mmd2_uniform": each.uniform_plain,
-                    "mmd2_weighted": each.bought,
-                    "mmd2_uniform_weighted": each.uniform,
-                }
-                for each in self.staged
-            ],
-        }
+    points = session.file.session.points
+    if not session.rule.exact:
+        return f"the rule {session.rule.name} buys other points than are rehearsed"
+    if rows < FEWEST or max(points, rows) > MOST:
+        return f"it takes {FEWEST} to {MOST:,} rows of validation data, and {MOST:,} points at most"
+    return ""
 
 
 def rehearse(
@@ -143,46 +65,49 @@ def rehearse(
     validation: _Rows,
     seed_set: _Rows,
     *,
-    say: Callable[[str], object] | None = None,
+    kernel: float | None = None,
+    progress: Callable[[float], object] | None = None,
 ) -> Rehearsal:
     """Rehearse a session. The rule is `ask-all`, which buys what `sealed` does, of one owner that has it all.
 
     Half of D_v is what is wanted, each row twice, so that the target has as many rows and as much noise as it
-    will have. The other half is what owners have of it.
+    will have. The other half is what owners have of it. Where the kernel can tell nothing, nothing is played.
 
     Args:
         session: The session.
         validation: D_v, raw, shape (m, columns).
         seed_set: D_init, raw, shape (n, columns).
-        say: Told which owners are next.
+        kernel: `mean_kernel` of D_v, if it is known already.
+        progress: Called after each round with the share of all rounds that have been played, in (0, 1].
 
     Raises:
-        DataError: Fewer rows than `FEWEST`, or more rows or points than `MOST`.
+        DataError: It cannot be rehearsed (`why_not_rehearsed`).
         HushbidError: The session cannot be played.
     """
     points, m = session.file.session.points, len(validation)
-    if m < FEWEST:
-        raise DataError(f"{m} rows are too few to rehearse with.", advice=f"Take {FEWEST} or more.")
-    if max(points, m) > MOST:
-        raise DataError(
-            f"A rehearsal with {max(points, m):,} points would take long.",
-            advice=f"It takes {MOST:,} at most.",
-        )
+    if why := why_not_rehearsed(session, m):
+        raise DataError(f"The session cannot be rehearsed: {why}.", advice="Leave the rehearsal out.")
+    one_blas_thread()  # as a session has: the same sums in the same order
+    blind = Rehearsal((), mean_kernel(session, validation) if kernel is None else kernel)
+    if blind.blind:
+        return blind
+
+    def played_so_far(kind: int, share: float) -> None:
+        if progress is not None:
+            progress((kind + share) / (_REPEATS * _KINDS))
+
     found: dict[str, list[tuple[float, float, float, float]]] = {}
     for repeat in range(_REPEATS):
         generator = np.random.default_rng(repeat)
         order = generator.permutation(m)
         wanted, theirs = validation[order[: m // 2]], validation[order[m // 2 :]]
         target = np.concatenate([wanted, wanted, theirs[: m % 2]])
-        for owners, rows in _stand_ins(session, theirs, _TIMES * points, generator):
-            if say is not None:
-                say(f"rehearsing with owners that have {owners}, {repeat + 1} of {_REPEATS}")
-            played = _played(session, rows, target, seed_set, repeat)
+        kinds = _stand_ins(session, theirs, _TIMES * points, generator)
+        for kind, (owners, rows) in enumerate(kinds, repeat * _KINDS):
+            played = _played(session, rows, target, seed_set, repeat, partial(played_so_far, kind))
             found.setdefault(owners, []).append(_compared(session, played, rows, target, generator))
-    return Rehearsal(
-        tuple(Staged(owners, *map(fmean, zip(*each, strict=True))) for owners, each in found.items()),
-        mean_kernel(session, validation),
-    )
+    staged = (Staged(owners, *map(fmean, zip(*each, strict=True))) for owners, each in found.items())
+    return Rehearsal(tuple(staged), blind.kernel)
 
 
 def mean_kernel(session: Session, rows: _Rows) -> float:
@@ -193,7 +118,8 @@ def mean_kernel(session: Session, rows: _Rows) -> float:
         rows: Raw, shape (n, columns), at least two.
     """
     scaled, n = session.space.scale(rows), len(rows)
-    return (float(kernel_means(scaled, scaled, session.space.gamma).mean()) * n - 1.0) / (n - 1)
+    of_all = float(kernel_means(scaled, scaled, session.space.gamma).mean())
+    return max(0.0, (of_all * n - 1.0) / (n - 1))  # less than nothing is rounding
 
 
 def _stand_ins(
@@ -217,15 +143,22 @@ def _stand_ins(
     common, rest = wanted[along <= np.median(along)], wanted[along > np.median(along)]
     most = count * 9 // 10
     parts = [drawn(common, most), drawn(rest if len(rest) else common, count - most)]
-    yield "all of what is wanted, nine tenths of it of one half", np.concatenate(parts)
+    yield "all that is wanted, nine tenths of one half", np.concatenate(parts)
     for share, words in ((10, "a tenth"), (50, "a fiftieth")):
         few = max(1, count // share)
         parts = [drawn(wanted, few), none_of_it(count - few)]
-        yield f"{words} of what is wanted among other points", np.concatenate(parts)
+        yield f"{words} of it among other points", np.concatenate(parts)
 
 
-def _played(session: Session, rows: _Rows, target: _Rows, seed_set: _Rows, repeat: int) -> _Rows:
-    """The points that a session buys."""
+def _played(
+    session: Session,
+    rows: _Rows,
+    target: _Rows,
+    seed_set: _Rows,
+    repeat: int,
+    progress: Callable[[float], object],
+) -> _Rows:
+    """The points that a session buys; `progress` is called with the share of its rounds that have begun."""
     played = open_session(_of_one_owner(session.file, repeat))
     simulation = Simulation(
         played,
@@ -233,7 +166,11 @@ def _played(session: Session, rows: _Rows, target: _Rows, seed_set: _Rows, repea
         validation=Dataset.from_arrays("wanted", target),
         seed_set=Dataset.from_arrays("seed-set", seed_set),
     )
-    outcome = simulation.run()
+
+    def began(curator: CuratorMachine) -> None:
+        progress(curator.round / played.rounds)
+
+    outcome = simulation.run(began)
     for finish in outcome.finishes.values():
         ensure_done(finish)
     delivered = outcome.delivered.delivered if outcome.delivered is not None else ()
@@ -270,6 +207,6 @@ def _compared(
     uniform = rows[generator.choice(len(rows), size=len(bought), replace=False)]
     figures = [judge.judge(space.scale(each), [None] * len(each)) for each in (bought, uniform)]
     weighted = [each.plain.mmd2 if each.weighted is None else each.weighted.quality.mmd2 for each in figures]
-    both = [*weighted, *(each.plain.mmd2 for each in figures)]
-    first, second, third, fourth = (float("nan") if value is None else value for value in both)
+    both = [value for value in (*weighted, *(each.plain.mmd2 for each in figures)) if value is not None]
+    first, second, third, fourth = both  # points within the bounds lie at finite distances
     return first, second, third, fourth

@@ -19,6 +19,7 @@ from consumer.appraisal import Judgement, Quality
 from consumer.course import Course
 from consumer.own_figures import MOST_SHOWN, OwnerPart, OwnFigures
 from consumer.seed_distance import SeedDistance
+from consumer.verdict import NO_VERDICT, Verdict
 from hushbid.standing import Standing, beside_uniform
 from protocol.odometer import Odometer
 from protocol.payment import Errors, OwnerStatement, PaidStatement
@@ -75,6 +76,7 @@ class RunResult:
         directory: The run's directory, if it has one.
         processes: Party → process id; empty for a simulation.
         report: A page on this run (`hushbid.report`), if one was written.
+        verdict: What a rehearsal said of the session before it began, by the consumer.
     """
 
     session: str
@@ -112,6 +114,7 @@ class RunResult:
     settlement_standard_error: Errors = field(default_factory=dict)
     settlement_paid: PaidStatement | None = None
     own: OwnFigures = field(default_factory=OwnFigures)
+    verdict: Verdict = NO_VERDICT
 
     @property
     def mmd2(self) -> float | None:
@@ -171,6 +174,7 @@ class RunResult:
             "seed_distance": None if self.seed_distance is None else self.seed_distance.as_json(),
             "course": None if self.course is None else self.course.as_json(),
             "seed_set_drawn": self.seed_set_drawn,
+            **self.verdict.as_json(),
             "parsimony": self.parsimony,
             "privacy": [_plain(statement.as_json()) for statement in self.privacy],
             "odometer": [odometer.as_json() for odometer in self.odometers],
@@ -289,6 +293,9 @@ def _facts(result: RunResult) -> Text:
             f"(seed weight {result.seed_weight:g}).",
             style="yellow",
         )
+    if result.verdict.rehearsal is not None:
+        style = "" if result.verdict.word == "good" else "yellow"
+        text.append(f"\nA rehearsal of the session was {result.verdict.summary()}.", style=style)
     for warning in () if result.course is None else result.course.warnings():
         text.append(f"\n{warning}", style="yellow")
     if result.absences:
@@ -303,11 +310,11 @@ def _facts(result: RunResult) -> Text:
 
 
 def _privacy(result: RunResult) -> RenderableType:
+    claimed = any(statement.claimed_epsilon is not None for statement in result.privacy)
     table = _table()
-    table.add_column("privacy of")
-    table.add_column("guaranteed")
-    if claimed := any(statement.claimed_epsilon is not None for statement in result.privacy):
-        table.add_column("as the paper claims")
+    table.show_header = claimed
+    for heading in ("", "guaranteed", *(["as the paper claims"] if claimed else [])):
+        table.add_column(heading)
     warnings = []
     trusts = []
     for statement in result.privacy:
@@ -315,7 +322,7 @@ def _privacy(result: RunResult) -> RenderableType:
             trusts.append(f"Owners trust {TRUSTED}: {statement.why}.")
             continue
         table.add_row(
-            f"{statement.protects}\nfrom {statement.against}",
+            f"Privacy of {statement.protects}\nfrom {statement.against}",
             _guarantee(statement),
             *([_figure(statement.claimed_epsilon, "ε = {:.4g}")] if claimed else []),
             style="red" if statement.why else "",

@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from consumer.downstream import check_model
+from consumer.verdict import Verdict
 from hushbid.cluster import Cluster
 from hushbid.party_files import shares
 from hushbid.party_process import PartyFailed
 from hushbid.preflight.data import boxes, budget, data
 from hushbid.preflight.subject import Subject
 from hushbid.run_directory import named_files
+from hushbid.verdict import Rehearsing
 from protocol.config.key_request import Role
 from protocol.config.party import ConsumerFile, OwnerFile
 from protocol.config.session import SessionFile
@@ -36,14 +38,21 @@ _NOWHERE: Final = Path("/nonexistent/hushbid")
 """Where a party's things would lie: they are not there yet, and nothing is looked for."""
 
 
-def check_run(cluster: Cluster, file: SessionFile) -> None:
-    """Refuse a run that one of its parties would refuse. Nothing is written, and nothing charged.
+def check_run(cluster: Cluster, file: SessionFile, rehearsing: Rehearsing) -> Verdict:
+    """Refuse a run that one of its parties would refuse, or that a rehearsal refuses.
+
+    Nothing is written, and nothing charged.
 
     Args:
         cluster: The cluster.
         file: The session's public file.
+        rehearsing: How the session is rehearsed with the consumer's files.
+
+    Returns:
+        What came of it.
 
     Raises:
+        Hopeless: It is, and is not to go on anyway.
         PartyFailed: A party would: its data or its model cannot be used, or its budget is too small; or the
             curator's address is taken.
         ConfigError: The session's sections do not go together.
@@ -54,14 +63,18 @@ def check_run(cluster: Cluster, file: SessionFile) -> None:
         _check_free(file.network.address)
     with _said_by(CONSUMER):
         check_model(cluster.model)
-    for name in (CONSUMER, *cluster.owners):
+    subjects = {name: _subject(cluster, session, name) for name in (CONSUMER, *cluster.owners)}
+    for name, subject in subjects.items():
         with _said_by(name):
-            subject = _subject(cluster, session, name)
             data(subject)
             if subject.role == "owner":
                 boxes(subject)
             if cluster.partition is None:  # else a ledger begins with the run
                 budget(subject, warn=False)  # the party's process says it
+    if (verdict := rehearsing.passed_over(session)) is not None:
+        return verdict
+    consumer = subjects[CONSUMER]
+    return rehearsing.verdict(session, consumer.validation, consumer.seed_set)
 
 
 @contextmanager

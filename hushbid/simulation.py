@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from consumer.appraisal import appraise
 from consumer.own_figures import own_figures
+from consumer.store import keep_verdict
 from curator.machine import CONSUMER
 from hushbid.cluster import Cluster
 from hushbid.cluster_data import ClusterData, spread
@@ -19,6 +20,7 @@ from hushbid.evaluation import Baselines, evaluate
 from hushbid.report.write import with_report
 from hushbid.results import RunResult
 from hushbid.simulator import Simulation
+from hushbid.verdict import NOT_REHEARSING, Rehearsing
 from protocol.config.session import NetworkSection, NoiseSection, RosterSection, SessionFile
 from protocol.errors import ConfigError
 from protocol.names import CURATOR
@@ -46,6 +48,7 @@ def simulate(
     record: Path | None = None,
     progress: Progress | None = None,
     say: Callable[[str], object] | None = None,
+    rehearsing: Rehearsing = NOT_REHEARSING,
 ) -> RunResult:
     """Run a cluster's session in this process.
 
@@ -56,8 +59,10 @@ def simulate(
         record: Directory for the parties' transcripts, and a report; None: nothing is recorded.
         progress: Called after every round.
         say: Gets why there is no report, if there is none.
+        rehearsing: How the session is rehearsed before it begins.
 
     Raises:
+        Hopeless: A rehearsal is, and the session is not to go on anyway.
         HushbidError: A file or setting cannot hold, or the session did not end well.
     """
     one_blas_thread()  # as the parties' processes do: the same sums in the same order
@@ -72,7 +77,10 @@ def simulate(
     session = open_session(_simulated(cluster.session_file(roster, _NO_NETWORK), cluster.file.consumer.seed))
     if record is not None:
         _check_unused(record)
+    verdict = rehearsing.verdict(session, data.validation, data.seed_set)
+    if record is not None:
         _allow_open_files(len(data.owners) + 2)
+        keep_verdict(record, session, verdict)
 
     transcripts: dict[str, Path] = {}
     with ExitStack() as journals:
@@ -139,6 +147,7 @@ def simulate(
         disputed=sum(1 for entry in delivered if entry.dispute),
         m=len(data.validation),
         seed_distance=outcome.consumer.seed_distance,
+        verdict=verdict,
         course=outcome.consumer.course,
         seed_set_drawn=cluster.file.consumer.seed_points is not None,
         privacy=session.privacy(),

@@ -5,6 +5,7 @@
     HushbidError                    1  the job failed
     ├── ConfigError                 4  a session, party or cluster file, a flag or a variable
     ├── DataError                   4  a data file: names the file and, where it can, row and column
+    ├── Hopeless                    4  a rehearsal says that noise would choose: settings, or the data
     ├── KeyFileError                4  a key file: missing, malformed, or readable by others
     ├── ConnectionFailed            2  cannot reach, bind, or authenticate
     ├── TimedOut                    3  somebody did not answer within the session's limits
@@ -32,6 +33,7 @@ __all__ = [
     "ConnectionFailed",
     "DataError",
     "ExitCode",
+    "Hopeless",
     "HushbidError",
     "KeyFileError",
     "LocalProtocolError",
@@ -85,6 +87,15 @@ class ConfigError(HushbidError):
 
 class DataError(HushbidError):
     """A data file cannot be used as it is."""
+
+    exit_code = ExitCode.USAGE
+
+
+class Hopeless(HushbidError):
+    """A rehearsal says that a session would buy no better than at random: settings and data do not fit.
+
+    Nothing was charged yet, and nothing is until whoever starts it says that it is to go on.
+    """
 
     exit_code = ExitCode.USAGE
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from hushbid.preflight.data import boxes, budget, data, kernel, rehearsal, seed_set
+from hushbid.preflight.data import boxes, budget, data
 from hushbid.preflight.keys import fingerprints, key, roster
 from hushbid.preflight.network import address, connection, handshake, listen
 from hushbid.preflight.software import clock, versions
 from hushbid.preflight.state import disk, state
 from hushbid.preflight.subject import NotChecked, Subject, Warned
+from hushbid.preflight.validation import bounds, kernel, rehearsal, seed_set
 from protocol.config.key_request import Role
 from protocol.errors import ExitCode, HushbidError
 
@@ -92,6 +93,7 @@ CHECKS: Final = (
     Check("connection", _WITH_DATA, connection, needs=("address",), asks_network=True),
     Check("handshake", _WITH_DATA, handshake, needs=("connection", "key"), asks_network=True),
     Check("data", _WITH_DATA, data),
+    Check("bounds", ("consumer",), bounds, needs=("data",)),
     Check("kernel", ("consumer",), kernel, needs=("data",)),
     Check("seed set", ("consumer",), seed_set, needs=("data",)),
     Check("rehearsal", ("consumer",), rehearsal, needs=("data",)),

@@ -8,7 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+import numpy as np
+
 from consumer.process import consumer_seed_set, drawn_path
+from hushbid.rehearsal import mean_kernel
 from owner.cli import OwnerOptions
 from protocol.config.key_request import Role
 from protocol.config.loading import load_toml, read_toml
@@ -122,6 +125,11 @@ class Subject:
         """The consumer's D_init: D_v itself, if both are one file."""
         assert isinstance(self.file, ConsumerFile), "asked of the consumer alone"
         return self.datasets[self.file.seed_set or drawn_path(self.file)]
+
+    @cached_property
+    def kernel(self) -> float:
+        """The consumer's mean kernel value of two rows of D_v, of which there are two at least."""
+        return mean_kernel(self.session, self.validation.features.astype(np.float64))
 
     @property
     def drawn(self) -> bool:

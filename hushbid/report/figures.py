@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from consumer.store import read_verdict
+from consumer.verdict import Verdict
 from hushbid.report.curves import Quality, quality_of
 from hushbid.report.incidents import Incidents, incidents_of
 from hushbid.report.missing import Missing, missing_of
@@ -99,6 +101,8 @@ class Figures:
     session: SessionFacts
     transcripts: tuple[TranscriptFacts, ...]
     quality: Quality
+    verdict: Verdict | None
+    """On record beside the consumer's transcript, where that is not redacted."""
     rounds: RoundFigures
     owners: OwnerFigures
     settlement_terms: SettlementTerms
@@ -112,6 +116,7 @@ class Figures:
         values = {entry.name: getattr(self, entry.name) for entry in dataclasses.fields(self)}
         return {
             **{name: _plain(value) for name, value in values.items()},
+            "verdict": None if self.verdict is None else self.verdict.as_json()["verdict"],
             "settlement_terms": _plain(self.settlement_terms.as_json()),
             "privacy": [_plain(statement.as_json()) for statement in self.privacy],
             "odometers": [_plain(odometer.as_json()) for odometer in self.odometers],
@@ -136,6 +141,7 @@ def figures_of(sources: Sequence[Source], evaluation: Path | None = None) -> Fig
         session=_session_facts(sources),
         transcripts=tuple(_transcript_facts(source) for source in sources),
         quality=quality,
+        verdict=_verdict(sources),
         rounds=rounds,
         owners=owners_of(sources),
         settlement_terms=session.settlement_terms,
@@ -148,6 +154,12 @@ def figures_of(sources: Sequence[Source], evaluation: Path | None = None) -> Fig
         incidents=incidents_of(sources),
         missing=missing_of(sources, quality),
     )
+
+
+def _verdict(sources: Sequence[Source]) -> Verdict | None:
+    """What a rehearsal said, which is the consumer's as its transcript's private fields are."""
+    consumer = next((source for source in sources if source.consumer is not None), None)
+    return None if consumer is None else read_verdict(consumer.path.parent, consumer.header.session)
 
 
 def _settled(sources: Sequence[Source], rounds: int) -> bool:

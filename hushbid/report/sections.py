@@ -135,6 +135,7 @@ def _choice(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
             "points and without the seed set; smaller is better. From the consumer's transcript"
             f"{_baselines(figures)}. It is a function of the validation set: the consumer's to show.",
         ),
+        *_verdict(figures),
         *_seed_set(figures),
         *_warnings(figures),
         *_plot(
@@ -167,6 +168,28 @@ def _seed_set(figures: Figures) -> Iterable[Html]:
         f"The choice began with the seed set: {found.sentence()}.{far} From the consumer's transcript: this "
         "too is a function of the validation set, and the consumer's to show.",
     )
+
+
+def _verdict(figures: Figures) -> Iterable[Html]:
+    """What a rehearsal said before the session, which lies beside the consumer's transcript."""
+    verdict = figures.verdict
+    if verdict is None or verdict.rehearsal is None:
+        return
+    yield element(
+        "p",
+        f"{verdict.sentence()} It is on record beside the consumer's transcript, and is a function of the "
+        "validation set: the consumer's to show.",
+    )
+    rows = [
+        (each.owners, f"{each.ratio:.2f}", f"{each.ratio_plain:.2f}") for each in verdict.rehearsal.staged
+    ]
+    if rows:
+        titles = (
+            ("made-up owners have", "text"),
+            ("MMD² over a uniform choice's, with weights", "number"),
+            ("without weights", "number"),
+        )
+        yield table(titles, rows)
 
 
 def _warnings(figures: Figures) -> Iterable[Html]:

@@ -59,6 +59,7 @@ __all__ = [
     "SESSION_COMPLETE",
     "SESSION_ENDED_BEFORE",
     "SESSION_GIVEN_UP",
+    "SESSION_REHEARSED",
     "SESSION_RESUMED",
     "STATUS_UNWRITABLE",
     "TRANSCRIPT_CUT",
@@ -128,6 +129,7 @@ SEED_SET_DRAWN: Final = _event(
     "{path}: a seed set of {points} points, drawn within the public bounds: mostly that is far from real "
     "data, so that clipping fits badly and noise does more harm; a file of related data is better",
 )
+SESSION_REHEARSED: Final = _event("session.rehearsed", _info, "a rehearsal of the session was {verdict}")
 STATUS_UNWRITABLE: Final = _event(
     "status.unwritable", _warning, "{path}: cannot be written ({reason}); the session goes on"
 )

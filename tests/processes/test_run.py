@@ -70,9 +70,10 @@ class Watched(Ended):
     processes: dict[int, Seen]
 
 
-def start(cluster: Path, directory: Path, *settings: str, anew: bool = False) -> Run:
+def start(cluster: Path, directory: Path, *settings: str, anew: bool = False, rehearsal: bool = False) -> Run:
     """``hushbid run``, forked with its parties (`ForkedProcess`); `anew`: each of them is a new Python."""
     arguments = ["run", str(cluster), "--directory", str(directory), "--json"]
+    arguments += [] if rehearsal else ["--no-rehearsal"]
     for setting in settings:
         arguments += ["--set", setting]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HUSHBID_")}
@@ -226,7 +227,7 @@ def test_a_report_lies_beside_the_result(watched: Watched) -> None:
 
 @pytest.fixture(scope="module")
 def private(tmp_path_factory: pytest.TempPathFactory) -> Watched:
-    return watch(start(DIGITS, tmp_path_factory.mktemp("runs") / "private"))
+    return watch(start(DIGITS, tmp_path_factory.mktemp("runs") / "private", rehearsal=True))
 
 
 def test_the_demonstration_guarantees_what_its_file_asks_for(private: Watched) -> None:
@@ -264,6 +265,20 @@ def test_the_demonstration_reads_the_odometer_and_charges_every_dataset(private:
         assert header["format"] == "hushbid-lifetime-ledger"
         assert entry["epsilon"] == pytest.approx(3.0, rel=1e-6)
     assert not (parties / "curator/state/curator.boxes").exists()
+
+
+def test_the_demonstration_is_rehearsed_once_before_its_parties_begin(private: Watched) -> None:
+    found = private.json["verdict"]
+    assert (found["verdict"], found["anyway"]) == ("uncertain", False), (
+        "it depends on the consumer's data alone"
+    )
+    assert private.err.splitlines()[0].startswith("A rehearsal of the session is uncertain: ")
+    place = Path(private.json["directory"]) / "parties" / "consumer"
+    assert json.loads((place / "result.json").read_text())["verdict"] == found
+    assert json.loads((place / "state" / "verdict.json").read_text())["verdict"] == found
+    [line] = [each for each in (place / "log.txt").read_text().splitlines() if "session.rehearsed" in each]
+    assert line.endswith("a rehearsal of the session was uncertain")
+    assert "A rehearsal of the session is uncertain" in (place.parents[1] / "report.html").read_text()
 
 
 SETTLED = ("session.points=40", "settlement.private=true", "settlement.epsilon=1.0")

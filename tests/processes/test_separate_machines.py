@@ -195,6 +195,7 @@ def test_from_the_first_key_to_the_delivery_by_the_verbs_alone(machines: Machine
     assert {end["code"] for end in ended.values()} == {0}, ended
     assert ended["consumer"]["points_delivered"] == 12
     assert ended["consumer"]["disputed"] == 0
+    assert ended["consumer"]["verdict"]["anyway"] is False, "it was rehearsed, and not hopeless"
     assert ended["north"]["handed_over"] + ended["south"]["handed_over"] >= 12
     state = machines.of("north") / "north-two-owners"
     assert Path(ended["north"]["transcript"]) == state / "north.transcript"

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from consumer.appraisal import Judgement
 from consumer.own_figures import OwnFigures
+from consumer.verdict import Verdict
 from hushbid.audit.faults import FAULTS
 from hushbid.audit.suites import SUITES
 from hushbid.bench.rules import SETTINGS as BENCHED
@@ -53,6 +54,8 @@ def _keys(function: ast.FunctionDef) -> Iterator[str]:
                     yield codes(Judgement().as_json())
                 elif ast.unparse(value) == "own.as_json()":
                     yield codes(OwnFigures().as_json())
+                elif ast.unparse(value) == "verdict.as_json()":
+                    yield codes(Verdict().as_json())
 
 
 def fields(row: Any) -> Table:

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from consumer.appraisal import Judgement, Quality, Weighted
+from consumer.verdict import Rehearsal, Staged, Verdict
 from hushbid.cli import app
 from hushbid.cluster import open_cluster
 from hushbid.setup import set_up
@@ -51,12 +52,15 @@ def test_it_is_a_table_with_privacy_and_places(
         path,
         address="tcp://127.0.0.1:1",
     )
+    staged = (Staged("all that is wanted", 0.3, 0.2, 0.5, 0.4), Staged("a tenth of it", 0.5, 0.4, 0.5, 0.4))
+    rehearsal = Rehearsal(staged, 0.5)
     result = judgement.as_json() | {
         "session": "digits",
         "p": 200,
         "points_delivered": 198,
         "disputed": 1,
         "wall_seconds": 3.14159,
+        **Verdict(rehearsal, anyway=True).as_json(),
         "seed_set_drawn": True,
         "seed_distance": {"mmd2": 0.4501, "by_chance": 0.0124, "radii": 0.906, "far": True},
         "data": "delivered.npz",
@@ -66,12 +70,14 @@ def test_it_is_a_table_with_privacy_and_places(
     }
     monkeypatch.setattr("consumer.process.run_consumer", lambda *_arguments: result)
     config = str(tmp_path / "consumer" / "data" / "party.toml")
-    out = CliRunner().invoke(app, ["consumer", "--session", str(path), "--config", config]).stdout
+    arguments = ["consumer", "--session", str(path), "--config", config, "--no-rehearsal"]
+    out = CliRunner().invoke(app, arguments).stdout
     width = len(lines[0]) - len(lines[0].split()[-1])
     figures = {
         "points delivered": "198 of 200, 1 disputed",
         "seed set": "drawn, far: MMD² of 0.45 between the seed set and the validation set, where chance "
         "gives 0.012 to like sets of these sizes; 0.91 clipping radii apart",
+        "rehearsal": "hopeless, and gone on with anyway: 1.50, 1.25 of a uniform choice's MMD², with weights",
         "seconds": "3.1",
         "delivered points": "delivered.npz",
         "ledger of the validation set": "validation.npz.ledger",

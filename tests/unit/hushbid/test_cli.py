@@ -130,7 +130,7 @@ def test_with_json_a_usage_error_is_an_object_too(
 
 
 def test_simulate_prints_tables_for_people(hushbid: Any) -> None:
-    ended = hushbid("simulate", DIGITS, *SHORT)
+    ended = hushbid("simulate", DIGITS, *SHORT, "--no-rehearsal")
     assert ended.code == 0
     assert "greedy" in ended.out
     assert ended.err == ""

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from hushbid.rehearsal import FEWEST, Rehearsal, Staged, rehearse
+from consumer.verdict import Rehearsal, Staged
+from hushbid.rehearsal import FEWEST, rehearse
 from protocol.errors import DataError
 from protocol.session import Session, open_session
 from tests.simulation.harness import names, session_file
@@ -45,26 +46,39 @@ def curve(count: int, seed: int) -> npt.NDArray[np.float64]:
 
 def test_without_noise_it_pays_where_little_of_what_is_wanted_is_there() -> None:
     found = rehearse(session(None), curve(120, 1), curve(40, 2))
-    assert found.verdict == "good"
+    assert found.word == "good"
     assert len(found.staged) == 3
     for each in found.staged[1:]:
         assert each.bought < each.uniform
         assert each.bought_plain < each.uniform_plain
-    assert "over that of a uniform choice, both with weights: " in found.sentence()
+    assert [line.split("  ")[-1] for line in found.lines()[1:]] == [each.owners for each in found.staged]
+    assert max(map(len, found.lines())) < 73, "with what stands before them, within a hundred columns"
 
 
 def test_where_noise_chooses_a_uniform_choice_is_better_with_all_owners() -> None:
     found = rehearse(session(0.05), curve(40, 1), curve(40, 2))
-    assert found.verdict == "hopeless"
+    assert found.word == "hopeless"
     assert min(each.ratio for each in found.staged) > 1.2
 
 
-def test_it_is_the_same_every_time_and_says_what_comes_next() -> None:
-    said: list[str] = []
-    first = rehearse(session(1.0), curve(40, 1), curve(40, 2), say=said.append)
+def test_it_is_the_same_every_time_and_says_how_far_it_is() -> None:
+    shares: list[float] = []
+    first = rehearse(session(1.0), curve(40, 1), curve(40, 2), progress=shares.append)
     assert rehearse(session(1.0), curve(40, 1), curve(40, 2)) == first
-    assert len(said) == 6
-    assert said[0].endswith("nine tenths of it of one half, 1 of 2")
+    assert len(shares) == 6 * session(1.0).rounds
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+
+
+def test_where_the_kernel_tells_nothing_nothing_is_played() -> None:
+    shares: list[float] = []
+    equal = np.repeat(curve(1, 1), 40, axis=0)
+    found = rehearse(session(1.0), equal, curve(40, 2), progress=shares.append)
+    assert (found.word, found.staged, shares) == ("hopeless", (), [])
+    assert found.kernel == pytest.approx(1.0)
+    assert rehearse(session(1.0), curve(40, 1), curve(40, 2), kernel=0.001).lines() == [
+        "nothing was played: the mean kernel value of two rows is 0.001"
+    ]
 
 
 def test_it_is_of_the_session_and_of_no_other_rule_or_map() -> None:
@@ -85,15 +99,15 @@ def test_it_is_of_the_session_and_of_no_other_rule_or_map() -> None:
 def test_verdicts(ratios: tuple[float, ...], verdict: str) -> None:
     staged = tuple(Staged("some", ratio, 1.0, 0.0, 0.0) for ratio in ratios)
     found = Rehearsal(staged, 0.5)
-    assert found.verdict == found.as_json()["verdict"] == verdict
-    assert {Rehearsal(staged, kernel).verdict for kernel in (0.001, 0.99)} == {"hopeless"}
+    assert found.word == found.as_json()["verdict"] == verdict
+    assert {Rehearsal(staged, kernel).word for kernel in (0.001, 0.99)} == {"hopeless"}
     assert [each["mmd2_weighted"] for each in found.as_json()["staged"]] == list(ratios)
 
 
 def test_what_is_too_little_or_too_much_is_refused() -> None:
-    with pytest.raises(DataError, match="7 rows are too few"):
+    with pytest.raises(DataError, match="it takes 8 to 5,000 rows"):
         rehearse(session(1.0), curve(FEWEST - 1, 1), curve(40, 2))
-    with pytest.raises(DataError, match=r"with 6,000 points would take long"):
+    with pytest.raises(DataError, match=r"and 5,000 points at most"):
         rehearse(session(1.0, points=6000), curve(40, 1), curve(40, 2))
 
 

@@ -8,17 +8,14 @@ import json
 import os
 import shutil
 import socket
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
-import tomli_w
 import zmq
 
-from hushbid.cli import main
 from hushbid.cluster import open_cluster
 from hushbid.preflight.checks import CHECKS
 from hushbid.preflight.state import expected_bytes
@@ -31,80 +28,7 @@ from protocol.runtime.lifetime_ledger import LifetimeLedger
 from protocol.runtime.router import RouterEndpoint
 from protocol.session import open_session
 from tests.conftest import ROOT
-from tests.support.session_files import changed
-
-KEYS = {name: new_keypair() for name in ("curator", "consumer", "north")}
-PRIVATE: dict[str, Any] = {
-    "session.allow_nonprivate": False,
-    "session.points": 5,
-    "features.seed": None,
-    "target": {"mechanism": "filtered-gaussian", "epsilon": 1.0, "neighbours": "substitute-one"},
-    "summary": {"mechanism": "filtered-gaussian", "epsilon": 1.0, "neighbours": "add-remove-one"},
-    "acquisition": {"rule": "sealed"},
-    "noise": {"source": "secure"},
-}
-
-
-class Report(NamedTuple):
-    """What preflight said and ended with."""
-
-    code: int
-    checks: dict[str, dict[str, str]]
-
-    @property
-    def problems(self) -> list[str]:
-        return [name for name, check in self.checks.items() if check["status"] == "problem"]
-
-
-class Party:
-    """A party's directory, in which all is well at first."""
-
-    def __init__(self, place: Path, role: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.place, self.role = place, role
-        self.name = "north" if role == "owner" else role
-        self._monkeypatch = monkeypatch
-        self._capture: pytest.CaptureFixture[str]
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.port = probe.getsockname()[1]
-        roster: dict[str, Any] = {name: pair.public.text for name, pair in KEYS.items()}
-        roster["owners"] = {"north": roster.pop("north")}
-        self.session = changed(PRIVATE) | {
-            "network": {"address": f"tcp://127.0.0.1:{self.port}"},
-            "roster": roster,
-        }
-        write_secret(place / "secret.key", KEYS[self.name])
-        rng = np.random.default_rng(3)
-        for name in ("data", "validation", "seed"):
-            np.savez(place / f"{name}.npz", features=rng.random((20, 3)))
-        self.own: dict[str, Any] = {"key": "secret.key", "state": "state"}
-        if role == "owner":
-            self.own |= {"name": "north", "data": "data.npz", "budget": {"epsilon": 2.0}}
-        elif role == "consumer":
-            self.own |= {"validation": "validation.npz", "seed_set": "seed.npz"}
-
-    def preflight(self, *options: str) -> Report:
-        (self.place / "session.toml").write_text(tomli_w.dumps(self.session), encoding="utf-8")
-        (self.place / "party.toml").write_text(tomli_w.dumps(self.own), encoding="utf-8")
-        files = ["--session", str(self.place / "session.toml"), "--config", str(self.place / "party.toml")]
-        self._monkeypatch.setattr(sys, "argv", ["hushbid", "preflight", *files, *options, "--json"])
-        with pytest.raises(SystemExit) as ending:
-            main()
-        said = json.loads(self._capture.readouterr().out)
-        assert isinstance(ending.value.code, int)
-        return Report(int(ending.value.code), {check["check"]: check for check in said["checks"]})
-
-
-@pytest.fixture
-def party(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    for name in [name for name in os.environ if name.startswith("HUSHBID_")]:
-        monkeypatch.delenv(name)
-
-    def of(role: str = "owner") -> Party:
-        made = Party(tmp_path, role, monkeypatch)
-        made._capture = capsys
-        return made
-
-    return of
+from tests.support.preflight_party import KEYS, Party, Report
 
 
 @pytest.fixture
@@ -162,81 +86,6 @@ def test_nothing_says_how_many_rows_there_are_or_what_is_in_them(party: Any) -> 
     told += json.dumps(one.preflight("--offline").checks)
     assert "row 101" in told
     assert not [value for value in ("7919", "0.625", "4.71828", "71828") if value in told]
-
-
-def test_the_consumer_reads_how_far_its_seed_set_lies_off(party: Any) -> None:
-    one = party("consumer")
-    near = one.preflight("--offline").checks["seed set"]
-    assert near["status"] == "ok"
-    assert "between the seed set and the validation set, where chance gives" in near["said"]
-    assert near["said"].endswith("This follows from the validation set: keep it to yourself")
-    rng = np.random.default_rng(4)
-    np.savez(one.place / "seed.npz", features=0.1 * rng.random((20, 3)))
-    report = one.preflight("--offline")
-    assert (report.code, report.problems) == (0, []), "it stands in nobody's way"
-    far = report.checks["seed set"]
-    assert far["status"] == "warning"
-    assert far["said"].startswith("far from the validation set: MMD² of")
-    assert "`session.seed_weight` of 0.1 or less limits the harm; the session has 0.1" in far["fix"]
-
-
-@pytest.mark.parametrize(
-    ("features", "said", "fix"),
-    [
-        ({"upper": 1000.0}, "all rows are alike to the session", "bounds (`features.lower`"),
-        ({"gamma": 1e5}, "no two rows are alike to the session", "smaller `features.gamma`"),
-    ],
-)
-def test_the_consumer_reads_that_bounds_or_gamma_are_wrong(
-    party: Any, features: dict[str, float], said: str, fix: str
-) -> None:
-    one = party("consumer")
-    well = one.preflight("--offline", "--no-rehearsal").checks["kernel"]
-    assert well["status"] == "ok"
-    assert well["said"].startswith("the mean kernel value of two rows of the validation set is 0.")
-    one.session["features"] |= features
-    found = one.preflight("--offline", "--no-rehearsal")
-    assert (found.code, found.problems) == (0, []), "it stands in nobody's way"
-    assert found.checks["kernel"]["status"] == "warning"
-    assert found.checks["kernel"]["said"].startswith(said)
-    assert fix in found.checks["kernel"]["fix"]
-
-
-def test_the_consumer_reads_what_came_of_a_rehearsal(party: Any) -> None:
-    one = party("consumer")
-    one.session["target"]["epsilon"] = one.session["summary"]["epsilon"] = 0.05
-    check = one.preflight("--offline").checks["rehearsal"]
-    assert check["status"] == "warning"
-    assert check["said"].startswith("hopeless: MMD² of what was bought over that of a uniform choice")
-    assert "more rows of validation data or a larger epsilon" in check["fix"]
-    one.session["features"]["upper"] = 1000.0
-    assert "put right what `kernel` says first" in one.preflight("--offline").checks["rehearsal"]["fix"]
-    left_out = one.preflight("--offline", "--no-rehearsal").checks["rehearsal"]
-    assert (left_out["status"], left_out["said"]) == ("not checked", "it was to be left out")
-    np.savez(one.place / "validation.npz", features=np.random.default_rng(3).random((7, 3)))
-    assert "8 to 5,000 rows" in one.preflight("--offline").checks["rehearsal"]["said"]
-
-
-def test_a_seed_set_that_will_be_drawn_is_looked_at_and_never_passed_over(party: Any) -> None:
-    one = party("consumer")
-    del one.own["seed_set"]
-    one.own["seed_points"] = 20
-    report = one.preflight("--offline")
-    assert (report.code, report.problems) == (0, [])
-    check = report.checks["seed set"]
-    assert check["status"] == "warning"
-    assert check["said"].startswith("drawn within the bounds: MMD² of")
-    assert "`seed_set`" in check["fix"]
-    assert not (one.place / "state").exists()
-
-
-def test_sets_whose_distance_would_take_long_are_left_to_the_result(
-    party: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hushbid.preflight.data.MOST_KERNEL_VALUES", 799)
-    check = party("consumer").preflight("--offline").checks["seed set"]
-    assert check["status"] == "not checked"
-    assert "the session's result has it" in check["said"]
 
 
 def test_offline_asks_nothing_of_the_network(party: Any, monkeypatch: pytest.MonkeyPatch) -> None:

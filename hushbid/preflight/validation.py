@@ -1,0 +1,121 @@
+"""What follows from D_v, before a session: whether bounds, γ and seed set go with it, and a rehearsal.
+
+Every line here is a function of the consumer's validation set, for its own eyes alone, and says so.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from consumer.seed_distance import seed_distance
+from consumer.verdict import Rehearsal
+from hushbid.preflight.subject import NotChecked, Subject, Warned
+from hushbid.rehearsal import MOST, rehearse, why_not_rehearsed
+from hushbid.verdict import what_is_wrong
+from protocol.data.names import feature_column
+
+__all__ = ["bounds", "kernel", "rehearsal", "seed_set"]
+
+MOST_KERNEL_VALUES: Final = 10**9
+"""Kernel values that are worked out for one line: some ten seconds."""
+NARROW: Final = 0.01
+"""Share of its bounds that a column's values should span."""
+
+_VARIED: Final = 0.05
+"""Share of rows that differ from their column's median in one that tells rows apart."""
+_SHOWN_COLUMNS: Final = 5
+_OWN: Final = "This follows from the validation set: keep it to yourself"
+_KERNEL_FIRST: Final = "put right what `kernel` says first: these figures say nothing"
+_FAR: Final = (
+    "The first round is led by it, and releases are clipped about it, so that noise does more harm. Take a "
+    "seed set that is more like what is wanted, of related data of your own, or see whether a drawn one "
+    "(`seed_points`) lies nearer."
+)
+_WEIGH_LESS: Final = (
+    " A `session.seed_weight` of {least:g} or less limits the harm; the session has {weight:g}."
+)
+_LITTLE_WEIGHT: Final = 0.1
+_DRAWN: Final = (
+    "A drawn seed set is mostly far from real data, so that clipping fits badly and noise does more harm "
+    "(docs/configuration.md has figures). Name a file of related data (`seed_set`) if there are any that lie "
+    "nearer."
+)
+_UNCERTAIN: Final = (
+    "It depends on what owners have. Where they have much of what is wanted, buy at random and weigh "
+    "(`hushbid weigh`); more rows of validation data, or a larger epsilon, make noise less."
+)
+
+
+def bounds(subject: Subject) -> str | Warned:
+    """Whether each column's values span a part of its bounds: a wide bound hides what its column tells."""
+    features = subject.session.file.features
+    rows = subject.validation.features.astype(np.float64)
+    width = np.broadcast_to(np.asarray(features.upper) - np.asarray(features.lower), rows.shape[1])
+    span = np.ptp(rows, axis=0)
+    # Where almost all rows are equal, as in a pixel at the edge, a column tells little within any bounds.
+    varied = (rows != np.median(rows, axis=0)).mean(axis=0) >= _VARIED
+    narrow = np.flatnonzero(varied & (span < NARROW * width)).tolist()
+    if not narrow:
+        return f"no column that tells rows apart spans less than {NARROW:.0%} of its bounds. {_OWN}"
+    names = subject.validation.feature_names
+    shown = ", ".join(feature_column(index, names) for index in narrow[:_SHOWN_COLUMNS])
+    more = f" and {len(narrow) - _SHOWN_COLUMNS} more" if len(narrow) > _SHOWN_COLUMNS else ""
+    return Warned(
+        f"values span less than {NARROW:.0%} of their bounds in {shown}{more} of {rows.shape[1]}. {_OWN}",
+        "Rows that differ in such a column alone are alike to the session. Agree on bounds "
+        "(`features.lower`, `features.upper`, a number for each column) that are about as wide as the data "
+        "may be, or on another scale for the column (its logarithm, say).",
+    )
+
+
+def kernel(subject: Subject) -> str | NotChecked | Warned:
+    """Whether γ and the bounds let rows of D_v differ, and not too much."""
+    if not 1 < len(subject.validation) <= MOST:
+        return NotChecked(f"it is for 2 to {MOST:,} rows")
+    found = Rehearsal((), subject.kernel)
+    said = f"the mean kernel value of two rows of the validation set is {found.kernel:.3g}. {_OWN}"
+    if not found.blind:
+        return said
+    what, advice = what_is_wrong(subject.session, subject.validation.features, found)
+    return Warned(f"{what}: {said}", advice)
+
+
+def seed_set(subject: Subject) -> str | NotChecked | Warned:
+    """How far the seed set lies from D_v, beside what chance gives."""
+    validation, seeds = subject.validation.features, subject.seed_set.features
+    if len(validation) * (len(validation) + len(seeds)) > MOST_KERNEL_VALUES:
+        return NotChecked("the sets are large, and their distance takes long: the session's result has it")
+    if 1 < len(validation) <= MOST and Rehearsal((), subject.kernel).blind:
+        return NotChecked(_KERNEL_FIRST)
+    space = subject.session.space
+    found = seed_distance(space.scale(validation), space.scale(seeds), space.gamma)
+    if subject.drawn:
+        return Warned(f"drawn within the bounds: {found.sentence()}. {_OWN}", _DRAWN)
+    if not found.far:
+        return f"{found.sentence()}. {_OWN}"
+    weight = subject.session.file.seed_weight
+    less = _WEIGH_LESS.format(least=_LITTLE_WEIGHT, weight=weight) if weight > _LITTLE_WEIGHT else ""
+    return Warned(f"far from the validation set: {found.sentence()}. {_OWN}", f"{_FAR}{less}")
+
+
+def rehearsal(subject: Subject) -> str | NotChecked | Warned:
+    """What the session would buy of owners made of D_v."""
+    if not subject.rehearse:
+        return NotChecked("it was to be left out")
+    if why := why_not_rehearsed(subject.session, len(subject.validation)):
+        return NotChecked(why)
+    validation, seeds = (
+        dataset.features.astype(np.float64) for dataset in (subject.validation, subject.seed_set)
+    )
+    found = rehearse(subject.session, validation, seeds, kernel=subject.kernel)
+    said = "\n".join((found.word, *found.lines(), _OWN))
+    if found.word == "good":
+        return said
+    if found.blind:
+        return Warned(said, f"{_KERNEL_FIRST[0].upper()}{_KERNEL_FIRST[1:]}.")
+    if found.word == "uncertain":
+        return Warned(said, _UNCERTAIN)
+    what, advice = what_is_wrong(subject.session, validation, found)
+    return Warned(said, f"{what[0].upper()}{what[1:]}. {advice}")

@@ -1,0 +1,141 @@
+"""What the consumer's preflight reads in its validation set: bounds, kernel, seed set and a rehearsal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+
+def test_the_consumer_reads_how_far_its_seed_set_lies_off(party: Any) -> None:
+    one = party("consumer")
+    near = one.preflight("--offline").checks["seed set"]
+    assert near["status"] == "ok"
+    assert "between the seed set and the validation set, where chance gives" in near["said"]
+    assert near["said"].endswith("This follows from the validation set: keep it to yourself")
+    rng = np.random.default_rng(4)
+    np.savez(one.place / "seed.npz", features=0.1 * rng.random((20, 3)))
+    report = one.preflight("--offline")
+    assert (report.code, report.problems) == (0, []), "it stands in nobody's way"
+    far = report.checks["seed set"]
+    assert far["status"] == "warning"
+    assert far["said"].startswith("far from the validation set: MMD² of")
+    assert "seed_weight" not in far["fix"], "it is 0.1 already"
+    one.session["session"]["seed_weight"] = 1.0
+    fix = one.preflight("--offline", "--no-rehearsal").checks["seed set"]["fix"]
+    assert "`session.seed_weight` of 0.1 or less limits the harm; the session has 1" in fix
+
+
+@pytest.mark.parametrize(
+    ("features", "said", "fix"),
+    [
+        (
+            {"upper": 1000.0},
+            "all rows of the validation set are alike to the session",
+            "bounds (`features.lower`",
+        ),
+        (
+            {"gamma": 1e5},
+            "no two rows of the validation set are alike to the session",
+            "smaller `features.gamma`",
+        ),
+    ],
+)
+def test_the_consumer_reads_that_bounds_or_gamma_are_wrong(
+    party: Any, features: dict[str, float], said: str, fix: str
+) -> None:
+    one = party("consumer")
+    well = one.preflight("--offline", "--no-rehearsal").checks["kernel"]
+    assert well["status"] == "ok"
+    assert well["said"].startswith("the mean kernel value of two rows of the validation set is 0.")
+    one.session["features"] |= features
+    found = one.preflight("--offline", "--no-rehearsal")
+    assert (found.code, found.problems) == (0, []), "it stands in nobody's way"
+    assert found.checks["kernel"]["status"] == "warning"
+    assert found.checks["kernel"]["said"].startswith(said)
+    assert fix in found.checks["kernel"]["fix"]
+    passed_over = found.checks["seed set"]
+    assert passed_over["status"] == "not checked", "it would seem to lie near, or far"
+    assert passed_over["said"].startswith("put right what `kernel` says first")
+
+
+def test_rows_that_are_all_equal_are_no_fault_of_the_bounds(party: Any) -> None:
+    one = party("consumer")
+    np.savez(one.place / "validation.npz", features=np.full((20, 3), 0.25))
+    found = one.preflight("--offline", "--no-rehearsal").checks
+    assert found["kernel"]["said"].startswith("all rows of the validation set are equal: ")
+    assert found["kernel"]["fix"] == "Take validation data that differ."
+    assert found["bounds"]["status"] == "ok"
+
+
+def test_a_bound_that_is_far_too_wide_is_named_by_its_column(party: Any) -> None:
+    one = party("consumer")
+    well = one.preflight("--offline", "--no-rehearsal").checks["bounds"]
+    assert well["status"] == "ok"
+    one.session["features"] |= {"lower": [0.0, 0.0, -500.0], "upper": [1.0, 1.0, 500.0]}
+    rows = np.load(one.place / "validation.npz")["features"]
+    rows[0, 2], rows[1, 2] = 0.00625, 0.99375
+    table = "\n".join(["a,b,income", *(",".join(map(str, row)) for row in rows)])
+    for suffix, name in ((".npz", "column 2 of 3"), (".csv", "column 2 ('income') of 3")):
+        np.savez(one.place / "validation.npz", features=rows)
+        (one.place / "validation.csv").write_text(table + "\n", encoding="utf-8")
+        one.own["validation"] = f"validation{suffix}"
+        found = one.preflight("--offline", "--no-rehearsal")
+        assert (found.code, found.checks["kernel"]["status"]) == (0, "ok"), "the others tell rows apart"
+        check = found.checks["bounds"]
+        assert check["status"] == "warning"
+        assert f"less than 1% of their bounds in feature {name}" in check["said"]
+        assert not [value for value in ("0.00625", "0.99375", "500") if value in check["said"]]
+        assert "a number for each column" in check["fix"]
+    rows[:, 2] = [0.5, *[0.0] * (len(rows) - 1)]
+    one.session["features"]["lower"][2] = 0.0
+    np.savez(one.place / "validation.npz", features=np.concatenate([rows, rows[1:]]))
+    one.own["validation"] = "validation.npz"
+    assert one.preflight("--offline", "--no-rehearsal").checks["bounds"]["status"] == "ok", "hardly a column"
+
+
+def test_the_consumer_reads_what_came_of_a_rehearsal(party: Any) -> None:
+    one = party("consumer")
+    one.session["target"]["epsilon"] = one.session["summary"]["epsilon"] = 0.05
+    report = one.preflight("--offline")
+    check = report.checks["rehearsal"]
+    assert check["status"] == "warning"
+    lines = check["said"].split("\n")
+    assert (lines[0], len(lines)) == ("hopeless", 6)
+    assert lines[1].startswith("MMD² over a uniform choice's, with weights")
+    assert lines[-1] == "This follows from the validation set: keep it to yourself"
+    assert "more rows of validation data, a larger epsilon (of the target first)" in check["fix"]
+    shown = [line for line in report.err.splitlines() if any(each in line for each in lines)]
+    assert [line[27:] for line in shown[-6:]] == lines, "under one another"
+    assert max(map(len, shown[-6:])) <= 100
+    one.session["features"]["upper"] = 1000.0
+    check = one.preflight("--offline").checks["rehearsal"]
+    assert check["said"].startswith("hopeless\nnothing was played: the mean kernel value of two rows is ")
+    assert "Put right what `kernel` says first" in check["fix"]
+    left_out = one.preflight("--offline", "--no-rehearsal").checks["rehearsal"]
+    assert (left_out["status"], left_out["said"]) == ("not checked", "it was to be left out")
+    np.savez(one.place / "validation.npz", features=np.random.default_rng(3).random((7, 3)))
+    assert "8 to 5,000 rows" in one.preflight("--offline").checks["rehearsal"]["said"]
+
+
+def test_a_seed_set_that_will_be_drawn_is_looked_at_and_never_passed_over(party: Any) -> None:
+    one = party("consumer")
+    del one.own["seed_set"]
+    one.own["seed_points"] = 20
+    report = one.preflight("--offline")
+    assert (report.code, report.problems) == (0, [])
+    check = report.checks["seed set"]
+    assert check["status"] == "warning"
+    assert check["said"].startswith("drawn within the bounds: MMD² of")
+    assert "`seed_set`" in check["fix"]
+    assert not (one.place / "state").exists()
+
+
+def test_sets_whose_distance_would_take_long_are_left_to_the_result(
+    party: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hushbid.preflight.validation.MOST_KERNEL_VALUES", 799)
+    check = party("consumer").preflight("--offline").checks["seed set"]
+    assert check["status"] == "not checked"
+    assert "the session's result has it" in check["said"]
