@@ -356,7 +356,7 @@ def _settlement(result: RunResult) -> RenderableType:
     if priced := any(line.amount is not None for line in lines.values()):
         headings.append("amount")
     if parts := result.own.owners or {}:
-        headings += ["exact", "left out"]
+        headings += ["exact gain", "left out"]
     for heading in headings:
         table.add_column(heading, justify="right")
 
@@ -377,9 +377,8 @@ def _settlement(result: RunResult) -> RenderableType:
         number, error, *_ = *total, "–"
         paid = _paid([lines.get(owner) for owner, _ in rest], form, priced=priced)
         table.add_row(f"{len(rest)} others", number, error, *paid, style="dim")
-    said = [f"Settled is {terms.unit}."]
+    said = [f"Settled: {terms.unit}."]
     said += [] if statement is None else [statement.sentence()]
-    said += ["Exact gains, and what leaving out adds to MMD², are the consumer's."] if parts else []
     return Group(table, Text(" ".join([*said, terms.sentence()])))
 
 

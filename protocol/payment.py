@@ -126,7 +126,7 @@ class PaidStatement:
             )
         if not self.sum:
             return "Nobody is paid: no owner's number comes to two standard errors."
-        return f"Paid: {self.unit}, if it is two standard errors or more."
+        return f"Paid: {self.unit}, if two standard errors or more."
 
     def as_json(self) -> dict[str, Any]:
         """The statement under the names of the command line's JSON, without what JSON cannot hold."""

@@ -31,7 +31,7 @@ def test_what_is_below_two_standard_errors_is_not_paid() -> None:
     assert statement.sum == 8.0
     assert [line.share for line in statement.owners.values()] == [0.75, 0.25, 0.0, 0.0]
     assert {line.amount for line in statement.owners.values()} == {None}
-    assert statement.sentence() == "Paid: points, if it is two standard errors or more."
+    assert statement.sentence() == "Paid: points, if two standard errors or more."
 
 
 def test_without_a_signal_nobody_is_paid_whatever_the_numbers() -> None:
