@@ -11,6 +11,7 @@ import numpy as np
 from consumer.appraisal import appraise
 from consumer.downstream import check_model
 from consumer.drawn_seed_set import STREAM, drawn_seed_set
+from consumer.own_figures import own_figures
 from consumer.party import check_disjoint, consumer_party
 from consumer.store import PurchaseFile, kept_verdict, write_arrays
 from consumer.target import KeptTarget, check_kept
@@ -107,6 +108,16 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
         )
         if matching is not None:
             kept.weigh(matching.weights, ridge=matching.ridge)
+        own = own_figures(
+            session,
+            machine.delivered,
+            validation=validation,
+            seed_set=seed_set,
+            test=test,
+            model=file.model,
+            seed=file.seed,
+            matching=matching,
+        )
     disputes = [
         {"owner": entry.owner, "round": entry.round, "what": entry.dispute}
         for entry in machine.delivered
@@ -128,6 +139,7 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
         "disputed": len(disputes),
         "disputes": disputes,
         **judgement.as_json(),
+        **own.as_json(),
         "wall_seconds": seconds,
         "data": str(kept.path),
         "privacy": [statement.as_json() for statement in session.privacy()],
