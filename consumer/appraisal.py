@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from consumer.downstream import Labels, accuracy, why_none_agree
+from consumer.downstream import Labels, accuracy, known_labels, why_none_agree, wilson_interval
 from consumer.events import Delivered
 from consumer.matching import Matching, match
 from protocol.config.party import RIDGE
@@ -21,7 +21,7 @@ from protocol.mmd import Points, Vector, kernel_means
 from protocol.session import Session
 from protocol.verification import within_bounds
 
-__all__ = ["Judge", "Judgement", "Quality", "Weighted", "appraise"]
+__all__ = ["Judge", "Judgement", "Quality", "Weighted", "appraise", "usable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,14 @@ class Quality:
         accuracy: Of a downstream model trained on the points, on the test set; None without a test set, or
             where there is nothing to judge (`consumer.downstream.accuracy`).
         effective_points: 1/Σw²: the number of points where their weights are equal.
+        accuracy_interval: 95 % interval of the accuracy (`consumer.downstream.wilson_interval`).
     """
 
     mmd2: float | None = None
     mmd2_test: float | None = None
     accuracy: float | None = None
     effective_points: float | None = None
+    accuracy_interval: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +82,10 @@ class Judgement:
         figures = (
             None
             if weighted is None
-            else {**asdict(weighted.quality), "ridge": weighted.ridge, "gap": weighted.gap}
+            else {**_plain(weighted.quality), "ridge": weighted.ridge, "gap": weighted.gap}
         )
         why = self.why if weighted is None else ""
-        return {**asdict(self.plain), "weighted": figures, "weighted_why": why, "labels_why": self.labels_why}
+        return {**_plain(self.plain), "weighted": figures, "weighted_why": why, "labels_why": self.labels_why}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
@@ -96,8 +98,15 @@ class Judgement:
         return cls(plain, made, labels_why=labels_why)
 
 
+def _plain(quality: Quality) -> dict[str, Any]:
+    interval = quality.accuracy_interval
+    return {**asdict(quality), "accuracy_interval": None if interval is None else list(interval)}
+
+
 def _quality(values: Mapping[str, Any]) -> Quality:
-    return Quality(**{name: values[name] for name in Quality.__slots__})
+    interval = values.get("accuracy_interval")  # older results have none
+    figures = {name: values[name] for name in Quality.__slots__ if name != "accuracy_interval"}
+    return Quality(**figures, accuracy_interval=None if interval is None else (interval[0], interval[1]))
 
 
 class Judge:
@@ -146,11 +155,13 @@ class Judge:
             matching = match(points, self._wanted, self._gamma, ridge=self._ridge)
         except DataError as error:
             return Judgement(plain, None, error.what, self._labels_why(labels)), None
+        right = self._accuracy(points, labels, matching.weights)
         quality = Quality(
             matching.mmd2,
             self._to_test(points, matching.square, matching.weights),
-            self._accuracy(points, labels, matching.weights),
+            right,
             matching.effective_points,
+            self._interval(right),
         )
         made = Weighted(quality, matching.ridge, matching.gap)
         return Judgement(plain, made, labels_why=self._labels_why(labels)), matching
@@ -169,11 +180,13 @@ class Judge:
         with np.errstate(over="ignore", invalid="ignore"):
             square = float(kernel_means(points, points, self._gamma).mean())
             distance = square - 2.0 * float(kernel_means(points, self._wanted, self._gamma).mean())
+        right = self._accuracy(points if learned is None else points[learned], labels, None)
         return Quality(
             None if math.isnan(distance) else max(0.0, distance + self._spread),
             self._to_test(points, square, np.full(count, 1.0 / count)),
-            self._accuracy(points if learned is None else points[learned], labels, None),
+            right,
             float(count),
+            self._interval(right),
         )
 
     def _to_test(self, points: Points, square: float, weights: Vector) -> float | None:
@@ -190,6 +203,11 @@ class Judge:
             return None
         judged, truth = self._test[0], self._test[1]
         return accuracy(self._model, points, labels, judged, truth, seed=self._seed, weights=weights)
+
+    def _interval(self, right: float | None) -> tuple[float, float] | None:
+        if right is None or self._test is None or self._test[1] is None:
+            return None
+        return wilson_interval(right, len(known_labels(self._test[1])))
 
     def _labels_why(self, labels: Labels) -> str:
         return "" if self._test is None or self._test[1] is None else why_none_agree(labels, self._test[1])
@@ -260,6 +278,16 @@ def appraise(
     if not kept.any():
         return Judgement(plain, None, "all delivered points are disputed"), None
     return judge.weighed(plain, bought[kept], _of(labels, kept))
+
+
+def usable(session: Session, delivered: Sequence[Delivered]) -> tuple[Points, Labels, list[str]]:
+    """The points that are not disputed: scaled, shape (n, columns), their labels, and whose they are."""
+    kept = [(entry, entry.candidate) for entry in delivered if entry.candidate and not entry.dispute]
+    if not kept:
+        return np.empty((0, session.space.columns)), [], []
+    points = np.stack([np.asarray(candidate.point, dtype=np.float64) for _, candidate in kept])
+    labels = [read_attributes(candidate.attributes).label for _, candidate in kept]
+    return session.space.scale(points), labels, [entry.owner for entry, _ in kept]
 
 
 def _of(labels: Sequence[int | float | str | None], chosen: npt.NDArray[np.bool_]) -> Labels:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -147,6 +147,7 @@ def show(result: Mapping[str, Any]) -> None:
     figures = {
         "points delivered": f"{result['points_delivered']} of {result['p']}, {result['disputed']} disputed",
         **quality_lines(result),
+        **own_lines(result),
         **seed_lines(result),
         "rehearsal": Verdict.from_json(result).summary(),
         **course_lines(result),
@@ -181,6 +182,15 @@ def course_lines(result: Mapping[str, Any]) -> dict[str, str]:
     return {"course": " ".join(course["warnings"])} if course is not None and course["warnings"] else {}
 
 
+def own_lines(result: Mapping[str, Any]) -> dict[str, str]:
+    """Baselines, label shares and owners' parts (`OwnFigures.as_json`), for people."""
+    if "baselines" not in result:  # of an older version
+        return {}
+    from consumer.own_figures import OwnFigures
+
+    return OwnFigures.from_json(result).lines(result["mmd2"])
+
+
 def quality_lines(result: Mapping[str, Any]) -> dict[str, str]:
     """A judgement's figures for people (`Judgement.as_json`)."""
     lines = _lines(result, "")
@@ -203,8 +213,12 @@ def _lines(quality: Mapping[str, Any], how: str) -> dict[str, str]:
     return {
         f"MMD² to the validation set{how}": _figure(quality["mmd2"], ".5f"),
         **({} if to_test is None else {f"MMD² to the test points{how}": _figure(to_test, ".5f")}),
-        f"accuracy{how}": _figure(quality["accuracy"], ".3f"),
+        f"accuracy{how}": _figure(quality["accuracy"], ".3f") + _interval(quality.get("accuracy_interval")),
     }
+
+
+def _interval(interval: Sequence[float] | None) -> str:
+    return "" if interval is None else f" ({interval[0]:.3f} to {interval[1]:.3f})"
 
 
 def _figure(value: float | None, form: str) -> str:

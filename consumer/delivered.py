@@ -17,7 +17,7 @@ from protocol.errors import DataError
 __all__ = ["delivered_table", "keep_table"]
 
 
-def delivered_table(schema: Schema, path: Path, *, label: str = "label") -> ArrowTable:
+def delivered_table(schema: Schema, path: Path, *, label: str = "label") -> Any:
     """The rows of a delivery: the schema's columns, label and identifier, owner, round and weight.
 
     Names that the schema has already get an underscore behind them. Weights are there if they were made.

@@ -8,6 +8,7 @@ of use only once the points are delivered, to a consumer that has a test set.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
@@ -17,10 +18,22 @@ import numpy.typing as npt
 
 from protocol.errors import ConfigError
 
-__all__ = ["MODELS", "Labels", "accuracy", "check_model", "why_none_agree"]
+__all__ = [
+    "MODELS",
+    "Labels",
+    "accuracy",
+    "check_model",
+    "known_labels",
+    "why_none_agree",
+    "wilson_interval",
+]
 
 Labels: TypeAlias = Sequence[int | float | str | None] | npt.NDArray[Any]
 """One class per point; None where its owner has none."""
+
+
+_NORMAL: Final = 1.959964
+"""Standard normal deviations of 95 %, both sides."""
 
 
 def _logistic(seed: int) -> Any:
@@ -114,6 +127,27 @@ def accuracy(
     predicted = estimator.predict(test_features[[row for row, _ in judged]])
     truth = [classes.get(label, -1) for _, label in judged]
     return float(np.mean(predicted == np.asarray(truth)))
+
+
+def wilson_interval(share: float, count: int) -> tuple[float, float]:
+    """95 % interval of a share of so many test points (Wilson 1927).
+
+    It covers which test points there happen to be, for the one model that there is: neither which points were
+    bought, nor the session's noise, nor a test set that is drawn otherwise than what the model will meet.
+
+    Args:
+        share: From 0 to 1.
+        count: At least 1.
+    """
+    square = _NORMAL**2 / count
+    middle = (share + square / 2.0) / (1.0 + square)
+    half = math.sqrt(square * (share * (1.0 - share) + square / 4.0)) / (1.0 + square)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def known_labels(labels: Labels) -> list[int | float | str]:
+    """The labels of points that have one, as Python's own numbers and text."""
+    return [label for label in _plain(labels) if label is not None]
 
 
 def why_none_agree(train_labels: Labels, test_labels: Labels) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from consumer.appraisal import appraise
 from consumer.downstream import check_model
 from consumer.drawn_seed_set import STREAM, drawn_seed_set
+from consumer.own_figures import own_figures
 from consumer.party import check_disjoint, consumer_party
 from consumer.store import PurchaseFile, kept_verdict, write_arrays
 from consumer.target import KeptTarget, check_kept
@@ -107,6 +108,16 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
         )
         if matching is not None:
             kept.weigh(matching.weights, ridge=matching.ridge)
+        own = own_figures(
+            session,
+            machine.delivered,
+            validation=validation,
+            seed_set=seed_set,
+            test=test,
+            model=file.model,
+            seed=file.seed,
+            matching=matching,
+        )
     table = None
     if columns.schema is not None and kept.path.exists():
         from consumer.delivered import keep_table
@@ -133,6 +144,7 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
         "disputed": len(disputes),
         "disputes": disputes,
         **judgement.as_json(),
+        **own.as_json(),
         "wall_seconds": seconds,
         "data": str(kept.path),
         "table": None if table is None else str(table),

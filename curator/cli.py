@@ -64,7 +64,20 @@ def _show(result: Mapping[str, Any]) -> None:
             for owner, value in result["settlement"].items()
         ),
         terms.sentence(),
+        *_paid(result["settlement_paid"]),
         *privacy_lines(result["privacy"]),
         f"Transcript: {result['transcript']}",
     ]
     sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _paid(statement: Mapping[str, Any] | None) -> list[str]:
+    from protocol.payment import PaidStatement
+
+    if statement is None:
+        return []
+    made = PaidStatement.from_json(statement)
+    lines = [
+        f"{owner} should be paid by {line.figures()}" for owner, line in made.owners.items() if line.paid
+    ]
+    return [made.sentence(), *(f"{line}." for line in lines)]

@@ -12,6 +12,7 @@ from curator.enrolment import check_hello, check_target, prior_of
 from curator.events import CandidatesChecked, DestroyBoxes, NoiseDrawn, WeightsComputed
 from curator.ledger import Dispute, Refusal, settle, settle_privately
 from curator.rounds import Rounds
+from curator.statement import GAINED, gain_errors, shared_gains, target_noise
 from curator.transitions import PHASES, TRANSITIONS
 from protocol import limits
 from protocol.errors import BudgetExceeded, ExitCode, Offence, RemoteProtocolError
@@ -42,6 +43,7 @@ from protocol.messages import (
     unfixed,
 )
 from protocol.names import CONSUMER
+from protocol.payment import Errors, PaidStatement, Price
 from protocol.session import Session
 from protocol.verification import signs_head
 
@@ -446,6 +448,25 @@ class CuratorMachine(Rounds):
             target.seed_size,
             self.seed_weight,
         )
+
+    def statement(self, price: Price) -> tuple[Errors, PaidStatement] | None:
+        """The standard errors of `settlement`, and what owners should be paid by; None before there is one.
+
+        Args:
+            price: What is paid.
+        """
+        target, settlement = self.target, self.settlement()
+        if target is None or settlement is None:
+            return None
+        opened, wins, disputed = self._opened, self.ledger.wins, self._disputed()
+        noise = target_noise(opened, target)
+        if opened.settlement is not None:
+            errors: Errors = dict.fromkeys(self.owners, opened.settlement.standard_error)
+            unit = "points by worth"
+            return errors, PaidStatement.of(unit, settlement, errors, signal=noise.signal, price=price)
+        values, theirs = shared_gains(wins, disputed, self.owners, opened, target, noise)
+        errors = gain_errors(wins, disputed, self.owners, target, noise, self.seed_weight)
+        return errors, PaidStatement.of(GAINED, values, theirs, signal=noise.signal, price=price)
 
     def _disputed(self) -> set[tuple[int, str, int]]:
         return {(dispute.round, dispute.owner, dispute.handle) for dispute in self.ledger.disputes}

@@ -14,6 +14,7 @@ from protocol.config.party import CuratorFile
 from protocol.config.session import SessionFile
 from protocol.errors import ConfigError
 from protocol.names import CURATOR
+from protocol.payment import Price
 from protocol.recorded_session import started
 from protocol.runtime.box_file import BoxFile, KeptBoxes
 from protocol.runtime.connection_limits import raise_descriptor_limit
@@ -114,7 +115,7 @@ def _curate(
         stack.callback(hub.log_what_was_not_taken)
         finish = hub.run()
     ensure_done(finish)
-    result = _result(session_file, machine, str(transcript_path(file.state, CURATOR)))
+    result = _result(session_file, machine, str(transcript_path(file.state, CURATOR)), file.price)
     return {
         **result,
         "settlement_terms": session.settlement_terms.as_json(),
@@ -184,8 +185,9 @@ def _box_file(session: Session, file: CuratorFile, stack: ExitStack) -> BoxFile 
     return boxes
 
 
-def _result(session: SessionFile, machine: CuratorMachine, transcript: str) -> dict[str, Any]:
+def _result(session: SessionFile, machine: CuratorMachine, transcript: str, price: Price) -> dict[str, Any]:
     ledger, seconds = machine.ledger, machine.seconds
+    errors, paid = machine.statement(price) or ({}, None)
     absences = Counter(absence.owner for absence in ledger.absences)
     return {
         "role": "curator",
@@ -196,6 +198,8 @@ def _result(session: SessionFile, machine: CuratorMachine, transcript: str) -> d
         "points_accessed": ledger.points_accessed,
         "points_delivered": len(ledger.wins),
         "settlement": dict(machine.settlement() or {}),
+        "settlement_standard_error": dict(errors),
+        "settlement_paid": None if paid is None else paid.as_json(),
         "absences": {owner: absences[owner] for owner in machine.owners if absences[owner]},
         "faults": [
             {"owner": fault.owner, "round": fault.round, "what": fault.what} for fault in ledger.faults

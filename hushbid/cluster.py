@@ -19,7 +19,15 @@ from consumer.drawn_seed_set import STREAM, drawn_seed_set
 from hushbid.cluster_data import ClusterData, ConsumerPaths, OwnerPath, load_files, of_partition
 from hushbid.datasets import Partition, build
 from protocol.config.loading import load_toml, validated
-from protocol.config.party import RIDGE, BudgetSection, DataSection, ModelSeed, Ridge, SeedPoints
+from protocol.config.party import (
+    RIDGE,
+    BudgetSection,
+    DataSection,
+    ModelSeed,
+    Money,
+    Ridge,
+    SeedPoints,
+)
 from protocol.config.session import (
     FeatureSection,
     MechanismSection,
@@ -39,6 +47,7 @@ from protocol.data import Dataset
 from protocol.data.schema import Column, Schema
 from protocol.errors import ConfigError
 from protocol.noise import SimulatedNoise
+from protocol.payment import Price
 
 __all__ = [
     "Cluster",
@@ -109,6 +118,19 @@ class RunSection(Section):
     durability: Literal["fsync", "flush"] = "fsync"
     directory: FilePath | None = None
     """Where run directories are made; None: ``runs`` in the working directory."""
+    unit_price: Money | None = None
+    """As in the curator's private file, which gets it. So is the next."""
+    total_price: Money | None = None
+
+    @model_validator(mode="after")
+    def _has_one_price(self) -> RunSection:
+        _ = self.price
+        return self
+
+    @property
+    def price(self) -> Price:
+        """What is paid for the numbers of the settlement's statement."""
+        return Price(self.unit_price, self.total_price)
 
 
 class ClusterFile(Section):
@@ -206,6 +228,11 @@ class Cluster:
             "roster": roster,
         }
         return validated(SessionFile, sections, where=str(self.where))
+
+    @property
+    def paying(self) -> dict[str, Any]:
+        """What the curator's private file says of what owners are paid."""
+        return {"unit_price": self.file.run.unit_price, "total_price": self.file.run.total_price}
 
     @property
     def judging(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any, Final, Self, TypeAlias
 
 from consumer.appraisal import Judgement
 from consumer.course import Course
+from consumer.own_figures import OwnFigures
 from consumer.process import consumer_seed_set
 from consumer.seed_distance import SeedDistance
 from consumer.store import keep_verdict
@@ -37,6 +38,7 @@ from protocol.config.session import SessionFile
 from protocol.errors import ExitCode, HushbidError, LocalProtocolError
 from protocol.names import CURATOR
 from protocol.odometer import odometers
+from protocol.payment import PaidStatement
 from protocol.runtime.dataset_budget import charges, ledger_path
 from protocol.runtime.party import one_blas_thread
 from protocol.session import Session, open_session
@@ -189,7 +191,7 @@ def _keep(result: RunResult, directory: Path) -> None:
 def _result(prepared: RunDirectory, session: Session, ended: Ended, reference: Baselines) -> RunResult:
     places = {party.name: party.directory for party in prepared.parties}
     curator, consumer = ended.results[CURATOR], ended.results[CONSUMER]
-    apart, course = consumer["seed_distance"], consumer["course"]
+    apart, course, paid = consumer["seed_distance"], consumer["course"], curator["settlement_paid"]
     return RunResult(
         session=prepared.session.session.name,
         p=prepared.session.session.points,
@@ -215,6 +217,9 @@ def _result(prepared: RunDirectory, session: Session, ended: Ended, reference: B
         odometers=odometers(session, curator["rounds"], settled=True),
         settlement=curator["settlement"],
         settlement_terms=session.settlement_terms,
+        settlement_standard_error=curator["settlement_standard_error"],
+        settlement_paid=None if paid is None else PaidStatement.from_json(paid),
+        own=OwnFigures.from_json(consumer),
         absences=curator["absences"],
         faults=tuple(curator["faults"]),
         refusals=tuple(curator["refusals"]),

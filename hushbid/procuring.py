@@ -143,7 +143,8 @@ def procure(
             advice="`seed_set` is a public table; `seed_points` draws so many rows that the schema allows.",
         )
     wanted = as_arrow(validation, "validation")
-    consumer = {"validation": {"features": schema.encode(wanted, name="validation")}}
+    theirs = label if label in wanted.column_names else None  # labels of D_v tell what is worth how much
+    consumer = {"validation": arrays_of(schema, wanted, "validation", label=theirs)}
     if seed_set is not None:
         seeds = schema.encode(as_arrow(seed_set, "seed_set"), name="seed_set")
     else:

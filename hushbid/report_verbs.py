@@ -21,7 +21,7 @@ def report_command(
     ],
     evaluation: Annotated[
         Path | None,
-        typer.Option(help="MMD² of the greedy and the uniform choice: a run's evaluation.json."),
+        typer.Option(help="A run's evaluation.json, or the consumer's own result (--json)."),
     ] = None,
     output: Annotated[Path, typer.Option(help="The page; an older report there is replaced.")] = Path(
         "report.html"

@@ -17,10 +17,12 @@ from rich.text import Text
 
 from consumer.appraisal import Judgement, Quality
 from consumer.course import Course
+from consumer.own_figures import MOST_SHOWN, OwnerPart, OwnFigures
 from consumer.seed_distance import SeedDistance
 from consumer.verdict import NO_VERDICT, Verdict
 from hushbid.standing import Standing, beside_uniform
 from protocol.odometer import Odometer
+from protocol.payment import Errors, OwnerStatement, PaidStatement
 from protocol.session import TRUSTED, PrivacyStatement
 from protocol.settlement import SettlementTerms
 
@@ -62,6 +64,9 @@ class RunResult:
         odometers: ε after each round, of the data that something is guaranteed to.
         settlement: Owner → what it is to be paid by: by what, and who may be told, its terms say.
         settlement_terms: Whether the settlement is private, and what it costs.
+        settlement_standard_error: Owner → the standard error of its `settlement`.
+        settlement_paid: What owners should be paid by; None: nothing was settled.
+        own: What the consumer can tell by itself: baselines, label shares, and owners' exact parts.
         absences: Owner → rounds that it was absent in; owners that never were are left out.
         faults: What was wrong with owners' points: ``owner``, ``round``, ``what``.
         refusals: Who was refused for breaking the protocol: ``peer``, ``round``, ``code``.
@@ -106,6 +111,9 @@ class RunResult:
     seed_distance: SeedDistance | None = None
     course: Course | None = None
     seed_set_drawn: bool = False
+    settlement_standard_error: Errors = field(default_factory=dict)
+    settlement_paid: PaidStatement | None = None
+    own: OwnFigures = field(default_factory=OwnFigures)
     verdict: Verdict = NO_VERDICT
 
     @property
@@ -158,6 +166,7 @@ class RunResult:
                 "uniform": self.uniform.as_json(),
             },
             "beside_uniform": None if self.standing is None else self.standing.as_json(),
+            **self.own.as_json(),
             "points_accessed_curator": self.points_accessed_curator,
             "points_delivered": self.points_delivered,
             "disputed": self.disputed,
@@ -171,6 +180,10 @@ class RunResult:
             "odometer": [odometer.as_json() for odometer in self.odometers],
             "settlement": {owner: _finite(value) for owner, value in self.settlement.items()},
             "settlement_terms": self.settlement_terms.as_json(),
+            "settlement_standard_error": {
+                owner: _finite(error) for owner, error in self.settlement_standard_error.items()
+            },
+            "settlement_paid": None if self.settlement_paid is None else self.settlement_paid.as_json(),
             "absences": dict(self.absences),
             "faults": [dict(fault) for fault in self.faults],
             "refusals": [dict(refusal) for refusal in self.refusals],
@@ -224,23 +237,40 @@ def _quality(result: RunResult) -> RenderableType:
             ("  with weights", judgement.weighted.quality if judgement.weighted else Quality()),
         )
     ]
+    own = (
+        ("validation rows alone", result.own.validation_only),
+        ("class most bought", result.own.majority),
+    )
+    rows += [
+        (name, Quality(accuracy=baseline.accuracy, accuracy_interval=baseline.interval))
+        for name, baseline in own
+        if baseline is not None
+    ]
     columns = [("MMD²", "mmd2", "{:.5f}"), ("accuracy", "accuracy", "{:.3f}")]
     if any(quality.mmd2_test is not None for _, quality in rows):
-        columns.insert(1, ("MMD² to test", "mmd2_test", "{:.5f}"))
+        columns.insert(1, ("to test", "mmd2_test", "{:.5f}"))
+    if any(quality.accuracy_interval is not None for _, quality in rows):
+        columns.append(("95 %", "accuracy_interval", "{0[0]:.2f}–{0[1]:.2f}"))
     columns.append(("eff. points", "effective_points", "{:.0f}"))
-    table = Table(box=SIMPLE_HEAD)
+    table = _table()
     table.add_column("choice of points")
     for heading, _, _ in columns:
         table.add_column(heading, justify="right")
     for place, (name, quality) in enumerate(rows):
         figures = (_figure(getattr(quality, attribute), form) for _, attribute, form in columns)
         table.add_row(name, *figures, style="bold" if place < 2 else "")
-    notes = []
+    shares = result.own.share_line(MOST_SHOWN)
+    notes = [Text(f"Labels in %, {shares}.")] if shares else []
     if result.chosen.why:
         notes.append(Text(f"There are no weights: {result.chosen.why}.\n", style="yellow"))
     if result.chosen.labels_why:
         notes.append(Text(f"The accuracy is 0: {result.chosen.labels_why}.\n", style="yellow"))
-    return Group(table, *notes) if notes else table
+    return Group(table, *notes)
+
+
+def _table() -> Table:
+    """A table that wastes no line, and no more than two spaces between columns."""
+    return Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
 
 
 def _facts(result: RunResult) -> Text:
@@ -248,9 +278,7 @@ def _facts(result: RunResult) -> Text:
     pace = f" ({speed:,.0f} rounds/s)" if speed is not None else ""
     text = Text(
         f"{result.points_delivered} of {result.p} points were delivered after {result.rounds} rounds "
-    )
-    text.append(f"with {result.owners} owners in {result.wall_seconds:.2f} s{pace}.\n")
-    text.append(
+        f"with {result.owners} owners in {result.wall_seconds:.2f} s{pace}. "
         f"The curator saw {result.points_accessed_curator} raw points: parsimony {result.parsimony:.2f} "
         f"(over p + m = {result.p + result.m})."
     )
@@ -282,10 +310,11 @@ def _facts(result: RunResult) -> Text:
 
 
 def _privacy(result: RunResult) -> RenderableType:
-    table = Table(box=SIMPLE_HEAD)
-    table.add_column("privacy of")
-    table.add_column("guaranteed")
-    table.add_column("as the paper claims")
+    claimed = any(statement.claimed_epsilon is not None for statement in result.privacy)
+    table = _table()
+    table.show_header = claimed
+    for heading in ("", "guaranteed", *(["as the paper claims"] if claimed else [])):
+        table.add_column(heading)
     warnings = []
     trusts = []
     for statement in result.privacy:
@@ -293,9 +322,9 @@ def _privacy(result: RunResult) -> RenderableType:
             trusts.append(f"Owners trust {TRUSTED}: {statement.why}.")
             continue
         table.add_row(
-            f"{statement.protects}\nfrom {statement.against}",
+            f"Privacy of {statement.protects}\nfrom {statement.against}",
             _guarantee(statement),
-            _figure(statement.claimed_epsilon, "ε = {:.4g}"),
+            *([_figure(statement.claimed_epsilon, "ε = {:.4g}")] if claimed else []),
             style="red" if statement.why else "",
         )
         if statement.why:
@@ -304,7 +333,9 @@ def _privacy(result: RunResult) -> RenderableType:
     if not warnings:
         return Group(table, trust)
     return Group(
-        table, trust, Panel(Text("\n".join(warnings), style="bold red"), border_style="red", expand=False)
+        table,
+        trust,
+        Panel(Text("\n".join(warnings), style="bold red"), border_style="red", expand=False),
     )
 
 
@@ -317,19 +348,60 @@ def _guarantee(statement: PrivacyStatement) -> str:
 
 
 def _settlement(result: RunResult) -> RenderableType:
-    terms = result.settlement_terms
-    table = Table(box=SIMPLE_HEAD)
-    table.add_column("settlement: owner")
-    table.add_column(terms.unit, justify="right")
-    if terms.standard_error is not None:
-        table.add_column("standard error", justify="right")
-    ranked = sorted(result.settlement.items(), key=lambda entry: (-entry[1], entry[0]))
+    terms, statement = result.settlement_terms, result.settlement_paid
+    lines = {} if statement is None else statement.owners
+    table = _table()
+    table.add_column("owner")
+    headings = ["settled", "± s.e.", "paid", "± s.e.", "share"]
+    if priced := any(line.amount is not None for line in lines.values()):
+        headings.append("amount")
+    if parts := result.own.owners or {}:
+        headings += ["exact gain", "left out"]
+    for heading in headings:
+        table.add_column(heading, justify="right")
+
+    def rank(entry: tuple[str, float]) -> tuple[float, float, str]:
+        owner, value = entry
+        line = lines.get(owner)
+        return -((line.paid if line else None) or 0.0), -value, owner
+
+    form = "{:.5f}" if terms.standard_error is None else "{:.2f}"
+    ranked = sorted(result.settlement.items(), key=rank)
     for owner, value in ranked[:_SHOWN_OWNERS]:
-        table.add_row(owner, *terms.figures(value))
+        error = _figure(result.settlement_standard_error.get(owner), form)
+        number, error, *_ = *terms.figures(value), error
+        exact = _exact(parts.get(owner), result.chosen.plain.mmd2) if parts else []
+        table.add_row(owner, number, error, *_paid([lines.get(owner)], form, priced=priced), *exact)
     if rest := ranked[_SHOWN_OWNERS:]:
         total = terms.figures(sum(value for _, value in rest), owners=len(rest))
-        table.add_row(f"{len(rest)} others", *total, style="dim")
-    return Group(table, Text(f"{terms.sentence()}\n"))
+        number, error, *_ = *total, "–"
+        paid = _paid([lines.get(owner) for owner, _ in rest], form, priced=priced)
+        table.add_row(f"{len(rest)} others", number, error, *paid, style="dim")
+    said = [f"Settled: {terms.unit}."]
+    said += [] if statement is None else [statement.sentence()]
+    return Group(table, Text(" ".join([*said, terms.sentence()])))
+
+
+def _exact(part: OwnerPart | None, distance: float | None) -> list[str]:
+    """An owner's part by exact kernels, and what MMD² has more without the owner's points."""
+    if part is None:
+        return ["–", "–"]
+    more = None if part.mmd2_without is None or distance is None else part.mmd2_without - distance
+    return [f"{part.gain:+.5f}", _figure(more, "{:+.5f}")]
+
+
+def _paid(lines: list[OwnerStatement | None], form: str, *, priced: bool) -> list[str]:
+    """What owners are paid together, its standard error if it is one owner's, their share, and the amount."""
+    known = [line for line in lines if line is not None and line.paid is not None]
+    if not known:
+        return ["–"] * (4 if priced else 3)
+    error = known[0].standard_error if len(known) == 1 else None
+    cells = [
+        _figure(math.fsum(line.paid or 0.0 for line in known), form),
+        _figure(error, form),
+        _figure(math.fsum(line.share or 0.0 for line in known), "{:.1%}"),
+    ]
+    return cells + ([f"{math.fsum(line.amount or 0.0 for line in known):,.2f}"] if priced else [])
 
 
 def _wrongs(result: RunResult) -> list[str]:
@@ -351,8 +423,9 @@ def _places(result: RunResult) -> Text | None:
     return Text("\n".join(lines)) if lines else None
 
 
-def _figure(value: float | None, form: str) -> str:
-    return form.format(value) if value is not None and math.isfinite(value) else "–"
+def _figure(value: float | tuple[float, float] | None, form: str) -> str:
+    known = value is not None and (isinstance(value, tuple) or math.isfinite(value))
+    return form.format(value) if known else "–"
 
 
 def _finite(value: float | None) -> float | None:

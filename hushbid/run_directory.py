@@ -120,6 +120,8 @@ def _fill(path: Path, cluster: Cluster, session: SessionFile, keys: Mapping[str,
         settings = {"durability": cluster.file.run.durability} | named.get(party.name, {})
         if party.role == "consumer":
             settings |= cluster.judging | cluster.drawing
+        elif party.role == "curator":
+            settings |= cluster.paying
         furnish(party, layout, key=keys.get(party.name), share=dealt.get(party.name, {}), settings=settings)
         keep(party.directory / SESSION_FILE, session, mode=_PRIVATE)
     return RunDirectory(path, session, parties)

@@ -253,7 +253,7 @@ def _settings(cluster: Cluster, party: Party, budgets: Mapping[str, BudgetSectio
     """What a private file says besides where things lie."""
     settings: dict[str, Any] = {"durability": cluster.file.run.durability}
     if party.name == CURATOR:
-        return settings
+        return settings | cluster.paying
     if party.name == CONSUMER:
         chosen = cluster.judging | cluster.drawing
         return settings | chosen | {"budget": cluster.file.consumer.budget}

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from consumer.appraisal import appraise
 from consumer.events import StorePurchases
+from consumer.own_figures import own_figures
 from consumer.store import PurchaseFile, keep_verdict
 from curator.machine import CONSUMER
 from hushbid.cluster import Cluster
@@ -121,8 +122,19 @@ def simulate(
         kept.store(StorePurchases(tuple(delivered)))
         if matching is not None:
             kept.weigh(matching.weights, ridge=matching.ridge)
+    own = own_figures(
+        session,
+        delivered,
+        validation=data.validation,
+        seed_set=data.seed_set,
+        test=data.test,
+        model=cluster.model,
+        seed=cluster.file.consumer.seed,
+        matching=matching,
+    )
     reference = baselines(cluster, session, data)
     ledger = outcome.curator.ledger
+    errors, paid = outcome.curator.statement(cluster.file.run.price) or ({}, None)
     result = RunResult(
         session=session.file.session.name,
         p=session.file.session.points,
@@ -148,6 +160,9 @@ def simulate(
         odometers=odometers(session, outcome.curator.round, settled=True),
         settlement=dict(outcome.curator.settlement() or {}),
         settlement_terms=session.settlement_terms,
+        settlement_standard_error=errors,
+        settlement_paid=paid,
+        own=own,
         absences=dict(Counter(absence.owner for absence in ledger.absences)),
         faults=tuple(
             {"owner": fault.owner, "round": fault.round, "what": fault.what} for fault in ledger.faults

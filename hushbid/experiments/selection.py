@@ -269,8 +269,10 @@ def _row(results: Sequence[RunResult], dataset: str, mechanism: str, epsilon: fl
 def _means(qualities: Sequence[Quality]) -> dict[str, float | None]:
     found: dict[str, float | None] = {}
     for field in fields(Quality):
+        if field.name == "accuracy_interval":
+            continue  # of one session's test points; seeds have a spread of their own
         values = [getattr(quality, field.name) for quality in qualities]
-        known = [value for value in values if value is not None]
+        known = [value for value in values if isinstance(value, float)]
         found[field.name] = fmean(known) if known else None
     return found
 

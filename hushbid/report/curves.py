@@ -11,15 +11,19 @@ from typing import Any, Final
 
 from consumer.course import Course
 from consumer.seed_distance import SeedDistance
+from hushbid.report.appraisal import Appraisal, appraisal_of
 from hushbid.report.rounds import shortened, shown
 from hushbid.report.sources import Source
 from protocol.errors import DataError
 from protocol.limits import MAX_POINTS
 
-__all__ = ["BASELINES", "Curve", "Quality", "quality_of", "read_evaluation"]
+__all__ = ["APPRAISAL", "BASELINES", "Curve", "Quality", "quality_of", "read_evaluation"]
 
 BASELINES: Final = ("mmd2_greedy", "mmd2_uniform")
 """The keys of an evaluation file: MMD² of the first 1, 2, … points of the greedy and the uniform choice."""
+
+APPRAISAL: Final = "appraisal"
+"""A further one: what the consumer and the operator worked out without a transcript (`appraisal_of`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +50,7 @@ class Quality:
         greedy: Of a choice among all owners' points with nothing private.
         uniform: Of points drawn at random from each owner.
         seed_distance: How far the seed set lies from D_v; the consumer's, too.
+        appraisal: What no transcript tells, of the evaluation.
         course: How the purchase went round by round; the consumer's, too.
     """
 
@@ -53,6 +58,7 @@ class Quality:
     greedy: Curve | None
     uniform: Curve | None
     seed_distance: SeedDistance | None = None
+    appraisal: Appraisal | None = None
     course: Course | None = None
 
 
@@ -68,14 +74,23 @@ def quality_of(sources: Sequence[Source], evaluation: Path | None) -> Quality:
     """
     consumer = next((source.consumer for source in sources if source.consumer is not None), None)
     own = None if consumer is None or consumer.mmd2 is None else _curve(consumer.mmd2.tolist())
-    greedy, uniform = (None, None) if evaluation is None else read_evaluation(evaluation)
+    greedy, uniform, appraisal = (None, None, None) if evaluation is None else read_evaluation(evaluation)
     apart = None if consumer is None else consumer.seed_distance
     course = None if consumer is None else consumer.course
-    return Quality(session=own, greedy=greedy, uniform=uniform, seed_distance=apart, course=course)
+    return Quality(
+        session=own,
+        greedy=greedy,
+        uniform=uniform,
+        seed_distance=apart,
+        appraisal=appraisal,
+        course=course,
+    )
 
 
-def read_evaluation(path: Path) -> tuple[Curve | None, Curve | None]:
-    """The greedy and the uniform curve of an evaluation file; None for one that has no points.
+def read_evaluation(path: Path) -> tuple[Curve | None, Curve | None, Appraisal | None]:
+    """The greedy and the uniform curve of an evaluation file, and what it tells besides; None: not that.
+
+    A consumer's own result is one too, without the curves, which no party can compute.
 
     Raises:
         DataError: The file cannot be read, or is not of this kind.
@@ -89,10 +104,21 @@ def read_evaluation(path: Path) -> tuple[Curve | None, Curve | None]:
         ) from None
     except (ValueError, RecursionError):
         raise _unusable(path, "it is no JSON") from None
-    if not isinstance(found, dict) or set(found) != set(BASELINES):
-        raise _unusable(path, f"it is not an object of {' and '.join(BASELINES)}")
+    if isinstance(found, dict) and found.get("role") == "consumer":
+        return None, None, _appraisal(path, found)
+    if not isinstance(found, dict) or set(found) - {APPRAISAL} != set(BASELINES):
+        raise _unusable(path, f"it is not an object of {' and '.join(BASELINES)}, nor a consumer's result")
     greedy, uniform = (_values(path, key, found[key]) for key in BASELINES)
-    return greedy, uniform
+    return greedy, uniform, _appraisal(path, found[APPRAISAL]) if APPRAISAL in found else None
+
+
+def _appraisal(path: Path, values: Any) -> Appraisal | None:
+    if isinstance(values, dict) and "baselines" not in values:
+        return None  # of a consumer of an older version
+    try:
+        return appraisal_of(values)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise _unusable(path, "its figures are not those of a consumer") from None
 
 
 def _values(path: Path, key: str, values: Any) -> Curve | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from hushbid.report.rounds import wins_of
 from hushbid.report.sources import Source
+from protocol.payment import Price
 
 __all__ = ["OwnerFigures", "owners_of"]
 
@@ -21,6 +22,9 @@ class OwnerFigures:
         won: Points that were chosen.
         disputed: Of those, points that the consumer disputes.
         settlement: What the owners are to be paid by (`Figures.settlement_terms`), without disputed points.
+        standard_error: Of `settlement`; an entry is None where a release does not tell its noise.
+        paid: What the owners should be paid (`protocol.payment`), likewise.
+        paid_for: In words, what is paid for, or why nothing is.
         absent: Rounds that it was absent in.
         asked: Rounds that it was asked for its point in.
         raw: Raw points that it handed over; an entry is None for an owner that nobody tells of.
@@ -31,6 +35,9 @@ class OwnerFigures:
     won: tuple[int, ...] | None
     disputed: tuple[int, ...] | None
     settlement: tuple[float, ...] | None
+    standard_error: tuple[float | None, ...] | None
+    paid: tuple[float | None, ...] | None
+    paid_for: str | None
     absent: tuple[int, ...] | None
     asked: tuple[int | None, ...] | None
     raw: tuple[int | None, ...] | None
@@ -58,11 +65,16 @@ def owners_of(sources: Sequence[Source]) -> OwnerFigures:
         return tuple(counts[name] if name in known else None for name in names)
 
     settlement = None if machine is None else machine.settlement()
+    statement = None if machine is None else machine.statement(Price())
+    errors, paid = (None, None) if statement is None else statement
     return OwnerFigures(
         name=names,
         won=column(None if wins is None else Counter(owner for _, owner in wins)),
         disputed=column(_disputed(sources)),
         settlement=None if settlement is None else tuple(settlement[name] for name in names),
+        standard_error=None if errors is None else tuple(errors[name] for name in names),
+        paid=None if paid is None else tuple(paid.owners[name].paid for name in names),
+        paid_for=None if paid is None else paid.sentence(),
         absent=column(
             None if machine is None else Counter(absence.owner for absence in machine.ledger.absences)
         ),

@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from consumer.own_figures import MOST_SHOWN
+from hushbid.report.appraisal import Appraisal
 from hushbid.report.figures import Figures, TranscriptFacts
 from hushbid.report.html import Html, element, fragment, table
 from hushbid.report.incidents import Incidents
@@ -22,6 +24,8 @@ _TABLE_ROWS: Final = 100
 _ALWAYS: Final = ("chosen", "share", "disputed", "rounds absent in")
 """Columns of the owners' table that say something with nothing but zeros."""
 _UNKNOWN: Final = "–"
+_ERROR: Final = "its standard error"
+"""A column without a sum."""
 _INCIDENT_NAMES: Final = {
     "lost": "connection lost",
     "returned": "connection back",
@@ -41,6 +45,7 @@ def sections(figures: Figures, plots: Collection[str]) -> tuple[Html, ...]:
     """
     return (
         *_choice(figures, plots),
+        *_appraisal(figures),
         *_course(figures, plots),
         *_settlement(figures, plots),
         *_privacy(figures, plots),
@@ -62,6 +67,60 @@ def _section(title: str, parts: Iterable[Html], *lead: str | Html) -> Iterable[H
     content = tuple(parts)
     if content:
         yield element("section", element("h2", title), element("p", *lead) if lead else "", *content)
+
+
+def _appraisal(figures: Figures) -> Iterable[Html]:
+    appraisal = figures.quality.appraisal
+    if appraisal is None:
+        return ()
+    rows = [
+        (
+            each.name,
+            _known(each.mmd2, ".5f"),
+            _known(each.mmd2_test, ".5f"),
+            _known(each.accuracy, ".3f"),
+            "{:.3f} to {:.3f}".format(*each.accuracy_interval) if each.accuracy_interval else _UNKNOWN,
+            _known(each.effective_points, ".0f"),
+        )
+        for each in appraisal.choices
+    ]
+    titles = ("choice", "MMD²", "MMD² to test", "accuracy", "95 %", "effective points")
+    shares = appraisal.own.share_line(MOST_SHOWN)
+    parts = [
+        table([(title, "number" if place else "text") for place, title in enumerate(titles)], rows),
+        *([element("p", f"Labels in per cent, {shares}.")] if shares else []),
+        *_parts(appraisal),
+    ]
+    lead = (
+        "By exact kernels, the validation set and the test points: the consumer's to show. An interval is of "
+        "which test points there are (Wilson), for the one model; not of the purchase or its noise."
+    )
+    return _section("What it is worth, by the consumer alone", parts, lead)
+
+
+def _parts(appraisal: Appraisal) -> Iterable[Html]:
+    owners = sorted((appraisal.own.owners or {}).items(), key=lambda item: -item[1].gain)
+    if not owners:
+        return
+    plain = appraisal.choices[0].mmd2
+    rows = [
+        (
+            name,
+            f"{part.points:,}",
+            f"{part.gain:+.5f}".replace("-", "−"),
+            _known(None if None in (part.mmd2_without, plain) else part.mmd2_without - plain, "+.5f"),  # type: ignore[operator]
+            _known(part.weighted_mmd2_without, ".5f"),
+        )
+        for name, part in owners[:_TABLE_ROWS]
+    ]
+    titles = ("owner", "points", "exact gain", "MMD² if left out", "the same with weights, in all")
+    yield table([(title, "number" if place else "text") for place, title in enumerate(titles)], rows)
+    if left := len(owners) - len(rows):
+        yield element("p", f"And {left:,} more.")
+
+
+def _known(value: float | None, form: str) -> str:
+    return _UNKNOWN if value is None else format(value, form).replace("-", "−")
 
 
 # -- the choice -------------------------------------------------------------------------------------------
@@ -183,6 +242,8 @@ def _settlement(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
         ("chosen", owners.won, "{:,}".format),
         ("share", None if owners.won is None else _shares(owners.won), "{:.1%}".format),
         ("settlement", owners.settlement, partial(_signed, terms)),
+        (_ERROR, owners.standard_error, partial(_number, terms)),
+        ("should be paid", owners.paid, partial(_number, terms)),
         ("disputed", owners.disputed, "{:,}".format),
         ("raw points handed over", owners.raw, "{:,}".format),
         ("sealed points handed over", owners.sealed, "{:,}".format),
@@ -201,14 +262,23 @@ def _settlement(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
         for place in order[:_TABLE_ROWS]
     ]
     if left := order[_TABLE_ROWS:]:
-        rows.append([f"{len(left):,} others", *(_rest(values, left, form) for _, values, form in known[1:])])
+        rows.append(
+            [
+                f"{len(left):,} others",
+                *(
+                    _UNKNOWN if title == _ERROR else _rest(values, left, form)
+                    for title, values, form in known[1:]
+                ),
+            ]
+        )
     parts = (
         *_plot("shares", plots, "By owner; the table has the figures."),
         table(titles, rows),
     )
     if owners.settlement is None:
         return _section("What owners sold" if owners.won is not None else "What owners handed over", parts)
-    return _section("Shares and settlement", parts, f"{_lead(terms)} {terms.sentence()}")
+    paid_for = () if owners.paid_for is None else (owners.paid_for,)
+    return _section("Shares and settlement", parts, " ".join((_lead(terms), *paid_for, terms.sentence())))
 
 
 def _lead(terms: SettlementTerms) -> str:
@@ -245,6 +315,10 @@ def _shares(won: Sequence[int]) -> list[float]:
 
 def _signed(terms: SettlementTerms, value: Any) -> str:
     return terms.figures(value)[0].replace("-", "−")
+
+
+def _number(terms: SettlementTerms, value: Any) -> str:
+    return f"{value:.{5 if terms.standard_error is None else 2}f}"
 
 
 def _rest(values: Sequence[Any], places: Sequence[int], form: Any) -> str:

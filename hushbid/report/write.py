@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hushbid.report.curves import BASELINES
+from hushbid.report.curves import APPRAISAL, BASELINES
 from hushbid.report.figures import Figures, figures_of
 from hushbid.report.page import FIRST_BYTES, page_of
 from hushbid.report.sources import open_sources
@@ -69,8 +69,10 @@ def with_report(
     telling = [result.transcripts[party] for party in (CURATOR, CONSUMER) if party in result.transcripts]
     try:
         curves = dict(zip(BASELINES, (reference.greedy_by_round, reference.uniform_by_round), strict=True))
+        choices = {"greedy": result.greedy.as_json(), "uniform": result.uniform.as_json()}
+        appraisal = {**result.chosen.as_json(), **result.own.as_json(), "choices": choices}
         evaluation = directory / EVALUATION
-        _write(evaluation, json.dumps(curves, allow_nan=False) + "\n")
+        _write(evaluation, json.dumps({**curves, APPRAISAL: appraisal}, allow_nan=False) + "\n")
         write_report(telling, directory / REPORT, evaluation=evaluation)
     except HushbidError as error:
         reason = str(error)

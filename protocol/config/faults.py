@@ -31,6 +31,7 @@ _AGREED: Final = frozenset(
     {
         "session",
         "features",
+        "columns",
         "target",
         "summary",
         "acquisition",
@@ -50,7 +51,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         _AGREED | {"dataset", "owners", "consumer", "run"},
         "It goes to `hushbid run` or `hushbid simulate`.",
     ),
-    "a curator's file": Kind(_OWN | {"listen", "revoked"}, _WITH_A_PARTY),
+    "a curator's file": Kind(_OWN | {"listen", "revoked", "unit_price", "total_price"}, _WITH_A_PARTY),
     "an owner's file": Kind(_OWN | _OF_DATA | {"name", "data", "memory_limit"}, _WITH_A_PARTY),
     "a consumer's file": Kind(
         _OWN

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from protocol.accounting import Budget
 from protocol.config.session import PartyName
 from protocol.data import DataColumns
+from protocol.payment import Price
 
 __all__ = [
     "RIDGE",
@@ -21,6 +22,7 @@ __all__ = [
     "CuratorFile",
     "DataSection",
     "ModelSeed",
+    "Money",
     "OwnerFile",
     "Ridge",
     "SeedPoints",
@@ -31,6 +33,8 @@ ModelSeed: TypeAlias = Annotated[int, Field(ge=0, lt=2**32)]
 """What scikit-learn takes for a seed."""
 SeedPoints: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000)]
 """Points of a drawn seed set."""
+Money: TypeAlias = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+"""In whatever currency was agreed on."""
 Ridge: TypeAlias = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 """λ of kernel mean matching."""
 RIDGE: Final = 1.0
@@ -126,6 +130,20 @@ class CuratorFile(_PartyFile):
     """Address to bind where it is not the session's contact address."""
     revoked: list[PartyName] = []
     """Owners of the roster that are not let in any more; the session stays the same one."""
+    unit_price: Money | None = None
+    """What an owner gets for one unit of what it should be paid by (`protocol.payment`); None: not said."""
+    total_price: Money | None = None
+    """What is shared out among the owners by what they should be paid by; None: not said."""
+
+    @model_validator(mode="after")
+    def _has_one_price(self) -> Self:
+        _ = self.price
+        return self
+
+    @property
+    def price(self) -> Price:
+        """What is paid for the numbers of the settlement's statement."""
+        return Price(self.unit_price, self.total_price)
 
 
 class _DatasetFile(_PartyFile):

@@ -228,6 +228,32 @@ class ReleaseMechanism(ABC, Generic[P]):
         """
         return Statistic.identity(self.dimension)
 
+    @property
+    def error(self) -> float | None:
+        """Standard deviation of the noise on a coordinate of Σφ in a release that no filter has seen.
+
+        In units of φ, the root mean square over the d coordinates; it never depends on data. 0.0 where there
+        is no noise; None where what noise leaves is not known.
+        """
+        return None if self.private else 0.0
+
+    @property
+    def noise_directions(self) -> int:
+        """In how many directions of φ a release has noise, in all of them alike."""
+        return self.statistic().width
+
+    def embedding(self, total: Totals, points: int) -> npt.NDArray[np.float64]:
+        """What a release tells of private points but for its noise: linear in their total.
+
+        Args:
+            total: Sum of their `statistic`, int64 of shape (statistic().width,).
+            points: How many they are; positive.
+
+        Returns:
+            Their mean, float64 in units of φ, shape (d,).
+        """
+        return np.asarray(total * (FEATURE_UNIT / points), dtype=np.float64)
+
     def release(
         self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
     ) -> npt.NDArray[np.float64]:

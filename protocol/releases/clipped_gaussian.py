@@ -44,6 +44,11 @@ class ClippedGaussianRelease(GaussianNoiseRelease[P], Generic[P]):
             start=np.zeros(width) if setting.starts_public else None,
         )
 
+    @property
+    def error(self) -> float | None:
+        """ρσ, stretched as coordinates are."""
+        return self.prior().spread * FEATURE_UNIT * self._stretch * self.sigma
+
     def statistic(self) -> Statistic:
         """φ clipped about the seed set's mean, in the mechanism's basis.
 
@@ -66,6 +71,17 @@ class ClippedGaussianRelease(GaussianNoiseRelease[P], Generic[P]):
         """Coordinates of y as coordinates of φ, shape (d,)."""
         return moved
 
+    def embedding(self, total: Totals, points: int) -> npt.NDArray[np.float64]:
+        """Their mean as clipped, c + ρ·Σy/n: no farther out than a release has them."""
+        return self._embedded(np.asarray(total * FEATURE_UNIT, dtype=np.float64), points) / points
+
+    def _embedded(self, moved: npt.NDArray[np.float64], points: int) -> npt.NDArray[np.float64]:
+        """Σφ of so many private points, estimated from Σy: n·c + ρ·Σy, in units of φ."""
+        prior = self.prior()
+        # y has length 1 at the clip radius and beyond; there a point lies about ρ from the centre.
+        embedded = prior.centre * points + prior.spread * self._in_features(moved)
+        return np.asarray(embedded * FEATURE_UNIT, dtype=np.float64)
+
     def _release(
         self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
     ) -> npt.NDArray[np.float64]:
@@ -74,8 +90,6 @@ class ClippedGaussianRelease(GaussianNoiseRelease[P], Generic[P]):
         moved = self._filter.after(observed) if noise else observed  # without noise: public points alone
         if noise:
             self.deviation = prior.spread * FEATURE_UNIT * self._stretch * math.sqrt(self._filter.variance)
-        private = self.private_count(count)
-        # y has length 1 at the clip radius and beyond; there a point lies about ρ from the centre.
-        embedded = (prior.centre * private + prior.spread * self._in_features(moved)) * FEATURE_UNIT
+        embedded = self._embedded(moved, self.private_count(count))
         embedded += self.public_sum() * FEATURE_UNIT
         return np.asarray(embedded / count, dtype=np.float64)

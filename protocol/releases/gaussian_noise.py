@@ -73,6 +73,11 @@ class GaussianNoiseRelease(ReleaseMechanism[P], Generic[P]):
         self.sigma = self._calibrated()
         """σ of each coordinate's noise, in units of φ; 0 where no release is charged."""
 
+    @property
+    def error(self) -> float | None:
+        """σ, where the statistic is φ."""
+        return self.sigma
+
     def draws(self, index: int) -> tuple[Draw, ...]:
         """One discrete Gaussian a coordinate, σ in grid units; none for public points alone."""
         self.check_index(index)

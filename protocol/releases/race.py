@@ -105,6 +105,20 @@ class RaceRelease(ReleaseMechanism[RaceParameters]):
             return ()
         return (Draw("discrete-laplace", self.scale, self.dimension),)
 
+    @property
+    def error(self) -> float | None:
+        """That of a count, 1/√R in units of φ, but for what moving rows to their sums takes (`_of_sum`)."""
+        if self.setting.charged == 0:
+            return 0.0
+        (draw,) = self.draws(self.releases - 1)
+        left = self.noise_directions / self.dimension
+        return math.sqrt(draw.variance * left) * self._unit * FEATURE_UNIT
+
+    @property
+    def noise_directions(self) -> int:
+        """One fewer in each row than it has cells: a row's sum is known."""
+        return self.dimension - self.rows
+
     def guarantee(self, *, neighbours: Neighbours, delta: float) -> Guarantee:
         """By composition of 2R counts a release."""
         Neighbours(neighbours)

@@ -42,6 +42,10 @@ def test_the_curator_prints_what_was_acquired_from_whom(session: tuple[Cluster, 
     assert all(value > 0 for value in seconds.values())
     settlement = result.pop("settlement")
     assert set(settlement) == {"heron", "magpie"}
+    assert set(result.pop("settlement_standard_error").values()) == {0.0}, "nothing has noise"
+    paid = result.pop("settlement_paid")
+    assert set(paid["owners"]) == {"heron", "magpie"}
+    assert paid["sum"] == sum(line["paid"] for line in paid["owners"].values())
     assert result.pop("settlement_terms")["disclosure"].startswith("not to be disclosed to owners")
     assert [statement["epsilon"] for statement in result.pop("privacy")] == [None, None, None]
     assert result == {

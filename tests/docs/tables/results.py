@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from consumer.appraisal import Judgement
+from consumer.own_figures import OwnFigures
 from consumer.verdict import Verdict
 from hushbid.audit.faults import FAULTS
 from hushbid.audit.suites import SUITES
@@ -51,6 +52,8 @@ def _keys(function: ast.FunctionDef) -> Iterator[str]:
                     yield from (code(f"{setting}_rounds_per_second") for setting in BENCHED)
                 elif ast.unparse(value) == "judgement.as_json()":
                     yield codes(Judgement().as_json())
+                elif ast.unparse(value) == "own.as_json()":
+                    yield codes(OwnFigures().as_json())
                 elif ast.unparse(value) == "verdict.as_json()":
                     yield codes(Verdict().as_json())
 

@@ -12,10 +12,17 @@ import pytest
 from rich.console import Console
 
 from consumer.appraisal import Judgement, Quality, Weighted
+from consumer.own_figures import Baseline, ClassShares, OwnerPart, OwnFigures
+from hushbid.cluster import open_cluster
 from hushbid.results import RunResult, render
+from hushbid.simulation import simulate
 from protocol.odometer import Odometer
+from protocol.payment import PaidStatement, Price
 from protocol.session import TRUSTED, PrivacyStatement
 from protocol.settlement import PrivateSettlement, SettlementTerms
+from tests.conftest import ROOT
+
+DEMONSTRATION = ROOT / "configs" / "digits" / "cluster.toml"
 
 GUARANTEE = PrivacyStatement(
     protects="the records of every owner",
@@ -77,9 +84,9 @@ REQUIRED = {
 }  # fmt: skip
 
 
-def shown(result: RunResult) -> str:
+def shown(result: RunResult, width: int = 100) -> str:
     stream = io.StringIO()
-    render(result, Console(file=stream, width=100))
+    render(result, Console(file=stream, width=width))
     return stream.getvalue()
 
 
@@ -238,6 +245,56 @@ def test_an_exact_settlement_is_said_to_be_the_curator_s_alone() -> None:
     text = " ".join(shown(RESULT).split())
     assert "The settlement is not to be disclosed to owners: the numbers are exact" in text
     assert as_json(RESULT)["settlement_terms"]["standard_error"] is None
+
+
+def test_what_should_be_paid_is_shown_beside_the_settlement_who_gets_most_first() -> None:
+    errors = {"north": 0.5, "south": 0.0625}
+    told = replace(RESULT, settlement_standard_error=errors)
+    assert "north +0.12500 0.50000 – – –" in " ".join(shown(told).split())
+    values = {"north": 0.001, "south": 0.25}
+    paid = PaidStatement.of("the gain", values, errors, signal=True, price=Price(total=80.0))
+    told = replace(told, settlement_paid=paid)
+    text = " ".join(shown(told).split())
+    assert "south -0.25000 0.06250 0.25000 0.06250 100.0% 80.00" in text
+    assert "north +0.12500 0.50000 0.00000 0.50000 0.0% 0.00" in text
+    assert text.index("south -0.25") < text.index("north +0.125")
+    assert paid.sentence() in text
+    assert told.as_json()["settlement_standard_error"] == errors
+    assert told.as_json()["settlement_paid"] == paid.as_json()
+
+
+def test_what_the_consumer_tells_by_itself_is_shown() -> None:
+    parts = {"north": OwnerPart(60, 0.25, 0.5, None)}
+    classes = (
+        ClassShares(3, 0.75, 0.5, 0.625),
+        ClassShares(4, 0.25, 0.25, 0.25),
+        ClassShares(7, 0.0, 0.25, 0.125),
+    )
+    own = OwnFigures(Baseline(0.5, (0.25, 0.75)), Baseline(0.375, (0.125, 0.625)), 3, "test", classes, parts)
+    text = " ".join(shown(replace(RESULT, own=own)).split())
+    assert "validation rows alone – – 0.500 0.25–0.75 –" in text
+    assert "class most bought – – 0.375 0.12–0.62 –" in text
+    assert "Labels in %, wanted/bought/weighted: 3 75/50/62, 4 25/25/25, others 0/25/12." in text
+    assert "+0.25000 +0.48750" in text, "less the MMD² of all"
+    found = replace(RESULT, own=own).as_json()
+    assert {name: found[name] for name in own.as_json()} == own.as_json()
+
+
+def test_the_demonstration_fits_a_terminal_of_80_columns_and_40_lines() -> None:
+    """Where no path is too long for a line, and with three lines that a rehearsal has."""
+    found = simulate(open_cluster(DEMONSTRATION))
+    shown_by_run = replace(
+        found,
+        wall_seconds=2.75,
+        privacy=tuple(replace(each, why="") if each.against != TRUSTED else each for each in found.privacy),
+        data=Path("/runs/d.npz"),
+        directory=Path("/runs"),
+        report=Path("/runs/r.html"),
+        transcripts={"curator": Path("/runs/c")},
+    )
+    lines = shown(shown_by_run, width=80).rstrip("\n").split("\n")
+    assert max(map(len, lines)) <= 80
+    assert len(lines) <= 37, "\n".join(lines)
 
 
 def test_a_private_settlement_is_shown_with_its_standard_error_and_its_epsilon() -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from consumer.appraisal import Judgement, Quality
+from consumer.own_figures import Baseline, OwnerPart, OwnFigures
 from hushbid.report import rounds
 from hushbid.report.figures import Figures, figures_of
 from hushbid.report.sources import open_sources
@@ -17,6 +19,7 @@ from protocol.acquisition import RULES
 from protocol.errors import ConfigError, DataError, HushbidError, TranscriptDamaged
 from protocol.mmd import mmd2
 from protocol.names import CONSUMER, CURATOR
+from protocol.payment import Price
 from tests.simulation.harness import RULES_FOR_FEW
 from tests.support.report_sessions import OWNERS, Recorded, record
 from tests.support.transcripts import transcript
@@ -362,6 +365,8 @@ def test_a_torn_tail_is_told(session: Recorded, tmp_path: Path) -> None:
         '{"mmd2_greedy": [0.1], "mmd2_uniform": [-1]}',
         '{"mmd2_greedy": ["<b>"], "mmd2_uniform": [1]}',
         '{"mmd2_greedy": [NaN], "mmd2_uniform": [1]}',
+        '{"mmd2_greedy": [], "mmd2_uniform": [], "appraisal": 1}',
+        '{"role": "consumer", "baselines": {}}',
     ],
 )
 def test_what_is_no_evaluation_is_refused(session: Recorded, tmp_path: Path, content: str) -> None:
@@ -378,3 +383,34 @@ def test_the_baselines_stand_beside_the_session(session: Recorded, tmp_path: Pat
     assert figures.quality.greedy is not None
     assert (figures.quality.greedy.mmd2, figures.quality.greedy.last) == ((0.5, 0.25), 0.25)
     assert figures.quality.uniform is None
+
+
+def test_a_consumer_s_own_result_is_an_evaluation(session: Recorded, tmp_path: Path) -> None:
+    own = OwnFigures(Baseline(0.5, (0.25, 0.75)), owners={"a": OwnerPart(3, 0.25, 0.5, None)})
+    values = {"role": "consumer", **Judgement(Quality(0.125, None, 0.75, 3.0)).as_json(), **own.as_json()}
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(values))
+    quality = session.figures(CONSUMER, evaluation=path).quality
+    assert (quality.greedy, quality.uniform) == (None, None)
+    assert quality.appraisal is not None
+    assert quality.appraisal.own == own
+    names = [(each.name, each.accuracy) for each in quality.appraisal.choices]
+    assert names == [("this session", 0.75), ("the validation rows alone", 0.5)]
+    values["by_owner"]["a"]["gain"] = "<b>"
+    path.write_text(json.dumps(values))
+    with pytest.raises(DataError, match="not those of a consumer"):
+        session.figures(CONSUMER, evaluation=path)
+    path.write_text(json.dumps({"role": "consumer", "mmd2": 0.5}))
+    assert session.figures(CONSUMER, evaluation=path).quality.appraisal is None
+
+
+def test_what_should_be_paid_is_the_curator_s(session: Recorded) -> None:
+    figures = session.figures(CURATOR)
+    curator = session.outcome.curator
+    found = curator.statement(Price())
+    assert found is not None
+    assert figures.owners.standard_error == tuple(found[0][name] for name in figures.owners.name)
+    assert figures.owners.paid == tuple(found[1].owners[name].paid for name in figures.owners.name)
+    assert figures.owners.paid_for == found[1].sentence()
+    alone = session.figures(CONSUMER).owners
+    assert (alone.standard_error, alone.paid, alone.paid_for) == (None, None, None)

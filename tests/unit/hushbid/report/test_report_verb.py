@@ -139,6 +139,13 @@ def test_a_recorded_simulation_leaves_a_report(tmp_path: Path) -> None:
     assert dict(zip(figures.owners.name, figures.owners.settlement or (), strict=True)) == result.settlement
     assert [each.as_json() for each in figures.odometers] == [each.as_json() for each in result.odometers]
     assert figures.privacy == result.privacy
+    appraisal = figures.quality.appraisal
+    assert appraisal is not None
+    assert appraisal.own == result.own
+    assert [each.mmd2 for each in appraisal.choices[:3:2]] == [result.mmd2, result.greedy.plain.mmd2]
+    page = result.report.read_text()
+    assert "What it is worth, by the consumer alone" in page
+    assert "should be paid" in page
 
 
 def test_an_unrecorded_simulation_leaves_none() -> None:

@@ -1,0 +1,332 @@
+"""What the consumer can tell of its purchase by itself, by exact kernels: never leaves the consumer.
+
+Baselines that need nobody else's data, the parts that owners have in the gain, and the classes that were
+wanted and bought. All are functions of D_v or of the test points without any noise.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from consumer.appraisal import usable
+from consumer.downstream import Labels, accuracy, known_labels, wilson_interval
+from consumer.events import Delivered
+from consumer.matching import Matching, match
+from protocol.data import Dataset
+from protocol.mmd import Points, Vector, kernel_means
+from protocol.session import Session
+
+__all__ = ["MOST_SHOWN", "Baseline", "ClassShares", "OwnFigures", "OwnerPart", "own_figures"]
+
+MOST_SELLERS: Final = 12
+"""Owners of whom more are not left out one by one where points are weighed anew each time."""
+MOST_WEIGHED: Final = 2_000
+"""Points of which more are not."""
+MOST_SHOWN: Final = 10
+"""Classes whose shares people are shown."""
+MOST_CLASSES: Final = 100
+"""Classes whose shares are told, those of the largest shares."""
+
+Label: TypeAlias = int | float | str
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """An accuracy on the test points that takes no purchase, or no look at a point.
+
+    Attributes:
+        accuracy: From 0 to 1.
+        interval: 95 % interval of it (`consumer.downstream.wilson_interval`).
+    """
+
+    accuracy: float
+    interval: tuple[float, float]
+
+    @classmethod
+    def of(cls, share: float | None, tested: int) -> Self | None:
+        """Of a share of so many test points; None where there is nothing to judge."""
+        return None if share is None or not tested else cls(share, wilson_interval(share, tested))
+
+
+@dataclass(frozen=True, slots=True)
+class ClassShares:
+    """What part a class has of the labelled points of a kind.
+
+    Attributes:
+        label: The class.
+        wanted: Of D_v's labels, or of the test points' where D_v has none.
+        bought: Of the bought points.
+        weighted: Of the weights of the bought points; None: there are no weights.
+    """
+
+    label: Label
+    wanted: float
+    bought: float
+    weighted: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerPart:
+    """An owner's part in what was gained, by exact kernels.
+
+    Attributes:
+        points: That it sold, disputed ones left out.
+        gain: Its part of MMD²(D_init, D_v) - MMD²(bought, D_v), without an order (`curator.statement`).
+        mmd2_without: MMD² against D_v of what the others sold; None: they sold nothing.
+        weighted_mmd2_without: The same with weights made anew; None where nobody is left out so.
+    """
+
+    points: int
+    gain: float
+    mmd2_without: float | None
+    weighted_mmd2_without: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFigures:
+    """All of them.
+
+    Attributes:
+        validation_only: Of a model that was trained on D_v's own rows; None without labels there.
+        majority: Of always saying the most frequent class among the bought points' labels.
+        majority_label: That class; None: there is none.
+        wanted_from: Whose labels the wanted shares are of: ``validation``, ``test``, or nobody's.
+        classes: Their shares, the most wanted first.
+        owners: Each owner that sold a point → its part.
+        weighing_why: Why owners were not left out with weights; empty if they were, or there are none.
+    """
+
+    validation_only: Baseline | None = None
+    majority: Baseline | None = None
+    majority_label: Label | None = None
+    wanted_from: str = ""
+    classes: tuple[ClassShares, ...] = ()
+    owners: Mapping[str, OwnerPart] | None = None
+    weighing_why: str = ""
+
+    def share_line(self, most: int) -> str:
+        """The classes' shares in a line, in per cent: wanted, bought and weighted, as far as they are known.
+
+        Args:
+            most: So many classes at most; those that nobody wants are among the others.
+
+        Returns:
+            Empty without labels.
+        """
+        weighted = any(each.weighted is not None for each in self.classes)
+        kinds = [*(["wanted"] if self.wanted_from else []), "bought", *(["weighted"] if weighted else [])]
+        shown = [each for each in self.classes if each.wanted or not self.wanted_from][:most]
+        rows = [(str(each.label), [float(getattr(each, kind)) for kind in kinds]) for each in shown]
+        if not rows:
+            return ""
+        if len(shown) < len(self.classes):
+            totals = [sum(shares[place] for _, shares in rows) for place in range(len(kinds))]
+            rows.append(("others", [abs(1.0 - total) for total in totals]))
+        told = (f"{name} {'/'.join(f'{100 * share:.0f}' for share in shares)}" for name, shares in rows)
+        return f"{'/'.join(kinds)}: {', '.join(told)}"
+
+    def lines(self, distance: float | None) -> dict[str, str]:
+        """The figures for people.
+
+        Args:
+            distance: MMD² of all that was bought.
+        """
+        found = {}
+        for name, baseline in (
+            ("accuracy of the validation rows alone", self.validation_only),
+            ("accuracy of the class most bought", self.majority),
+        ):
+            if baseline is not None:
+                low, high = baseline.interval
+                found[name] = f"{baseline.accuracy:.3f} ({low:.3f} to {high:.3f})"
+        if shares := self.share_line(MOST_SHOWN):
+            found["labels in %"] = shares
+        parts = sorted((self.owners or {}).items(), key=lambda item: -item[1].gain)
+        for owner, part in parts[:MOST_SELLERS]:
+            told = f"{part.points} points, exact gain {part.gain:+.5f}"
+            if part.mmd2_without is not None and distance is not None:
+                told += f"; left out, MMD² {part.mmd2_without - distance:+.5f}"
+            if part.weighted_mmd2_without is not None:
+                told += f", with weights it is {part.weighted_mmd2_without:.5f}"
+            found[owner] = told
+        if len(parts) > MOST_SELLERS:
+            found["other owners"] = f"{len(parts) - MOST_SELLERS}, in the JSON"
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        """The figures under the names of the command line's JSON."""
+        majority = None if self.majority is None else _plain(self.majority) | {"label": self.majority_label}
+        classes = [asdict(each) for each in self.classes]
+        return {
+            "baselines": {
+                "validation_only": None if self.validation_only is None else _plain(self.validation_only),
+                "majority": majority,
+            },
+            "label_shares": {
+                "wanted_from": self.wanted_from,
+                "classes": classes,
+            },
+            "by_owner": {owner: asdict(part) for owner, part in (self.owners or {}).items()},
+            "by_owner_why": self.weighing_why,
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """What `as_json` gave, which may have other keys beside."""
+        baselines, shares = values["baselines"], values["label_shares"]
+        majority = baselines["majority"]
+        return cls(
+            _baseline(baselines["validation_only"]),
+            _baseline(majority),
+            None if majority is None else majority["label"],
+            shares["wanted_from"],
+            tuple(ClassShares(**each) for each in shares["classes"]),
+            {owner: OwnerPart(**part) for owner, part in values["by_owner"].items()},
+            values["by_owner_why"],
+        )
+
+
+def _plain(baseline: Baseline) -> dict[str, Any]:
+    return {"accuracy": baseline.accuracy, "accuracy_interval": list(baseline.interval)}
+
+
+def _baseline(values: Mapping[str, Any] | None) -> Baseline | None:
+    if values is None:
+        return None
+    low, high = values["accuracy_interval"]
+    return Baseline(values["accuracy"], (low, high))
+
+
+def own_figures(
+    session: Session,
+    delivered: Sequence[Delivered],
+    *,
+    validation: Dataset,
+    seed_set: Dataset,
+    test: Dataset | None,
+    model: str,
+    seed: int,
+    matching: Matching | None,
+) -> OwnFigures:
+    """Work them out of what was delivered and is not disputed.
+
+    Args:
+        session: The session.
+        delivered: What was delivered.
+        validation: D_v.
+        seed_set: D_init.
+        test: Points to judge by.
+        model: One of `consumer.downstream.MODELS`.
+        seed: Of the model.
+        matching: The weights of the same points; None: there are none.
+    """
+    scale = session.space.scale
+    wanted = scale(validation.features)
+    judged = None if test is None or test.labels is None else (scale(test.features), test.labels)
+    alone, tested = None, 0
+    if judged is not None:
+        tested = len(known_labels(judged[1]))
+        if validation.labels is not None:
+            alone = accuracy(model, wanted, validation.labels, *judged, seed=seed)
+    validation_only = Baseline.of(alone, tested)
+    points, labels, sellers = usable(session, delivered)
+    if not len(points):
+        return OwnFigures(validation_only)
+    weights = None if matching is None else matching.weights
+    common = Counter(known_labels(labels)).most_common(1)
+    label = common[0][0] if common else None
+    share = None if judged is None or label is None else _share(known_labels(judged[1]), label)
+    wanted_labels, wanted_from = _wanted(validation, test)
+    why = _why_not(len(set(sellers)), len(points)) if matching is not None else ""
+    ridge = None if matching is None or why else matching.ridge
+    return OwnFigures(
+        validation_only,
+        Baseline.of(share, tested),
+        label,
+        wanted_from,
+        _class_shares(wanted_labels, labels, weights),
+        _parts(points, sellers, wanted, scale(seed_set.features), session.space.gamma, ridge),
+        why,
+    )
+
+
+def _wanted(validation: Dataset, test: Dataset | None) -> tuple[Sequence[Label], str]:
+    for name, dataset in (("validation", validation), ("test", test)):
+        if dataset is not None and dataset.labels is not None and (known := known_labels(dataset.labels)):
+            return known, name
+    return (), ""
+
+
+def _share(labels: Sequence[Label], label: Label) -> float:
+    return sum(each == label for each in labels) / max(len(labels), 1)
+
+
+def _class_shares(wanted: Sequence[Label], labels: Labels, weights: Vector | None) -> tuple[ClassShares, ...]:
+    of_wanted, of_bought, of_weights = Counter(wanted), Counter[Label](), Counter[Label]()
+    for place, label in enumerate(labels):
+        if label is not None:
+            of_bought[label] += 1
+            if weights is not None:
+                of_weights[label] += float(weights[place])  # type: ignore[assignment]
+    totals = [max(sum(counts.values()), 1e-300) for counts in (of_wanted, of_bought, of_weights)]
+    shares = [
+        ClassShares(
+            label,
+            of_wanted[label] / totals[0],
+            of_bought[label] / totals[1],
+            None if weights is None else of_weights[label] / totals[2],
+        )
+        for label in {**of_wanted, **of_bought}
+    ]
+    shares.sort(key=lambda each: (-each.wanted, -each.bought, str(each.label)))
+    return tuple(shares[:MOST_CLASSES])
+
+
+def _why_not(sellers: int, points: int) -> str:
+    if sellers > MOST_SELLERS:
+        return f"more than {MOST_SELLERS} owners sold"
+    return f"more than {MOST_WEIGHED} points were bought" if points > MOST_WEIGHED else ""
+
+
+def _parts(
+    points: Points, sellers: Sequence[str], wanted: Points, seeds: Points, gamma: float, ridge: float | None
+) -> Mapping[str, OwnerPart]:
+    """Each seller's part; J and its gains by kernel means, so that no kernel matrix is held.
+
+    Args:
+        points: Bought, scaled, shape (n, columns).
+        sellers: Whose each is.
+        wanted: D_v, scaled.
+        seeds: D_init, scaled.
+        gamma: γ.
+        ridge: λ of weights; None: nobody is left out with weights.
+    """
+    count, owners = len(points), np.asarray(sellers)
+    # Of J's slope halfway from the seed set's mean to the bought points', 2μ_V - μ_0 - μ_S, at each point.
+    to_wanted, to_bought = kernel_means(points, wanted, gamma), kernel_means(points, points, gamma)
+    slope = 2.0 * to_wanted - kernel_means(points, seeds, gamma) - to_bought
+    start = 2.0 * kernel_means(seeds, wanted, gamma) - kernel_means(seeds, seeds, gamma)
+    at_start = float((start - kernel_means(seeds, points, gamma)).mean())
+    spread = float(kernel_means(wanted, wanted, gamma).mean())
+    parts = {}
+    for owner in sorted(set(sellers)):
+        own: npt.NDArray[np.bool_] = owners == owner
+        sold, left = int(own.sum()), count - int(own.sum())
+        without = weighted = None
+        if left:
+            # Sums of kernel values over all pairs, less those that one of the owner's points is in.
+            inside = float(kernel_means(points[own], points[own], gamma).sum()) * sold
+            pairs = float(to_bought.sum() - 2.0 * to_bought[own].sum()) * count + inside
+            cross = float(to_wanted[~own].mean())
+            without = max(0.0, pairs / left**2 - 2.0 * cross + spread)
+            if ridge is not None:
+                weighted = match(points[~own], wanted, gamma, ridge=ridge).mmd2
+        gain = float((slope[own] - at_start).sum()) / count
+        parts[owner] = OwnerPart(sold, gain, without, weighted)
+    return parts

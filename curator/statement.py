@@ -1,0 +1,195 @@
+"""What a settlement is worth beside its noise, and what owners should be paid by, which is nothing for noise.
+
+The exact settlement (`curator.ledger.settle`) adds up gains of J in the order in which points were bought.
+Its sum says what the purchase gained, but not who brought it: once many points of a kind are there, more of
+them lose, whoever's they are, and what others bring afterwards makes up for it and is credited with that.
+
+The statement shares the same gain out without an order. With c the seed set's mean, δ = g̃ - c and
+a_i = Σ (e(x) - c)/n over owner i's points, n the points that were bought and the seed set's by their weight,
+e(x) what a release of x alone would tell but for its noise (`ReleaseMechanism.embedding`: clipped, where the
+target's points were),
+
+    value_i = a_iᵀ(2δ - Σ_j a_j),        Σ_i value_i = ‖δ‖² - ‖δ - Σ_j a_j‖²:
+
+the squared distance to the released target that the purchase took off, from the seed set's mean on. This is
+the Aumann-Shapley value of J: each point's marginal gain, averaged over the way on which all points come in
+together. Copies of an owner under another name change no other owner's value.
+
+Noise. g̃ alone has some here: the curator has φ of what was bought. Both numbers are linear in g̃, and so the
+standard error is that of g̃, σ/m on each coordinate, times the length of what g̃ is multiplied by: 2·a_i here,
+Σ 2/(q + 1)·(φ(x) - g) in the exact settlement. It is of given points. But points were chosen by the same
+noise. Where g̃ is little else, they lie where noise points to, and their numbers come out at two or three
+standard errors. So two rules stand before a payment:
+
+1. Nobody is paid unless ‖δ‖² is more than noise alone gives in 99 sessions of 100, and no more than that of
+   two points as far apart as any can be: a target farther out is all noise.
+2. An owner is paid its value if that is two standard errors or more, and else nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from curator.enrolment import prior_of
+from curator.ledger import Win
+from protocol.grid import features_to_float
+from protocol.messages import Target
+from protocol.mmd import Vector
+from protocol.payment import Errors
+from protocol.releases import ReleaseMechanism
+from protocol.session import Session
+
+__all__ = ["GAINED", "Noise", "gain_errors", "shared_gains", "target_noise"]
+
+GAINED: Final = "gain, shared out without an order"
+"""What `shared_gains` counts."""
+
+_QUANTILE: Final = 2.3263
+"""Of the standard normal distribution at 0.99."""
+_ROWS: Final = 4096
+"""Points whose statistic is made at a time."""
+
+Disputed: TypeAlias = Collection[tuple[int, str, int]]
+"""(round, owner, its number) of points that the consumer disputes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """What is known of the noise of g̃.
+
+    Attributes:
+        deviation: Standard deviation in any direction that it has, in units of φ; None: not known.
+        directions: How many directions it has.
+        square: ‖g̃ - c‖², c being the seed set's mean.
+        farthest: The most that two points lie apart, and their means with them.
+    """
+
+    deviation: float | None
+    directions: int
+    square: float
+    farthest: float
+
+    @property
+    def signal(self) -> bool | None:
+        """Whether g̃ lies farther from the seed set than noise alone puts it in 99 of 100 sessions.
+
+        Not where it lies farther than any points: that is noise, whatever else it may be.
+        """
+        if self.deviation is None:
+            return None
+        return self.deviation**2 * _largest_square(self.directions) < self.square <= self.farthest**2
+
+    def error(self, slope: Vector) -> float | None:
+        """Standard error of slopeᵀg̃, slope of shape (d,); where noise has fewer directions, at most that."""
+        return None if self.deviation is None else self.deviation * float(np.linalg.norm(slope))
+
+
+def _largest_square(directions: int) -> float:
+    """Quantile 0.99 of χ² (Wilson and Hilferty 1931): to 1 % from 3 directions on."""
+    share = 2.0 / (9.0 * directions)
+    return directions * (1.0 - share + _QUANTILE * math.sqrt(share)) ** 3
+
+
+def target_noise(session: Session, target: Target) -> Noise:
+    """The noise of a session's target, which its mechanism tells; it does not depend on data."""
+    mechanism = _mechanism(session, target)
+    directions, dimension = mechanism.noise_directions, mechanism.dimension
+    error = mechanism.error
+    # Of d coordinates alike; where noise has fewer directions, each has more of it.
+    deviation = None if error is None else error / target.size * math.sqrt(dimension / directions)
+    offset = target.embedding - features_to_float(mechanism.prior().centre)
+    return Noise(deviation, directions, float(offset @ offset), 2.0 * session.space.norm_bound)
+
+
+def gain_errors(
+    wins: Sequence[Win],
+    disputed: Disputed,
+    owners: Sequence[str],
+    target: Target,
+    noise: Noise,
+    seed_weight: float,
+) -> Errors:
+    """Standard error of each owner's number in the exact settlement (`curator.ledger.settle`).
+
+    Args:
+        wins: In the order of the rounds.
+        disputed: They stand in S, unpaid.
+        owners: All owners, winners or not.
+        target: The consumer's.
+        noise: Of it.
+        seed_weight: s.
+    """
+    slopes = {owner: np.zeros(len(target.embedding)) for owner in owners}
+    total = seed_weight * features_to_float(target.seed_total)
+    size = seed_weight * target.seed_size
+    for win in wins:
+        features = features_to_float(win.candidate.features)
+        if not _is_disputed(win, disputed):
+            # Of J(S+x) - J(S) in g̃ (`protocol.mmd.gain_constant`).
+            slopes[win.owner] += 2.0 / (size + 1) * (features - total / size)
+        total = total + features
+        size += 1
+    return {owner: noise.error(slope) for owner, slope in slopes.items()}
+
+
+def shared_gains(
+    wins: Sequence[Win],
+    disputed: Disputed,
+    owners: Sequence[str],
+    session: Session,
+    target: Target,
+    noise: Noise,
+) -> tuple[Mapping[str, float], Errors]:
+    """Each owner's value and its standard error (see above); no unit, as squared distances of φ have none.
+
+    Args:
+        wins: In any order.
+        disputed: They stand in S, unpaid.
+        owners: All owners, winners or not.
+        session: The session.
+        target: The consumer's.
+        noise: Of it.
+    """
+    mechanism = _mechanism(session, target)
+    centre = features_to_float(mechanism.prior().centre)
+    count = len(wins) + session.file.seed_weight * target.seed_size
+
+    def moved(chosen: Sequence[Win]) -> Vector:
+        """Σ (e(x) - c)/n."""
+        if not chosen:
+            return np.zeros(len(centre))
+        embedded = mechanism.embedding(_total(chosen, mechanism), len(chosen))
+        return np.asarray((embedded - centre) * (len(chosen) / count))
+
+    way = 2.0 * (target.embedding - centre) - moved(wins)
+    parts = {owner: moved(paid) for owner, paid in _by_owner(wins, disputed, owners).items()}
+    values = {owner: float(part @ way) for owner, part in parts.items()}
+    return values, {owner: noise.error(2.0 * part) for owner, part in parts.items()}
+
+
+def _by_owner(wins: Sequence[Win], disputed: Disputed, owners: Sequence[str]) -> Mapping[str, list[Win]]:
+    found: dict[str, list[Win]] = {owner: [] for owner in owners}
+    for win in wins:
+        if not _is_disputed(win, disputed):
+            found[win.owner].append(win)
+    return found
+
+
+def _total(wins: Sequence[Win], mechanism: ReleaseMechanism[Any]) -> Any:
+    """Σ of the points' statistic, int64 of shape (width,)."""
+    of: Callable[[Any], Any] = mechanism.statistic().of
+    parts = [wins[start : start + _ROWS] for start in range(0, len(wins), _ROWS)]
+    return sum(of(np.stack([win.candidate.features for win in part])).sum(axis=0) for part in parts)
+
+
+def _mechanism(session: Session, target: Target) -> ReleaseMechanism[Any]:
+    return session.target(prior_of(target))
+
+
+def _is_disputed(win: Win, disputed: Disputed) -> bool:
+    return (win.round, win.owner, win.handle) in disputed

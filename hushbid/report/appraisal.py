@@ -1,0 +1,99 @@
+"""What the consumer tells of its purchase by itself, and an operator beside it, as a report has it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from consumer.appraisal import Judgement, Quality
+from consumer.own_figures import Baseline, OwnFigures
+
+__all__ = ["Appraisal", "Choice", "appraisal_of"]
+
+_WORDS: Final = frozenset({"label", "majority_label", "wanted_from", "weighing_why"})
+"""Fields that are not figures."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """A choice of points, or a baseline without one, and how good it is (`consumer.appraisal.Quality`)."""
+
+    name: str
+    mmd2: float | None
+    mmd2_test: float | None
+    accuracy: float | None
+    accuracy_interval: tuple[float, float] | None
+    effective_points: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Appraisal:
+    """What was worked out without a transcript.
+
+    Attributes:
+        choices: What was bought first; then what there is to compare with.
+        own: Of the consumer alone.
+    """
+
+    choices: tuple[Choice, ...]
+    own: OwnFigures
+
+
+def appraisal_of(values: Mapping[str, Any]) -> Appraisal:
+    """Read a consumer's result, or what `hushbid run` leaves for a report.
+
+    Args:
+        values: A judgement and `OwnFigures.as_json`; with ``choices``, the operator's judgements of others.
+
+    Raises:
+        ValueError, KeyError, TypeError, AttributeError: It is none.
+    """
+    own = OwnFigures.from_json(values)
+    choices = [*_rows("this session", Judgement.from_json(values))]
+    for name, found in values.get("choices", {}).items():
+        choices += _rows(str(name), Judgement.from_json(found))
+    for name, baseline in (
+        ("the validation rows alone", own.validation_only),
+        (f"always the class most bought, {own.majority_label}", own.majority),
+    ):
+        choices += [] if baseline is None else [_choice(name, _of(baseline))]
+    _check(own)
+    for choice in choices:
+        _check(dataclasses.replace(choice, name=""))
+    return Appraisal(choices=tuple(choices), own=own)
+
+
+def _rows(name: str, judgement: Judgement) -> Iterator[Choice]:
+    yield _choice(name, judgement.plain)
+    if judgement.weighted is not None:
+        yield _choice(f"{name}, with weights", judgement.weighted.quality)
+
+
+def _of(baseline: Baseline) -> Quality:
+    return Quality(accuracy=baseline.accuracy, accuracy_interval=baseline.interval)
+
+
+def _choice(name: str, quality: Quality) -> Choice:
+    figures = {field.name: getattr(quality, field.name) for field in dataclasses.fields(quality)}
+    return Choice(name=name, **figures)
+
+
+def _check(value: Any, name: str = "") -> None:
+    """Refuse what is no figure where one belongs."""
+    if name in _WORDS or (name == "name" and value == ""):
+        if not isinstance(value, str | int | float | None):
+            raise TypeError(name)
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            _check(getattr(value, field.name), field.name)
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            _check(each)
+    elif isinstance(value, tuple):
+        for each in value:
+            _check(each)
+    elif value is not None and (type(value) not in (int, float) or not math.isfinite(value)):
+        raise TypeError(name)

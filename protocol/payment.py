@@ -1,0 +1,153 @@
+"""What owners should be paid by: numbers and standard errors, floored so that noise is not paid for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Self
+
+__all__ = ["LEAST_ERRORS", "Errors", "OwnerStatement", "PaidStatement", "Price"]
+
+LEAST_ERRORS: Final = 2.0
+"""Standard errors that a number has to come to, to be paid at all."""
+
+Errors = Mapping[str, float | None]
+"""Owner → a standard error; None where it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What is paid for the numbers of a statement.
+
+    Attributes:
+        unit: For one unit of the statement; None: `total` is shared out.
+        total: What is shared out among those who are paid; None: `unit` is the price.
+    """
+
+    unit: float | None = None
+    total: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.unit is not None and self.total is not None:
+            raise ValueError("unit_price and total_price: one of them alone says what is paid")
+
+    def amount(self, paid: float, share: float | None) -> float | None:
+        """What an owner gets; None where no price was chosen."""
+        if self.unit is not None:
+            return paid * self.unit
+        return None if self.total is None else (share or 0.0) * self.total
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerStatement:
+    """One owner's line.
+
+    Attributes:
+        value: Its number before anything was floored.
+        standard_error: Of that; None: not known.
+        paid: What it should be paid by, 0 or more; None: nobody can say.
+        share: Of the sum of what is paid, 0 to 1; None: nobody is paid.
+        amount: In the money of the price; None: no price was chosen.
+    """
+
+    value: float
+    standard_error: float | None
+    paid: float | None
+    share: float | None
+    amount: float | None
+
+    def figures(self) -> str:
+        """What is paid, its standard error, the share and the amount, for people."""
+        if self.paid is None or self.standard_error is None:
+            return "–"
+        said = f"{self.paid:.4g} ± {self.standard_error:.2g}"
+        said += "" if self.share is None else f", {self.share:.1%} of all"
+        return said if self.amount is None else f"{said}: {self.amount:,.2f}"
+
+
+@dataclass(frozen=True, slots=True)
+class PaidStatement:
+    """Who should be paid how much, whatever is told to whom.
+
+    Attributes:
+        unit: What the numbers count.
+        signal: Whether the released target shows more than its noise; None: that is not known.
+        owners: A line for each owner.
+    """
+
+    unit: str
+    signal: bool | None
+    owners: Mapping[str, OwnerStatement]
+
+    @classmethod
+    def of(
+        cls, unit: str, values: Mapping[str, float], errors: Errors, *, signal: bool | None, price: Price
+    ) -> Self:
+        """Floor numbers: nothing without a signal, and nothing below `LEAST_ERRORS` standard errors.
+
+        Args:
+            unit: What the numbers count.
+            values: Owner → its number.
+            errors: Owner → the standard error of it.
+            signal: Whether the released target shows more than its noise; None: that is not known.
+            price: What is paid for them.
+        """
+        paid = {owner: _floored(value, errors[owner], signal) for owner, value in values.items()}
+        total = math.fsum(value for value in paid.values() if value is not None)
+        owners = {}
+        for owner, value in values.items():
+            own = paid[owner]
+            share = own / total if own is not None and total > 0.0 else None
+            amount = None if own is None else price.amount(own, share)
+            owners[owner] = OwnerStatement(value, errors[owner], own, share, amount)
+        return cls(unit, signal, owners)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """What `as_json` gave."""
+        owners = {owner: OwnerStatement(**line) for owner, line in values["owners"].items()}
+        return cls(values["unit"], values["signal"], owners)
+
+    @property
+    def sum(self) -> float | None:
+        """Of all that is paid; None: nobody can say."""
+        paid = [line.paid for line in self.owners.values()]
+        return None if None in paid else math.fsum(value for value in paid if value is not None)
+
+    def sentence(self) -> str:
+        """What is paid for, or why nothing is, for people."""
+        if self.signal is None:
+            return "Who should be paid cannot be said: what noise the released target has is not known."
+        if not self.signal:
+            return (
+                "Nobody is paid: the released target lies where noise alone may have put it, so that nothing "
+                "tells who sold what it asks for."
+            )
+        if not self.sum:
+            return "Nobody is paid: no owner's number comes to two standard errors."
+        return f"Paid: {self.unit}, if two standard errors or more."
+
+    def as_json(self) -> dict[str, Any]:
+        """The statement under the names of the command line's JSON, without what JSON cannot hold."""
+        lines = {
+            owner: {name: _finite(value) for name, value in asdict(line).items()}
+            for owner, line in self.owners.items()
+        }
+        return {
+            "unit": self.unit,
+            "signal": self.signal,
+            "sum": _finite(self.sum),
+            "sentence": self.sentence(),
+            "owners": lines,
+        }
+
+
+def _floored(value: float, error: float | None, signal: bool | None) -> float | None:
+    if signal is None or error is None:
+        return None
+    return value if signal and value > 0.0 and value >= LEAST_ERRORS * error else 0.0
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

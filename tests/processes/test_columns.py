@@ -1,0 +1,87 @@
+"""A session with columns between processes: each party names its own table, and rows come back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+import tomli_w
+
+from hushbid.cluster import open_cluster
+from hushbid.launcher import run
+from hushbid.results import RunResult
+from hushbid.simulation import simulate
+
+COLUMNS = [
+    {"name": "age", "kind": "integer", "lower": 18, "upper": 90},
+    {"name": "job", "kind": "category", "categories": ["clerk", "nurse"], "missing": "own"},
+    {"name": "member", "kind": "boolean"},
+]
+
+
+def people(count: int, nurses: float, seed: int) -> Any:
+    generator = np.random.default_rng(seed)
+    jobs = generator.choice(["clerk", "nurse", ""], count, p=[0.9 - nurses, nurses, 0.1]).tolist()
+    jobs = [job or None for job in jobs]
+    members = (generator.random(count) < nurses).tolist()
+    ages = generator.integers(18, 91, count)
+    return pa.table({"age": ages, "job": pa.array(jobs, pa.string()), "member": members, "paid": ages % 2})
+
+
+OWNERS = {"north": people(60, 0.8, 1), "south": people(60, 0.1, 2)}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("columns")
+    consumer = {"validation": people(30, 0.8, 3), "seed": people(20, 0.2, 4)}
+    theirs = set(map(str, consumer["validation"].drop_columns("paid").to_pylist()))
+    others = [str(row) not in theirs for row in consumer["seed"].drop_columns("paid").to_pylist()]
+    consumer["seed"] = consumer["seed"].filter(others)
+    for name, table in (OWNERS | consumer).items():
+        if name == "south":
+            pq.write_table(table, place / "south.parquet")
+        else:
+            pacsv.write_csv(table, place / f"{name}.csv")
+    release = {"mechanism": "filtered-gaussian", "epsilon": 3.0}
+    paid = {"columns": {"label": "paid"}}
+    sections = {
+        "session": {"name": "columns", "points": 20},
+        "features": {"gamma": 1.0},
+        "columns": COLUMNS,
+        "target": release | {"neighbours": "substitute-one"},
+        "summary": release | {"neighbours": "add-remove-one"},
+        "acquisition": {"rule": "sealed"},
+        "owners": {"north": {"data": "north.csv"} | paid, "south": {"data": "south.parquet"} | paid},
+        "consumer": {"validation": "validation.csv", "seed_set": "seed.csv"} | paid,
+    }
+    (place / "cluster.toml").write_text(tomli_w.dumps(sections))
+    return place
+
+
+@pytest.fixture(scope="module")
+def ran(place: Path) -> RunResult:
+    return run(open_cluster(place / "cluster.toml"), directory=place / "runs")
+
+
+def test_what_is_bought_are_rows_of_the_owners_tables(ran: RunResult) -> None:
+    assert ran.points_delivered == 20
+    assert ran.data is not None
+    table = ran.data.with_suffix(".parquet")
+    rows = pq.read_table(table).to_pylist()
+    assert list(rows[0]) == ["age", "job", "member", "paid", "owner", "round", "weight"]
+    for row in rows:
+        assert {name: row[name] for name in OWNERS["north"].column_names} in OWNERS[row["owner"]].to_pylist()
+    assert sum(row["weight"] for row in rows) == pytest.approx(1.0)
+    assert table.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_simulation_reads_the_same_tables(place: Path) -> None:
+    result = simulate(open_cluster(place / "cluster.toml"))
+    assert result.points_delivered == 20
+    assert result.chosen.weighted is not None
