@@ -181,7 +181,7 @@ def advise(request: Request, *, say: Callable[[str], object]) -> Advice:
 def _check(request: Request) -> None:
     if len(request.validation) < 2:
         raise DataError(
-            f"{request.validation.name} has {len(request.validation)} rows, and nothing can be like so few.",
+            f"{request.validation.name} holds fewer than two rows, which is nothing to be like.",
             advice=f"Take {FEWEST} rows or more; hundreds are usual.",
         )
     if request.column_values is not None and not 2 <= request.column_values <= 256:

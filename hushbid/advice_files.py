@@ -13,10 +13,12 @@ from pydantic import TypeAdapter, ValidationError
 from hushbid.advice import Advice
 from hushbid.advice_trials import SEED_POINTS, Bounds
 from hushbid.cluster import ClusterFile
+from hushbid.plan.tables import names_only, no_network
 from hushbid.text_files import one_at_a_time, replace_file, write_new_file
 from protocol.config.loading import load_toml_text, read_text, read_toml, validated
-from protocol.config.session import DraftSession, PartyName
+from protocol.config.session import DraftSession, PartyName, SessionFile
 from protocol.errors import ConfigError
+from protocol.session import open_session
 
 __all__ = ["bounds_in", "bounds_of", "complete", "next_steps", "owners_of", "write_session"]
 
@@ -61,7 +63,7 @@ address = "tcp://curator.example.org:5790"
 curator = ""
 consumer = ""
 
-[roster.owners]
+[roster.owners]  # their names, as the keys will be approved
 {owners}
 """
 _FROM: Final[Mapping[str, str]] = {
@@ -195,9 +197,21 @@ def complete(path: Path, advice: Advice) -> None:
                 table.pop(key)
             for key, value in proposed[name].items():
                 _put(table, key, value)
-        model = DraftSession if "roster" in tables else ClusterFile
-        validated(model, document.unwrap(), where=str(path))
+        _check(document.unwrap(), where=str(path))
         replace_file(path, tomlkit.dumps(document))
+
+
+def _check(values: Mapping[str, Any], *, where: str) -> None:
+    """Refuse tables of which no session can be made, whoever takes part in it.
+
+    Raises:
+        ConfigError: Says why.
+    """
+    validated(DraftSession if "roster" in values else ClusterFile, values, where=where)
+    owners = values["roster"].get("owners") if "roster" in values else values.get("owners")
+    tables = {name: values[name] for name in SessionFile.model_fields if name in values}
+    tables |= {"roster": names_only(list(owners or ["owner-1"])), "network": no_network()}
+    open_session(validated(SessionFile, tables, where=where))
 
 
 def _put(table: MutableMapping[str, Any], key: str, value: Any) -> None:
@@ -224,6 +238,8 @@ def next_steps(path: Path, *, validation: Path, rows: int, seed_set: Path | None
         rows: m.
         seed_set: D_init's; None: it is to be drawn.
     """
+    if "roster" not in read_toml(path):
+        return [f"hushbid simulate {path}"]
     seeds = f"seed_points = {SEED_POINTS}" if seed_set is None else f'seed_set = "{seed_set}"'
     return [
         f"hushbid plan {path} --validation {rows}",

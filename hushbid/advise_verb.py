@@ -222,6 +222,8 @@ def _trials(advice: Advice) -> Table:
     table.title = "What was tried: MMD² over that of a random choice"
     if rehearsed:
         table.title += ", both with weights, where all, 1/10, 1/50 of the owners' points are wanted"
+    else:
+        table.title += ", by the rule of thumb of `hushbid plan`"
     ratios = ("all", "1/10", "1/50") if rehearsed else ("MMD²",)
     for head in ("γ", "d", "ε", "kernel", "reach", *ratios, ""):
         table.add_column(head, justify="right" if head else "left", no_wrap=True)

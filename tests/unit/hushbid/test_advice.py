@@ -240,7 +240,7 @@ def test_public_rows_give_bounds_a_tenth_beyond_them_rounded_outwards() -> None:
 # -- what cannot be --------------------------------------------------------------------------------------
 
 BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
-    "one row": ({"validation": dataset(curve(1, 1))}, DataError, "has 1 rows"),
+    "one row": ({"validation": dataset(curve(1, 1))}, DataError, "fewer than two rows"),
     "equal rows": ({"validation": dataset(np.full((20, 3), 0.5))}, DataError, "are equal"),
     "out of bounds": ({"validation": dataset(2 * curve(20, 1))}, DataError, "out of the session's public"),
     "no bounds": ({"bounds": None}, ConfigError, "not read off the validation set"),
@@ -426,6 +426,7 @@ def test_a_cluster_file_gets_the_proposals_and_can_be_simulated(place: Path) -> 
     }  # fmt: skip
     assert values["summary"]["neighbours"] == "add-remove-one"
     assert open_cluster(place / "cluster.toml").file.session.points == 60
+    assert "hushbid simulate" in done.stdout
     simulated = CliRunner().invoke(app, ["simulate", "cluster.toml", "--json"])
     assert simulated.exit_code == 0, simulated.stderr
     assert json.loads(simulated.stdout)["points_delivered"] == 60
@@ -441,6 +442,15 @@ def test_a_session_file_keeps_its_roster(place: Path) -> None:
         3.0,
         ["north", "south"],
     )
+
+
+def test_what_no_session_can_be_made_of_is_not_put_into_a_file(place: Path) -> None:
+    """The file's map has rows of 32 cells, of which 140 coordinates are no whole number."""
+    lsh = CLUSTER.replace("columns = 3", 'columns = 3\nmap = "lsh"\ncells = 32\ndimension = 160')
+    (place / "cluster.toml").write_text(lsh)
+    done = verb("--no-rehearsal", "--into", "cluster.toml")
+    assert (done.exit_code, "cells" in done.stderr) == (4, True), done.stderr
+    assert (place / "cluster.toml").read_text() == lsh
 
 
 def test_a_file_that_does_not_go_with_it_stays(place: Path) -> None:
