@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from consumer.store import replace_privately
 from protocol.data.schema import Schema
 from protocol.errors import DataError
 
-__all__ = ["delivered_table", "keep_table"]
+__all__ = ["delivered_table"]
 
 
 def delivered_table(schema: Schema, path: Path, *, label: str = "label") -> Any:
@@ -70,26 +68,3 @@ def _known(delivered: dict[str, npt.NDArray[Any]], name: str, which: str) -> Any
             [value if known else None for value, known in zip(plain, delivered[which].tolist(), strict=True)]
         )
     )
-
-
-def keep_table(schema: Schema, delivered: Path, *, label: str) -> Path:
-    """Write a delivery as Parquet beside it, readable by its owner only, and say where.
-
-    Args:
-        schema: The session's columns.
-        delivered: The consumer's ``delivered.npz``.
-        label: What the column of labels is called.
-
-    Raises:
-        DataError: It cannot be written.
-    """
-    path = delivered.with_suffix(".parquet")
-    table = delivered_table(schema, delivered, label=label)
-    try:
-        replace_privately(path, lambda stream: pq.write_table(table, stream))
-    except OSError as error:
-        raise DataError(
-            f"{path} cannot be written: {error.strerror}.",
-            advice="Make room; `hushbid schema decode` writes it later.",
-        ) from None
-    return path

@@ -13,7 +13,7 @@ from consumer.downstream import check_model
 from consumer.drawn_seed_set import STREAM, drawn_seed_set
 from consumer.own_figures import own_figures
 from consumer.party import check_disjoint, consumer_party
-from consumer.store import PurchaseFile, kept_verdict, write_arrays
+from consumer.store import PurchaseFile, keep_table, kept_verdict, write_arrays
 from consumer.target import KeptTarget, check_kept
 from protocol import limits
 from protocol.config.party import ConsumerFile
@@ -120,8 +120,6 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
         )
     table = None
     if columns.schema is not None and kept.path.exists():
-        from consumer.delivered import keep_table
-
         table = keep_table(columns.schema, kept.path, label=columns.label or "label")
     disputes = [
         {"owner": entry.owner, "round": entry.round, "what": entry.dispute}

@@ -16,12 +16,14 @@ from consumer.events import StorePurchases
 from consumer.verdict import NO_VERDICT, Verdict
 from protocol.config.session import FeatureSection
 from protocol.data import read_attributes
+from protocol.data.schema import Schema
 from protocol.errors import DataError
 from protocol.session import Session
 
 __all__ = [
     "VERDICT_FILE",
     "PurchaseFile",
+    "keep_table",
     "keep_verdict",
     "kept_verdict",
     "read_verdict",
@@ -103,6 +105,34 @@ class PurchaseFile:
                 f"{self.path}: the delivered points cannot be written: {error.strerror}.",
                 advice="They are kept in the transcript. Make room, or name another state directory.",
             ) from None
+
+
+def keep_table(schema: Schema, delivered: Path, *, label: str) -> Path:
+    """Write a delivery as Parquet beside it, readable by its owner only, and say where.
+
+    Args:
+        schema: The session's columns.
+        delivered: The consumer's ``delivered.npz``.
+        label: What the column of labels is called.
+
+    Raises:
+        DataError: It cannot be written.
+    """
+    # A consumer whose session has no columns starts without pyarrow.
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    from consumer.delivered import delivered_table  # noqa: PLC0415
+
+    path = delivered.with_suffix(".parquet")
+    table = delivered_table(schema, delivered, label=label)
+    try:
+        replace_privately(path, lambda stream: pq.write_table(table, stream))
+    except OSError as error:
+        raise DataError(
+            f"{path} cannot be written: {error.strerror}.",
+            advice="Make room; `hushbid schema decode` writes it later.",
+        ) from None
+    return path
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:

@@ -18,6 +18,7 @@ from rich.console import Console
 import curator.cli
 import owner.cli
 from hushbid import audit_verbs
+from hushbid.advise_verb import advise_command
 from hushbid.bench_verbs import bench_app
 from hushbid.consumer_verb import AnywayOption, RehearsalOption, consumer_command
 from hushbid.experiment_verbs import experiment_app
@@ -186,6 +187,7 @@ app.command("health", epilog=_EXIT_CODES)(health_command)
 app.command("status", epilog=_EXIT_CODES)(status_command)
 app.command("ledger", epilog=_EXIT_CODES)(ledger_command)
 app.command("audit", epilog=_EXIT_CODES)(audit_verbs.command)
+app.command("advise", epilog=_EXIT_CODES)(advise_command)
 app.command("plan", epilog=_EXIT_CODES)(plan_command)
 app.command("report", epilog=_EXIT_CODES)(report_command)
 app.add_typer(publish_app, name="publish")
