@@ -46,6 +46,7 @@ from protocol.config.session import (
 from protocol.data import Dataset
 from protocol.data.schema import Column, Schema
 from protocol.errors import ConfigError
+from protocol.names import CONSUMER, CURATOR
 from protocol.noise import SimulatedNoise
 from protocol.payment import Price
 
@@ -153,6 +154,12 @@ class ClusterFile(Section):
     owners: dict[PartyName, OwnerSection] = Field(default_factory=dict)
     consumer: ConsumerSection = ConsumerSection()
     run: RunSection = RunSection()
+
+    @model_validator(mode="after")
+    def _owners_are_called_otherwise(self) -> ClusterFile:
+        if taken := {CONSUMER, CURATOR} & set(self.owners):
+            raise ValueError(f"an owner cannot be named {taken.pop()}")
+        return self
 
     @model_validator(mode="after")
     def _data_come_from_one_place(self) -> ClusterFile:

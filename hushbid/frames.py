@@ -54,8 +54,8 @@ def as_arrow(frame: Frame, name: str) -> ArrowTable:
     except (pa.ArrowException, TypeError, ValueError):
         # Its message quotes values.
         raise DataError(
-            f"{name}: the table has a column of mixed or unknown types.",
-            advice="Give every column one type: numbers, booleans or text.",
+            f"{name}: the table has a column of mixed or unknown types, or two of one name.",
+            advice="Give every column a name of its own and one type: numbers, booleans or text.",
         ) from None
     raise DataError(f"{name} is a {type(frame).__name__}, and no table.", advice=_ADVICE)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import html
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -26,7 +27,7 @@ from hushbid.results import RunResult
 from hushbid.schema_files import arrays_of
 from hushbid.simulation import Progress, simulate
 from protocol.data.schema import Schema
-from protocol.errors import ConfigError, DataError
+from protocol.errors import ConfigError, DataError, HushbidError
 from protocol.releases import Neighbours
 from protocol.session import PrivacyStatement
 
@@ -137,6 +138,8 @@ def procure(
         DataError: A table that does not fit the schema; column and row are named, and no value.
         HushbidError: The session did not end well.
     """
+    if seed < 0:
+        raise ConfigError(f"The seed is {seed}.", advice="Give a whole number that is not negative.")
     if (seed_set is None) == (seed_points is None):
         raise ConfigError(
             "A choice begins with a seed set: give `seed_set` or `seed_points`, and not both.",
@@ -167,7 +170,7 @@ def procure(
         "owners": {name: {"data": f"owner-{number}.npz"} for number, name in enumerate(owners)},
         "consumer": {"seed": seed} | {name: f"{name}.npz" for name in consumer},
     }
-    with tempfile.TemporaryDirectory(prefix="hushbid-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="hushbid-") as scratch, _named(Path(scratch), list(owners)):
         place = Path(scratch)
         for number, (name, frame) in enumerate(owners.items()):
             arrays = arrays_of(schema, as_arrow(frame, name), name, label=label)
@@ -189,6 +192,19 @@ def procure(
     if directory is None:  # nothing of it is there any more
         result = replace(result, data=None, directory=None, report=None, transcripts={})
     return Procured(like(validation, table), weights, result, schema)
+
+
+@contextmanager
+def _named(place: Path, owners: Sequence[str]) -> Iterator[None]:
+    """An error about files that nobody has seen as one about what was given."""
+    names = {f"{place}/cluster.toml": "procure", "validation.npz": "validation", "seed_set.npz": "seed_set"}
+    names |= {"test.npz": "test"} | {f"owner-{number}.npz": name for number, name in enumerate(owners)}
+    try:
+        yield
+    except HushbidError as error:
+        for file, name in names.items():
+            error.what = error.what.replace(file, name)
+        raise
 
 
 def _release(epsilon: float, neighbours: Neighbours) -> dict[str, Any]:
