@@ -152,7 +152,7 @@ def show(result: Mapping[str, Any]) -> None:
         "rehearsal": Verdict.from_json(result).summary(),
         **course_lines(result),
         "seconds": _figure(result["wall_seconds"], ".1f"),
-        "delivered points": result["table"] or result["data"],
+        "delivered points": result.get("table") or result["data"],
         "ledger of the validation set": result["ledger"],
         "transcript": result["transcript"],
     }
