@@ -184,6 +184,9 @@ def test_what_the_others_sent_and_received_is_what_the_curator_has(story: Story)
     of_curator = bodies(story.cluster.records("curator"), "curator")
     for name in (HERON, "consumer"):
         own = bodies(story.cluster.records(name), name)
+        # A farewell is waited for a few seconds only: on a busy machine the curator may have left by then.
+        late = {key for key in own.keys() - of_curator.keys() if key[2] == "farewell"}
+        own = {key: sent for key, sent in own.items() if key not in late}
         assert own == {key: sent for key, sent in of_curator.items() if name in key[:2]}
         assert not story.cluster.verified(name).torn
 
