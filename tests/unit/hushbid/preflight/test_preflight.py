@@ -6,6 +6,7 @@ import contextlib
 import importlib.metadata
 import json
 import os
+import re
 import shutil
 import socket
 from collections.abc import Iterator
@@ -85,6 +86,7 @@ def test_nothing_says_how_many_rows_there_are_or_what_is_in_them(party: Any) -> 
     np.savez(one.place / "data.npz", features=features)
     told += json.dumps(one.preflight("--offline").checks)
     assert "row 101" in told
+    told = re.sub(r"[0-9a-f]{64}", "", told)  # digests, which may have any four digits
     assert not [value for value in ("7919", "0.625", "4.71828", "71828") if value in told]
 
 
