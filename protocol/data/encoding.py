@@ -83,26 +83,37 @@ def _numbers(column: Column, values: Any, gaps: npt.NDArray[np.bool_], where: st
             f"{where} holds values of type {kind}, where the schema has a {column.kind}.",
             advice="Convert the column, or correct the schema.",
         )
-    if pa.types.is_decimal(kind):
-        values = pc.cast(values, pa.float64())
+    inexact = np.zeros(len(values), dtype=np.bool_)
+    if pa.types.is_decimal(kind):  # Arrow's own cast is not that of every library, to the last bit
+        exact = values.to_pylist()
+        rounded = [None if value is None else float(value) for value in exact]
+        values = pa.chunked_array([pa.array(rounded, pa.float64())])
+        inexact = np.array([value != number for value, number in zip(exact, rounded, strict=True)], np.bool_)
     if boolean:
         values = pc.cast(values, pa.uint8())
     if pa.types.is_integer(kind):
-        filled = values.fill_null(0).to_numpy()
-        if (large := (filled > WHOLE) | (filled < -WHOLE)).any():
-            raise _wrong(where, large, "is out of bounds", _BOUNDS)
-        numbers = filled.astype(np.float64)
+        numbers = _whole(values, where)
     else:
         numbers = np.array(values.cast(pa.float64()).fill_null(np.nan).to_numpy())
+    lower: Any
+    upper: Any
     lower, upper = (0.0, 1.0) if column.kind == "boolean" else (column.lower, column.upper)
     with np.errstate(invalid="ignore"):
         outside = ~((numbers >= lower) & (numbers <= upper)) & ~gaps
-        broken = (numbers != np.floor(numbers)) & ~gaps & (column.kind != "number")
+        broken = ((numbers != np.floor(numbers)) | inexact) & ~gaps & (column.kind != "number")
     if outside.any():
         raise _wrong(where, outside, "is out of bounds", _BOUNDS)
     if broken.any():
         raise _wrong(where, broken, "is no whole number", "Round it, or have the schema say number.")
     return np.asarray(numbers)
+
+
+def _whole(values: Any, where: str) -> npt.NDArray[np.float64]:
+    """Whole numbers of any width, each of which a float64 holds; 0 where there is a gap."""
+    filled = values.fill_null(0).to_numpy()
+    if (large := (filled > WHOLE) | (filled < -WHOLE)).any():
+        raise _wrong(where, large, "is out of bounds", _BOUNDS)
+    return np.asarray(filled, dtype=np.float64)
 
 
 _BOUNDS: Final = "Correct it, clip it, or agree on other bounds, which are public."
@@ -125,6 +136,8 @@ def _of_categories(
             advice="Convert the column, or correct the schema.",
         )
     known = pa.array(categories, pa.string() if text else pa.int64())
+    if not text and pa.types.is_integer(kind):
+        values = pa.chunked_array([pa.array(_whole(values, where), mask=gaps)])
     if not pa.types.is_null(kind):
         values = values.cast(pa.string() if text else pa.float64())
         if not text:
@@ -153,7 +166,7 @@ def _decoded(column: Column, numbers: npt.NDArray[np.float64]) -> Any:
         places = numbers.argmax(axis=1)
     else:
         whole = numbers[:, 0]
-        if not (np.isfinite(whole).all() and (whole == np.floor(whole)).all()):
+        if not ((np.abs(whole) <= WHOLE).all() and (whole == np.floor(whole)).all()):
             raise _no_row(column)
         places = whole.astype(np.int64)
     if column.kind == "integer":

@@ -18,6 +18,7 @@ Messages name a column and a row, counted from 0, and never quote a value.
 from __future__ import annotations
 
 import math
+import sys
 import tomllib
 from collections.abc import Sequence
 from functools import cached_property
@@ -79,7 +80,9 @@ class Column(BaseModel):
     def _as_one_number(cls, given: Any, info: ValidationInfo) -> Any:
         """3 for 3.0 is one schema."""
         whole = isinstance(given, int) and not isinstance(given, bool)
-        return float(given) if whole and info.data.get("kind") == "number" else given
+        if whole and info.data.get("kind") == "number" and abs(given) <= sys.float_info.max:
+            return float(given)
+        return given
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
@@ -90,10 +93,14 @@ class Column(BaseModel):
         if self.kind in _LISTED:
             if not self.categories or len(set(self.categories)) != len(self.categories):
                 raise ValueError(f"column {self.name!r}: categories has to list different values")
+            if any(abs(value) > WHOLE for value in self.categories if isinstance(value, int)):
+                raise ValueError(f"column {self.name!r}: categories are texts, or whole numbers up to 2^53")
             if len(self.categories) < 2 and self.missing != "own":
                 raise ValueError(f"column {self.name!r}: one category alone tells nothing")
         elif self.categories is not None:
             raise ValueError(f"column {self.name!r}: categories are for ordinals and categories")
+        if not math.isfinite(self.bounds[1] - self.bounds[0]):
+            raise ValueError(f"column {self.name!r}: bounds over weight are too far apart for a number")
         self._check_missing()
         return self
 
@@ -121,7 +128,7 @@ class Column(BaseModel):
             assert self.lower is not None
             assert self.upper is not None
             number = not isinstance(given, bool | str)
-            fits = number and self.lower <= float(given) <= self.upper
+            fits = number and self.lower <= given <= self.upper  # type: ignore[operator]  # no text, as above
             fits = fits and (self.kind == "number" or float(given) == int(given))
         if not fits:
             raise ValueError(f"column {self.name!r}: what stands for a gap has to be a value of the column")
@@ -207,7 +214,7 @@ class Schema(BaseModel):
             said = first["msg"].removeprefix("Value error, ")
             raise ConfigError(
                 f"{where}: {f'{place}: ' if place else ''}{said}.",
-                advice="docs/schema.md says what a column has.",
+                advice="docs/python.md says what a column has.",
             ) from None
 
     @cached_property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,10 @@ def test_whole_numbers_with_gaps_may_be_floats_as_pandas_has_them() -> None:
         (GRADE, ["33344"], "where its categories are integers"),
         (GRADE, [1.5], "where its categories are integers"),
         (CODE, [7, None], "row 1 (counted from 0) is missing"),
+        (CODE, [7, 2**53 + 33344], "row 1 (counted from 0) is out of bounds"),
+        (GRADE, pa.array([5, 2**64 - 1], pa.uint64()), "row 1 (counted from 0) is out of bounds"),
+        (AGE, [Decimal(2**53 + 1)], "row 0 (counted from 0) is no whole number"),
+        (AGE, [Decimal("1.00000000000000000001")], "row 0 (counted from 0) is no whole number"),
     ],
     ids=str,
 )
@@ -169,6 +174,11 @@ def test_a_column_that_is_not_there_or_twice_is_named() -> None:
         ([AGE | {"missing": 1.5}], "has to be a value of the column"),
         ([AGE | {"missing": True}], "has to be a value of the column"),
         ([OWNS | {"missing": 1}], "has to be a value of the column"),
+        ([AGE | {"missing": 10**400}], "has to be a value of the column"),
+        ([INCOME | {"missing": 10**400}], "has to be a value of the column"),
+        ([CODE | {"categories": [1, 2**53 + 1]}], "whole numbers up to 2^53"),
+        ([INCOME | {"lower": -1e308, "upper": 1e308}], "too far apart"),
+        ([INCOME | {"weight": 1e-20}], "too far apart"),
         ([OWNS | {"weight": 0.0}], "greater than 0"),
         ([OWNS | {"weight": 1.5}], "less than or equal to 1"),
         ([OWNS | {"kind": "image"}], "kind"),
@@ -193,6 +203,19 @@ def test_numbers_of_another_schema_are_refused() -> None:
             schema.decode(other)
     with pytest.raises(DataError, match="has no rows of 3 numbers"):
         schema.decode(good[:, 1:])
+
+
+def test_a_whole_number_that_no_float_holds_every_neighbour_of_is_no_integer() -> None:
+    with pytest.raises(DataError, match="are those of no integer"):
+        Schema.of([AGE]).decode(np.array([[1e300]]))
+
+
+def test_decimals_become_the_same_numbers_as_their_text() -> None:
+    values = [Decimal(number) / 10**6 for number in range(-1_000_000, 999_000_000, 997_123)]
+    encoded = Schema.of([INCOME | {"missing": 2.5}]).encode(
+        table(income=pa.array([*map(abs, values), None], pa.decimal128(20, 6)))
+    )
+    assert encoded[:, 0].tolist() == [*(float(str(abs(value))) for value in values), 2.5]
 
 
 def test_drawn_rows_are_rows_of_the_schema_and_take_every_value() -> None:
