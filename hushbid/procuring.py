@@ -111,7 +111,7 @@ def procure(
     gamma: float | None = None,
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
-    directory: Path | None = None,
+    directory: Path | str | None = None,
     progress: Progress | None = None,
 ) -> Procured:
     """Buy points of these owners that resemble a validation set.
@@ -138,13 +138,23 @@ def procure(
         DataError: A table that does not fit the schema; column and row are named, and no value.
         HushbidError: The session did not end well.
     """
-    if seed < 0:
-        raise ConfigError(f"The seed is {seed}.", advice="Give a whole number that is not negative.")
+    given: Any = schema, owners  # whatever their types were to be
+    if not isinstance(given[0], Schema):
+        raise ConfigError("The schema is no hushbid.Schema.", advice="Use `Schema.of` or `Schema.read`.")
+    if not (isinstance(given[1], Mapping) and all(isinstance(name, str) for name in owners)):
+        raise ConfigError("The owners are no mapping from names to tables.", advice='Give {"north": table}.')
+    points, epsilon, seed_points = map(_plain, (points, epsilon, seed_points))
+    begin: Any = _plain(seed)
+    if not isinstance(begin, int) or begin < 0:
+        raise ConfigError(f"The seed is {begin}.", advice="Give a whole number that is not negative.")
+    seed = begin
     if (seed_set is None) == (seed_points is None):
         raise ConfigError(
             "A choice begins with a seed set: give `seed_set` or `seed_points`, and not both.",
             advice="`seed_set` is a public table; `seed_points` draws so many rows that the schema allows.",
         )
+    if seed_set is None and not (isinstance(seed_points, int) and seed_points > 0):
+        raise ConfigError(f"`seed_points` is {seed_points}.", advice="Give a whole number above 0.")
     wanted = as_arrow(validation, "validation")
     theirs = label if label in wanted.column_names else None  # labels of D_v tell what is worth how much
     consumer = {"validation": arrays_of(schema, wanted, "validation", label=theirs)}
@@ -178,9 +188,12 @@ def procure(
         for name, arrays in consumer.items():
             write_arrays(place / f"{name}.npz", arrays)
         path = place / "cluster.toml"
-        path.write_text(tomli_w.dumps(sections), encoding="utf-8")
-        changes = [f"{key}={_toml(value)}" for key, value in (settings or {}).items()]
-        record = place / "record" if directory is None else directory
+        path.write_text(_toml(sections), encoding="utf-8")
+        changes = [
+            f"{key}={_toml({'value': _plain(value)}).removeprefix('value = ').strip()}"
+            for key, value in (settings or {}).items()
+        ]
+        record = place / "record" if directory is None else Path(directory)
         result = simulate(open_cluster(path, settings=changes), record=record, progress=progress)
         if result.data is None:
             raise DataError("The owners have no points, so that none was bought.", advice="Ask others.")
@@ -229,5 +242,15 @@ def _median_gamma(public: npt.NDArray[np.float64], schema: Schema) -> float:
     return 1.0 / median
 
 
-def _toml(value: Any) -> str:
-    return tomli_w.dumps({"value": value}).removeprefix("value = ").strip()
+def _plain(given: Any) -> Any:
+    """A number of NumPy's as one of Python's."""
+    return given.item() if isinstance(given, np.generic) else given
+
+
+def _toml(values: Mapping[str, Any]) -> str:
+    try:
+        return tomli_w.dumps(values)
+    except TypeError:
+        raise ConfigError(
+            "An argument of procure is neither a number nor text, or a list of such.", advice="Correct it."
+        ) from None

@@ -152,6 +152,14 @@ def test_a_directory_keeps_transcripts_points_and_a_report(tmp_path: Path) -> No
     assert kept.result.data == tmp_path / "kept" / "delivered.npz"
 
 
+def test_numbers_may_be_those_of_numpy_and_the_directory_text(tmp_path: Path) -> None:
+    numbers = {"points": np.int64(5), "epsilon": np.float32(3.0), "seed": np.int64(1)}
+    settings = {"session.batch": np.int64(5)}
+    kept = bought(directory=str(tmp_path / "kept"), settings=settings, **numbers)
+    assert kept.result.data == tmp_path / "kept" / "delivered.npz"
+    assert kept.result.rounds == 1
+
+
 def test_a_seed_set_may_be_drawn_from_all_that_the_schema_allows() -> None:
     one, other = (bought(seed_set=None, seed_points=25, seed=7, points=5) for _ in range(2))
     pd.testing.assert_frame_equal(one.points, other.points)
@@ -174,6 +182,15 @@ def test_settings_are_those_of_a_cluster_file() -> None:
         pytest.param({"owners": {"consumer": WANTED}}, "an owner cannot be named consumer", id="role"),
         pytest.param({"owners": {"north": WANTED[:0]}}, "north holds no rows", id="no rows"),
         pytest.param({"gamma": -1.0}, "procure, [features]: gamma", id="gamma"),
+        pytest.param({"seed_set": None, "seed_points": -1}, "`seed_points` is -1", id="negative"),
+        pytest.param({"seed_set": None, "seed_points": 2.5}, "`seed_points` is 2.5", id="half a point"),
+        pytest.param({"seed": None}, "The seed is None", id="no seed"),
+        pytest.param({"points": None}, "neither a number nor text", id="no points"),
+        pytest.param({"settings": {"session.batch": None}}, "neither a number nor text", id="no batch"),
+        pytest.param({"schema": [{"name": "age"}]}, "is no hushbid.Schema", id="no schema"),
+        pytest.param({"owners": {1: OWNERS["north"]}}, "no mapping from names", id="a number for a name"),
+        pytest.param({"owners": [5]}, "no mapping from names", id="owners without names"),
+        pytest.param({"test": {"age": [2**70]}}, "mixed or unknown types", id="large"),
         pytest.param({"seed": -1}, "The seed is -1", id="seed"),
         pytest.param({"test": pd.concat([TEST, TEST[["age"]]], axis=1)}, "two of one name", id="one name"),
         pytest.param({"owners": {}}, "owners", id="no owners"),
