@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,9 @@ from protocol.data.schema import Schema
 from protocol.errors import DataError
 
 __all__ = ["delivered_table"]
+
+_EACH: Final = ("owners", "rounds", "weights", "labels", "labelled", "identifiers", "identified")
+"""Arrays that have an entry for each point."""
 
 
 def delivered_table(schema: Schema, path: Path, *, label: str = "label") -> Any:
@@ -29,13 +33,20 @@ def delivered_table(schema: Schema, path: Path, *, label: str = "label") -> Any:
         DataError: The file cannot be read, or is of another schema.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             delivered = dict(file)
         features, owners, rounds = (delivered[name] for name in ("features", "owners", "rounds"))
+        if "labels" in delivered and "labelled" not in delivered:
+            raise KeyError("labelled")
+        if "identifiers" in delivered and "identified" not in delivered:
+            raise KeyError("identified")
+        if any(len(delivered[name]) != len(features) for name in _EACH if name in delivered):
+            raise ValueError("arrays of different lengths")
+        features = features.astype(np.float64)
     except OSError as error:
         reason = error.strerror or "it is damaged"
         raise DataError(f"{path} cannot be read: {reason}.", advice="Correct the path.") from None
-    except (ValueError, KeyError, EOFError):
+    except (ValueError, KeyError, EOFError, TypeError, BadZipFile):
         raise DataError(f"{path} is no delivery.", advice="Give the consumer's delivered.npz.") from None
     table = schema.decode(features)
     beside = {

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from consumer.store import replace_privately
 from protocol.data.encoding import plain_types
 from protocol.errors import DataError
 
@@ -51,7 +52,7 @@ def as_arrow(frame: Frame, name: str) -> ArrowTable:
             return plain_types(pa.table(frame))
         if _library(frame) == "pandas":  # before 2.2
             return plain_types(pa.Table.from_pandas(frame, preserve_index=False))
-    except (pa.ArrowException, TypeError, ValueError):
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
         # Its message quotes values.
         raise DataError(
             f"{name}: the table has a column of mixed or unknown types, or two of one name.",
@@ -64,12 +65,12 @@ def _read(path: Path) -> ArrowTable:
     name = path.name.lower()
     try:
         if name.endswith(".parquet"):
-            return pq.ParquetFile(path).read()
+            return _named(pq.ParquetFile(path).read())
         if name.endswith((".csv", ".csv.gz")):
             packed = "gzip" if name.endswith(".gz") else None
             with pa.input_stream(str(path), compression=packed) as file:
                 convert = pacsv.ConvertOptions(strings_can_be_null=True)
-                return pacsv.read_csv(file, convert_options=convert)
+                return _named(pacsv.read_csv(file, convert_options=convert))
     except OSError as error:
         raise DataError(
             f"{path} cannot be read: {error.strerror or 'damaged, or of another format'}.",
@@ -78,6 +79,11 @@ def _read(path: Path) -> ArrowTable:
     except (pa.ArrowException, ValueError, EOFError, KeyError):
         raise DataError(f"{path} cannot be read as a table.", advice="Save it again.") from None
     raise DataError(f"{path} is neither CSV nor Parquet.", advice=_ADVICE)
+
+
+def _named(table: ArrowTable) -> ArrowTable:
+    _ = table.column_names  # text, or a ValueError
+    return plain_types(table)
 
 
 def like(frame: Frame, table: ArrowTable) -> Any:
@@ -93,6 +99,8 @@ def like(frame: Frame, table: ArrowTable) -> Any:
 def write_table(table: ArrowTable, path: Path) -> None:
     """Write a table as its name's ending says, ``.csv`` or ``.parquet``, readable by its owner only.
 
+    It takes the place of an earlier file as a whole.
+
     Raises:
         DataError: Another ending, or the file cannot be written.
     """
@@ -100,11 +108,8 @@ def write_table(table: ArrowTable, path: Path) -> None:
     if not name.endswith((".csv", ".parquet")):
         raise DataError(f"{path} is neither .csv nor .parquet.", advice="Name one of these.")
     try:
-        path.touch(mode=0o600)
-        if name.endswith(".csv"):
-            pacsv.write_csv(table, path)
-        else:
-            pq.write_table(table, path)
+        write = pacsv.write_csv if name.endswith(".csv") else pq.write_table
+        replace_privately(path, lambda stream: write(table, stream))
     except OSError as error:
         raise DataError(
             f"{path} cannot be written: {error.strerror}.", advice="Make room, or name another place."

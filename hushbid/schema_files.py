@@ -39,6 +39,10 @@ def draft(path: Path, *, public: bool) -> str:
         "# Every party encodes its rows by this file, which is public." if public else
         "# Fill in what is marked by ?, from what everybody may know, and never from private rows."
     ]  # fmt: skip
+    if len(set(table.column_names)) != table.num_columns:
+        raise DataError(
+            f"{path.name} has two columns of one name.", advice="Give every column a name of its own."
+        )
     for name in table.column_names:
         column = table.column(name)
         kind = _kind(column)
@@ -96,8 +100,10 @@ def arrays_of(
 
 
 def _attribute(table: ArrowTable, name: str, where: str) -> npt.NDArray[Any]:
-    if name not in table.column_names:
-        raise DataError(f"{where} has no column {name!r}.", advice="Correct the name, or name none.")
+    if table.column_names.count(name) != 1:
+        raise DataError(
+            f"{where} has no column {name!r}, or several.", advice="Correct the name, or name none."
+        )
     column = table.column(name)
     if column.null_count:
         raise DataError(f"{where}: column {name!r} has a gap.", advice="Fill it in, or remove the row.")

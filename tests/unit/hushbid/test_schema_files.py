@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
@@ -15,9 +18,10 @@ import pytest
 from typer.testing import CliRunner
 
 from hushbid.cli import app
-from hushbid.schema_files import MOST_CATEGORIES
+from hushbid.schema_files import MOST_CATEGORIES, arrays_of
 from protocol.data import DataColumns, load_dataset
 from protocol.data.schema import Schema
+from protocol.errors import DataError
 
 ROWS: dict[str, Any] = {
     "age": [31, 44, 90],
@@ -130,6 +134,79 @@ def test_delivered_rows_are_a_table_again(place: Path, ending: str) -> None:
         "owner": ["north", "south"], "round": [1, 2], "weight": [0.25, 0.75],
     }  # fmt: skip
     assert output.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_table_takes_the_place_of_one_that_everybody_may_read(place: Path) -> None:
+    np.savez(
+        place / "delivered.npz", features=np.array([[31.0, 1.0, 0.0, 0.0]]),
+        owners=np.array(["north"]), rounds=np.array([1]),
+    )  # fmt: skip
+    output = place / "bought.csv"
+    output.touch()
+    output.chmod(0o644)
+    run("decode", place / "schema.toml", place / "delivered.npz", "--output", output)
+    assert output.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_parquet_of_pandas_and_polars_has_text_and_categories(place: Path, library: str) -> None:
+    path, rows = place / "theirs.parquet", {"age": [31, 90], "job": ["nurse", None]}
+    if library == "pandas":
+        pd.DataFrame(rows).astype({"job": "category"}).to_parquet(path)
+    else:
+        pl.DataFrame(rows).write_parquet(path)
+    said = run("encode", place / "schema.toml", path, "--output", place / "theirs.npz", "--json")
+    assert said["rows"] == 2
+    drafted = run("draft", path, "--public")
+    assert "left out" not in drafted
+    assert '"nurse"' in drafted
+
+
+def _broken_deliveries() -> dict[str, bytes]:
+    good: dict[str, Any] = {
+        "features": np.array([[31.0, 1.0, 0.0, 0.0]]), "owners": np.array(["a"]), "rounds": np.array([1])
+    }  # fmt: skip
+
+    def saved(**changes: Any) -> bytes:
+        stream = io.BytesIO()
+        np.savez(stream, **(good | changes))
+        return stream.getvalue()
+
+    array = io.BytesIO()
+    np.save(array, np.zeros(3))
+    return {
+        "cut off": saved()[:300],
+        "no archive": array.getvalue(),
+        "text": saved(features=np.array(["a"])),
+        "too few owners": saved(owners=np.array([], dtype="U1")),
+        "labels that none may have": saved(labels=np.array([1])),
+        "too few labels": saved(labels=np.array([], dtype=int), labelled=np.array([], dtype=bool)),
+        "too many weights": saved(weights=np.array([0.5, 0.5])),
+    }
+
+
+@pytest.mark.parametrize("content", _broken_deliveries().values(), ids=_broken_deliveries().keys())
+def test_what_is_no_delivery_is_refused(place: Path, content: bytes) -> None:
+    (place / "delivered.npz").write_bytes(content)
+    said = run(
+        "decode", place / "schema.toml", place / "delivered.npz", "--output", place / "a.csv", code=4
+    )  # fmt: skip
+    assert "is no delivery" in " ".join(said.split())
+
+
+@pytest.mark.parametrize(
+    ("content", "says"), [(b"a,a\n1,2\n", "two columns of one name"), (b"\xe9\n1\n", "cannot be read")]
+)
+def test_a_table_whose_columns_cannot_be_named_is_refused(place: Path, content: bytes, says: str) -> None:
+    (place / "odd.csv").write_bytes(content)
+    assert says in " ".join(run("draft", place / "odd.csv", code=4).split())
+
+
+def test_a_label_that_two_columns_are_named_is_refused(place: Path) -> None:
+    twice = pa.Table.from_arrays([pa.array([31]), *[pa.array([1])] * 2], names=["age", "sold", "sold"])
+    schema = Schema.of([{"name": "age", "kind": "integer", "lower": 18, "upper": 99}])
+    with pytest.raises(DataError, match="no column 'sold', or several"):
+        arrays_of(schema, twice, "rows", label="sold")
 
 
 @pytest.mark.parametrize(
