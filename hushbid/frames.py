@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from consumer.store import replace_privately
 from protocol.data.encoding import plain_types
+from protocol.data.tables import read_csv, read_parquet
 from protocol.errors import DataError
 
 __all__ = ["ArrowTable", "Frame", "as_arrow", "like", "write_table"]
@@ -65,25 +66,15 @@ def _read(path: Path) -> ArrowTable:
     name = path.name.lower()
     try:
         if name.endswith(".parquet"):
-            return _named(pq.ParquetFile(path).read())
+            return plain_types(read_parquet(path))
         if name.endswith((".csv", ".csv.gz")):
-            packed = "gzip" if name.endswith(".gz") else None
-            with pa.input_stream(str(path), compression=packed) as file:
-                convert = pacsv.ConvertOptions(strings_can_be_null=True)
-                return _named(pacsv.read_csv(file, convert_options=convert))
+            return plain_types(read_csv(path))
     except OSError as error:
         raise DataError(
             f"{path} cannot be read: {error.strerror or 'damaged, or of another format'}.",
             advice="Correct the path, or save the file again.",
         ) from None
-    except (pa.ArrowException, ValueError, EOFError, KeyError):
-        raise DataError(f"{path} cannot be read as a table.", advice="Save it again.") from None
     raise DataError(f"{path} is neither CSV nor Parquet.", advice=_ADVICE)
-
-
-def _named(table: ArrowTable) -> ArrowTable:
-    _ = table.column_names  # text, or a ValueError
-    return plain_types(table)
 
 
 def like(frame: Frame, table: ArrowTable) -> Any:

@@ -10,12 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from protocol.data.schema import WHOLE, Column
+from protocol.data.schema import LISTED, WHOLE, Column
 from protocol.errors import DataError
 
 __all__ = ["encoded_column", "plain_types", "table_of"]
-
-_LISTED: Final = frozenset({"ordinal", "category"})
 
 
 def plain_types(table: Any) -> Any:
@@ -65,7 +63,7 @@ def encoded_column(column: Column, values: Any, where: str) -> npt.NDArray[np.fl
     gaps = _flags(pc.is_null(values, nan_is_null=True))
     if gaps.any() and column.missing is None:
         raise _wrong(where, gaps, "is missing", "Fill it in, or have the schema say what a gap stands for.")
-    if column.kind in _LISTED:
+    if column.kind in LISTED:
         return _of_categories(column, values, gaps, where)
     numbers = _numbers(column, values, gaps, where)
     if gaps.any():

@@ -40,7 +40,7 @@ from pydantic import (
 from protocol import limits
 from protocol.errors import ConfigError, DataError
 
-__all__ = ["WHOLE", "Column", "Kind", "Schema"]
+__all__ = ["LISTED", "WHOLE", "Column", "Kind", "Schema"]
 
 Kind: TypeAlias = Literal["number", "integer", "ordinal", "category", "boolean"]
 ArrowTable: TypeAlias = Any
@@ -49,7 +49,7 @@ ArrowTable: TypeAlias = Any
 WHOLE: Final = 2**53
 """Whole numbers up to which a float64 holds every one."""
 _MEASURED: Final = frozenset({"number", "integer"})
-_LISTED: Final = frozenset({"ordinal", "category"})
+LISTED: Final = frozenset({"ordinal", "category"})
 
 
 class Column(BaseModel):
@@ -90,7 +90,7 @@ class Column(BaseModel):
             self._check_bounds()
         elif self.lower is not None or self.upper is not None:
             raise ValueError(f"column {self.name!r}: bounds are for numbers and integers")
-        if self.kind in _LISTED:
+        if self.kind in LISTED:
             if not self.categories or len(set(self.categories)) != len(self.categories):
                 raise ValueError(f"column {self.name!r}: categories has to list different values")
             if any(abs(value) > WHOLE for value in self.categories if isinstance(value, int)):
@@ -120,7 +120,7 @@ class Column(BaseModel):
         given = self.missing
         if given is None or (self.kind == "category" and given == "own"):
             return
-        if self.kind in _LISTED:
+        if self.kind in LISTED:
             fits = given in (self.categories or ()) and not isinstance(given, bool)
         elif self.kind == "boolean":
             fits = isinstance(given, bool)

@@ -27,15 +27,16 @@ from protocol.data.names import are_header, feature_column, is_number, listed
 from protocol.data.schema import Schema
 from protocol.errors import DataError
 
-__all__ = ["load_csv", "load_parquet"]
+__all__ = ["load_csv", "load_parquet", "read_csv", "read_parquet"]
 
 _UNPARSABLE: Final = (pa.ArrowException, ValueError, EOFError)  # a UnicodeDecodeError is a ValueError
 
 _NUMBER: Final = r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$"
 _WORD: Final = ", counted from 0, is not a number)"
 
+Table: TypeAlias = Any
 Column: TypeAlias = Any
-"""A pyarrow.ChunkedArray: pyarrow has no types of its own to name."""
+"""A pyarrow.Table and a pyarrow.ChunkedArray: pyarrow has no types of its own to name."""
 
 
 def load_csv(path: Path, columns: DataColumns) -> Dataset:
@@ -45,21 +46,32 @@ def load_csv(path: Path, columns: DataColumns) -> Dataset:
         DataError: The file is empty, has no header, a line has another number of cells than the header,
             a named column is missing, or a feature is missing or not a number.
     """
-    try:
-        with _open(path) as file:
-            table = pacsv.read_csv(file, convert_options=pacsv.ConvertOptions(strings_can_be_null=True))
-        names = table.column_names
-    except _UNPARSABLE:
-        # A column's type is guessed from the file's first block, and a later cell may not fit the guess.
-        # Read as text then, and find each column's type from all of it.
-        table = _read_as_text(path)
-        names = table.column_names
-    if all(is_number(name) for name in names):
+    table = read_csv(path)
+    if all(is_number(name) for name in table.column_names):
         raise DataError(
             f"{path.name} has numbers for column names, so its header is missing.",
             advice="Put the columns' names into the first line.",
         )
     return _from_table(path, table, columns)
+
+
+def read_csv(path: Path) -> Table:
+    """The columns of a CSV file.
+
+    Raises:
+        DataError: As `load_csv`, of the file as a whole.
+        OSError: It cannot be opened.
+    """
+    try:
+        with _open(path) as file:
+            table = pacsv.read_csv(file, convert_options=pacsv.ConvertOptions(strings_can_be_null=True))
+        _ = table.column_names  # text, or an error
+    except _UNPARSABLE:
+        # A column's type is guessed from the file's first block, and a later cell may not fit the guess.
+        # Read as text then, and find each column's type from all of it.
+        table = _read_as_text(path)
+        _ = table.column_names
+    return table
 
 
 def _read_as_text(path: Path) -> Any:
@@ -121,11 +133,20 @@ def load_parquet(path: Path, columns: DataColumns) -> Dataset:
         DataError: The file cannot be parsed, a named column is missing, or a feature is missing or not a
             number.
     """
+    return _from_table(path, read_parquet(path), columns)
+
+
+def read_parquet(path: Path) -> Table:
+    """The columns of a Parquet file.
+
+    Raises:
+        DataError: It cannot be parsed.
+        OSError: It cannot be opened.
+    """
     try:
-        table = pq.ParquetFile(path).read()
+        return pq.ParquetFile(path).read()
     except (*_UNPARSABLE, KeyError):
         raise _damaged(path, "Parquet") from None
-    return _from_table(path, table, columns)
 
 
 def _from_table(path: Path, table: Any, columns: DataColumns) -> Dataset:
