@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import tomli_w
+from scipy.spatial.distance import pdist
 
 from consumer.delivered import delivered_table
 from consumer.store import write_arrays
@@ -232,9 +233,7 @@ def _median_gamma(public: npt.NDArray[np.float64], schema: Schema) -> float:
         )
     lower, upper = np.array(schema.lower), np.array(schema.upper)
     scaled = ((public - lower) / (upper - lower))[:_MOST_PAIRS]
-    squares = (scaled**2).sum(axis=1)
-    apart = np.maximum(squares[:, None] + squares[None, :] - 2.0 * scaled @ scaled.T, 0.0)
-    median = float(np.median(apart[np.triu_indices(len(scaled), 1)]))
+    median = float(np.median(pdist(scaled, "sqeuclidean")))
     if median <= 0.0:
         raise ConfigError(
             "Most rows of the seed set are equal, so that no γ follows from it.", advice="Give `gamma`."
