@@ -71,6 +71,8 @@ class Hub:
         """Who said hello on which connection: insecure sessions only."""
         self._heard: dict[str, float] = {}
         self._lost: set[str] = set()
+        self._unreachable: dict[bytes, tuple[str, float]] = {}
+        """Connections on which a frame could not be sent: whose they are, and since when."""
         self._counted: Counter[str] = Counter()
         self._known = set(machine.links)
         """Peers that were welcomed before."""
@@ -111,7 +113,8 @@ class Hub:
         self._log.say.close()
 
     def _turn(self) -> None:
-        arrivals = self._endpoint.receive(limits.MAX_EVENTS_PER_DRAIN, wait_ms=self._patience())
+        wait = 0 if self._unreachable else self._patience()
+        arrivals = self._endpoint.receive(limits.MAX_EVENTS_PER_DRAIN, wait_ms=wait)
         now = self._clock()
         for route, peer in self._endpoint.oversized():
             self._refuse_oversized(peer or self._names.get(route), route, now)
@@ -122,6 +125,7 @@ class Hub:
         self._driver.fire_due(now)
         self._log.follow()
         self._send_out(now)
+        self._lose_unreachable({arrival.route for arrival in arrivals}, now)
         self._log.follow()
         self._note_progress(now)
         self._time_rounds(now)
@@ -234,26 +238,32 @@ class Hub:
         return hello.name
 
     def _send_out(self, now: float) -> None:
-        # Until nothing is left: what a loss leads to, such as the next round, must not wait for a frame.
         while frames := self._driver.release():
             for frame in frames:
-                if not self._send(frame, now):
-                    self._lose(frame.peer, now)
+                self._send(frame, now)
 
-    def _send(self, frame: Outgoing, now: float) -> bool:
-        """Send a frame; False: its peer cannot be sent anything on the connection that it had."""
+    def _send(self, frame: Outgoing, now: float) -> None:
         if frame.kind == "welcome":
             self._accept(frame.peer, now)
         elif frame.kind == "refused":
             self._endpoint.send(self._connections.next_to_be_told(frame.peer), frame.data)
-            return True
+            return
         route = self._connections.current.get(frame.peer)
-        if route is None or not self._endpoint.send(route, frame.data):
+        if route is None:
+            self._lose(frame.peer, now)
+        elif self._reach(frame.peer, route, frame.data, now):
+            self._counted["frames_sent"] += 1
+            self._counted["bytes_sent"] += len(frame.data)
+            self._note_repetition(frame)
+
+    def _reach(self, peer: str, route: bytes, data: bytes, now: float) -> bool:
+        """Send on a peer's connection, and nothing more on it once something was not sent."""
+        if route in self._unreachable:
             return False
-        self._counted["frames_sent"] += 1
-        self._counted["bytes_sent"] += len(frame.data)
-        self._note_repetition(frame)
-        return True
+        if self._endpoint.send(route, data):
+            return True
+        self._unreachable[route] = (peer, now)
+        return False
 
     def _note_repetition(self, frame: Outgoing) -> None:
         if frame.sequence > self._sent.get(frame.peer, CONTROL_SEQUENCE):
@@ -278,11 +288,34 @@ class Hub:
     def _give_sign_of_life(self, now: float) -> None:
         beat = self._driver.beat()
         for peer, route in list(self._connections.current.items()):
-            if not self._endpoint.send(route, beat):
+            self._reach(peer, route, beat, now)
+
+    def _lose_unreachable(self, heard: set[bytes], now: float) -> None:
+        """Take peers for gone that cannot be sent anything, once they have been heard out.
+
+        A connection that has ended may have frames waiting here: a farewell is the last that its peer says.
+        One on which a peer only speaks, and does not read, is given a beat.
+
+        Args:
+            heard: The connections of which there were frames in this turn.
+            now: Seconds.
+        """
+        patience = self._session.timeouts.beat
+        over = [
+            (route, peer)
+            for route, (peer, since) in self._unreachable.items()
+            if since < now and (route not in heard or now - since >= patience)
+        ]
+        for route, peer in over:
+            del self._unreachable[route]
+            if self._connections.current.get(peer) == route:
                 self._lose(peer, now)
+        if over:
+            # What a loss leads to, such as the next round, must not wait for a frame.
+            self._send_out(now)
 
     def _lose(self, peer: str, now: float) -> None:
-        """A peer is gone: it has to say hello again on a new connection, or speak again on this one."""
+        """A peer is gone: it has to say hello again on a new connection."""
         if peer not in self._lost and self._driver.finished is None:
             self._log.say(log_events.PEER_GONE, peer=peer, seconds=self._session.timeouts.comeback)
             self._drop(peer, now)

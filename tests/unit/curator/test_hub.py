@@ -1,0 +1,163 @@
+"""What the curator's loop does with a peer that cannot be sent anything any more."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any, Final, cast
+
+import pytest
+
+from curator.hub import Hub
+from protocol.machine import Lost
+from protocol.messages import Beat
+from protocol.runtime.driver import Outgoing
+from protocol.runtime.router import Arrival
+from protocol.wire import encode_message
+from tests.unit.protocol.test_wire import FRAMES
+
+ALICE: Final = "alice"
+FIRST, SECOND = (number.to_bytes(5, "big") for number in (1, 2))
+
+
+class Scene:
+    """A hub whose socket and machine are played: what arrives, what leaves, and in what order it is told."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Arrival] = []
+        self.to_send: list[Outgoing] = []
+        self.ended: set[bytes] = set()
+        self.sent: list[tuple[bytes, bytes]] = []
+        self.told: list[tuple[str, Any]] = []
+        self.follows_a_loss: Outgoing | None = None
+        driver = SimpleNamespace(
+            finished=None,
+            next_due=None,
+            clock=0.0,
+            receive=lambda peer, frame, _: self.told.append((peer, frame)),
+            feed=self.feed,
+            fire_due=lambda _: None,
+            settle=lambda: None,
+            unrecorded=encode_message,
+            beat=lambda: encode_message(Beat()),
+            release=self.release,
+        )
+        machine = SimpleNamespace(
+            links={}, round=0, phase="round", paused=None, ledger=SimpleNamespace(refusals=[])
+        )
+        log = SimpleNamespace(
+            decided=0,
+            follow=lambda: None,
+            say=lambda *_, **__: None,
+            noting_late_bid=lambda _: nullcontext(),
+        )
+        session = SimpleNamespace(timeouts=SimpleNamespace(beat=1.0, silence=1e9, comeback=5.0))
+        vitals = SimpleNamespace(turn=lambda *_: None)
+        played: Any = (session, machine, driver, self, log, vitals, None)
+        self.hub = Hub(*played)
+
+    def receive(self, limit: int, *, wait_ms: int = 0) -> list[Arrival]:
+        taken, self.waiting = self.waiting, []
+        return taken
+
+    def oversized(self) -> list[Any]:
+        return []
+
+    def send(self, route: bytes, data: bytes) -> bool:
+        if route in self.ended:
+            return False
+        self.sent.append((route, data))
+        return True
+
+    def feed(self, event: Any, now: float) -> None:
+        self.told.append((event.peer, type(event)))
+        if self.follows_a_loss is not None:
+            self.to_send.append(self.follows_a_loss)
+            self.follows_a_loss = None
+
+    def release(self) -> list[Outgoing]:
+        frames, self.to_send = self.to_send, []
+        return frames
+
+    def arrives(self, frame: str, route: bytes = FIRST) -> None:
+        self.waiting.append(Arrival(route, ALICE, FRAMES[frame]))
+
+    def leaves(self, kind: str, data: bytes) -> None:
+        self.to_send.append(Outgoing(ALICE, kind, 1, data))
+
+    def turn(self) -> None:
+        cast(Any, self.hub)._turn()
+
+
+@pytest.fixture
+def scene() -> Scene:
+    """Alice has been welcomed on her first connection."""
+    made = Scene()
+    made.arrives("hello")
+    made.leaves("welcome", b"welcome")
+    made.turn()
+    assert made.sent == [(FIRST, b"welcome")]
+    made.told.clear()
+    made.sent.clear()
+    return made
+
+
+def test_what_a_peer_said_before_it_went_is_heard_before_it_is_lost(scene: Scene) -> None:
+    # Its farewell is in the queue, and its connection has ended: nothing can be sent on it from here on.
+    scene.ended.add(FIRST)
+    scene.leaves("beat", b"a beat")
+    scene.turn()
+    assert scene.told == []
+    scene.arrives("farewell")
+    scene.turn()
+    assert scene.told == [(ALICE, FRAMES["farewell"])]
+    scene.turn()
+    assert scene.told == [(ALICE, FRAMES["farewell"]), (ALICE, Lost)]
+
+
+def test_a_peer_that_speaks_on_and_reads_nothing_is_lost_after_a_beat(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.ended.add(FIRST)
+    scene.leaves("broadcast", b"1")
+    for second in (0.0, 0.5, 0.9, 1.0):
+        assert (ALICE, Lost) not in scene.told
+        monkeypatch.setattr(scene.hub, "_clock", lambda now=second: now)
+        scene.turn()
+        scene.arrives("bid")
+    assert scene.told[-1] == (ALICE, Lost)
+
+
+def test_after_a_frame_that_was_not_sent_no_other_is_sent_on_that_connection(scene: Scene) -> None:
+    scene.ended.add(FIRST)
+    scene.leaves("broadcast", b"1")
+    scene.leaves("broadcast", b"2")
+    scene.turn()
+    scene.ended.clear()
+    scene.leaves("broadcast", b"3")
+    scene.turn()
+    assert scene.sent == [], "the peer would see a gap"
+    assert scene.told == [(ALICE, Lost)]
+
+
+def test_a_peer_that_is_back_on_another_connection_is_not_lost(scene: Scene) -> None:
+    scene.ended.add(FIRST)
+    scene.leaves("broadcast", b"1")
+    scene.turn()
+    scene.arrives("hello", SECOND)
+    scene.leaves("welcome", b"welcome")
+    scene.leaves("broadcast", b"1 again")
+    scene.turn()
+    scene.turn()
+    told_on_the_new_one = [data for route, data in scene.sent if route == SECOND]
+    assert told_on_the_new_one == [b"welcome", b"1 again"]
+    assert [told for told in scene.told if told[1] is Lost] == []
+
+
+def test_what_a_loss_leads_to_leaves_in_the_same_turn(scene: Scene) -> None:
+    scene.ended.add(FIRST)
+    scene.leaves("broadcast", b"1")
+    scene.turn()
+    scene.follows_a_loss = Outgoing("bob", "broadcast", 1, b"the next round")
+    scene.turn()
+    assert scene.told == [(ALICE, Lost), ("bob", Lost)], "bob was never there"
