@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -56,6 +57,12 @@ def verdict_on(
     """Of a session over points along a curve."""
     sets = dataset("validation", curve(rows, 1)), dataset("seed-set", curve(40, 2))
     return Rehearsing(say=say, **how).verdict(session(epsilon), *sets)
+
+
+@pytest.fixture(autouse=True)
+def no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a rehearsal takes so long that it says how far it is."""
+    monkeypatch.setattr("hushbid.verdict._FIRST_SECONDS", math.inf)
 
 
 consumer_alone = typer.Typer(add_completion=False)
