@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -54,9 +55,11 @@ from protocol.messages import (
     Broadcast,
     Candidate,
     Offer,
+    PointBid,
     SealedCandidate,
     Target,
     bids_of,
+    fixed,
     unfixed,
 )
 from protocol.releases import Statistic
@@ -258,16 +261,15 @@ class Rounds(Machine):
         seat.late = False
         for bid in bids:
             if not bid.exhausted:
-                handle = unfixed(bid.handle)
-                seat.times[handle] = seat.times.get(handle, 0) + 1
+                seat.times[bid.handle] = seat.times.get(bid.handle, 0) + 1
                 if bid.candidate is not None:
                     self._hand_over(owner, bid, bid.candidate)
         return owner, message
 
-    def _checked_bids(self, message: Bid | Batch, seat: Seat) -> tuple[Bid, ...]:
+    def _checked_bids(self, message: Bid | Batch, seat: Seat) -> tuple[PointBid, ...]:
         check_batch(message, self._opened)
         bids = bids_of(message)
-        numbers = [unfixed(bid.handle) for bid in bids if not bid.exhausted]
+        numbers = [bid.handle for bid in bids if not bid.exhausted]
         for bid in bids:
             if (bid.candidate is not None) != self._rule.candidate_with_bid:
                 raise RemoteProtocolError(
@@ -286,16 +288,16 @@ class Rounds(Machine):
             raise RemoteProtocolError(Offence.OUT_OF_TURN, "A point was handed over before under its number.")
         return bids
 
-    def _hand_over(self, owner: str, bid: Bid, candidate: Candidate | SealedCandidate) -> None:
-        seat, handle = self.seats[owner], unfixed(bid.handle)
+    def _hand_over(self, owner: str, bid: PointBid, candidate: Candidate | SealedCandidate) -> None:
+        seat = self.seats[owner]
         # An offer's number needs no check: its owner hands over nothing between the bid and the offer.
-        seat.handed_over.add(handle)
+        seat.handed_over.add(bid.handle)
         if self._boxes_destroyed:
             return  # it came too late to be wanted, and must not be kept
         weights = cast(Weights, seat.weights)
         self.ledger.points_accessed += isinstance(candidate, Candidate)
         self.ledger.candidates += 1
-        self._unverified.append(Unverified(owner, bid.round, handle, unfixed(bid.score), weights, candidate))
+        self._unverified.append(Unverified(owner, bid.round, bid.handle, bid.score, weights, candidate))
 
     def _close_bidding_if_complete(self) -> None:
         """Go on once nobody is waited for and enough owners are present."""
@@ -365,15 +367,17 @@ class Rounds(Machine):
             entries, checked.features, checked.signed, self._space, self._opened.jitter
         )
         self._verifying = ()
-        for row, entry in enumerate(entries):
-            if faults[row]:
+        ranks = np.array([self.seats[entry.owner].rank for entry in entries], dtype=np.intp)
+        good = np.array([not fault for fault in faults])
+        self._pool.extend(claimed[good], ranks[good])
+        for entry, fault in zip(entries, faults, strict=True):
+            if fault:
                 self.seats[entry.owner].faulty = True
-                self.ledger.faults.append(Fault(entry.round, entry.owner, faults[row]))
-            else:
-                self._pool.append(claimed[row], rank=self.seats[entry.owner].rank)
-                self._pooled.append(Pooled(entry.owner, entry.round, entry.handle, entry.candidate))
-                if entry.round == self.round:
-                    self._obtained.add(entry.owner)
+                self.ledger.faults.append(Fault(entry.round, entry.owner, fault))
+                continue
+            self._pooled.append(Pooled(entry.owner, entry.round, entry.handle, entry.candidate))
+            if entry.round == self.round:
+                self._obtained.add(entry.owner)
         # A point that came meanwhile is verified before its owner counts as present.
         self._verify_or_decide()
 
@@ -386,9 +390,8 @@ class Rounds(Machine):
         self._asked = asked
         for owner in asked:
             seat = self.seats[owner]
-            handle = cast(Bid, seat.bid).handle
-            seat.asked = unfixed(handle)
-            self._send(owner, Ask(round=self.round, handle=handle))
+            seat.asked = cast(PointBid, seat.bid).handle
+            self._send(owner, Ask(round=self.round, handle=fixed(seat.asked)))
         if not self._half:
             self._set_timer("round", self._session.timeouts.round)
 
@@ -400,11 +403,11 @@ class Rounds(Machine):
         standings = []
         for owner in self._present():
             seat = self.seats[owner]
-            bid = cast(Bid, seat.bid)
+            bid = cast(PointBid, seat.bid)
             if not bid.exhausted:
-                times = seat.times[unfixed(bid.handle)]
+                times = seat.times[bid.handle]
                 rank = int(ranks[seat.rank])
-                standings.append(Standing(owner, unfixed(bid.score), times, seat.rank, rank))
+                standings.append(Standing(owner, bid.score, times, seat.rank, rank))
         standings.sort(key=lambda standing: (-standing.score, standing.owner))
         asked = self._rule.ask(self._stage, standings, frozenset(self._obtained), noise)
         self._stage += 1
@@ -416,10 +419,10 @@ class Rounds(Machine):
         withheld = np.ones(len(self.owners), dtype=np.bool_)
         for owner in self._present():
             seat = self.seats[owner]
-            bid = cast(Bid, seat.bid)
+            bid = cast(PointBid, seat.bid)
             withheld[seat.rank] = False
             if not bid.exhausted:
-                bids[seat.rank] = unfixed(bid.score)
+                bids[seat.rank] = bid.score
         pooled = self._pool.best_scores(self._require_weights(), len(bids), withheld=withheld)
         return bid_ranks(bids, pooled)
 
@@ -469,12 +472,13 @@ class Rounds(Machine):
         """Take the best points of the present owners, as far as there are any, and go on when it is time."""
         present = set(self._present())
         withheld = np.array([owner not in present for owner in self.owners])
-        for best in self._pool.first(
-            self._require_weights(),
-            self._opened.bought_in(self.round),
-            withheld=withheld if withheld.any() else None,
-        ):
-            self._take(best)
+        self._take(
+            self._pool.first(
+                self._require_weights(),
+                self._opened.bought_in(self.round),
+                withheld=withheld if withheld.any() else None,
+            )
+        )
         for owner in self.owners:
             if owner not in present:
                 self.ledger.absences.append(Absence(self.round, owner))
@@ -495,15 +499,18 @@ class Rounds(Machine):
         else:
             self._start_round()
 
-    def _take(self, best: Best) -> None:
-        pooled = self._pooled[best.entry]
-        candidate, pooled.candidate = pooled.candidate, None
-        if candidate is None:
-            raise LocalProtocolError(f"Entry {best.entry} of the pool was taken twice.")
-        self._pool.withdraw(best.entry)
-        self._total += self._statistic.of(candidate.features[None])[0]
-        win = Win(self.round, pooled.owner, best.score, pooled.round, pooled.handle, candidate)
-        self.ledger.wins.append(win)
+    def _take(self, found: Sequence[Best]) -> None:
+        for best in found:
+            pooled = self._pooled[best.entry]
+            candidate, pooled.candidate = pooled.candidate, None
+            if candidate is None:
+                raise LocalProtocolError(f"Entry {best.entry} of the pool was taken twice.")
+            self._pool.withdraw(best.entry)
+            win = Win(self.round, pooled.owner, best.score, pooled.round, pooled.handle, candidate)
+            self.ledger.wins.append(win)
+        if found:
+            features = np.stack([self._pool.features(best.entry) for best in found])
+            self._total += self._statistic.of(features).sum(axis=0)
 
     # -- what must hold -------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from protocol.grid import Weights
-from protocol.messages import Bid
+from protocol.messages import PointBid
 
 __all__ = ["Seat"]
 
@@ -25,7 +25,7 @@ class Seat:
     """Round of the broadcast that it has not answered, 0: none."""
     weights: Weights | None = None
     """The weight of that broadcast, or of its last bid."""
-    bid: Bid | None = None
+    bid: PointBid | None = None
     """Its last bid."""
     late: bool = False
     """Its last bid came after its round's bidding had closed."""

@@ -8,8 +8,8 @@ msgpack integers grow with their value.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +50,7 @@ __all__ = [
     "Message",
     "Offer",
     "OwnerToCurator",
+    "PointBid",
     "Purchase",
     "Ready",
     "Receipt",
@@ -460,54 +461,58 @@ def candidate_of(fields: Mapping[str, Any]) -> Candidate | SealedCandidate:
     return kind.model_construct(**fields)
 
 
-def bids_of(message: Bid | Batch) -> tuple[Bid, ...]:
+class PointBid(NamedTuple):
+    """What a message bids for one point."""
+
+    round: int
+    exhausted: bool
+    """It is padding: there is no point."""
+    score: int
+    """In units of 2^-37."""
+    handle: int
+    """The owner's number of the point; 0 for padding."""
+    candidate: Candidate | SealedCandidate | None
+
+
+def bids_of(message: Bid | Batch) -> tuple[PointBid, ...]:
     """The bids of a message: a batch's one by one, padding as bids that are exhausted.
 
     Args:
         message: A batch's arrays must have as many values as its handles ask for.
     """
     if isinstance(message, Bid):
-        return (message,)
-    bids = []
-    numbers = zip(message.scores.tolist(), message.handles.tolist(), strict=True)
-    for row, (score, handle) in enumerate(numbers):
-        candidate = _candidate_at(message.candidates, row, len(message.handles))
-        bids.append(
-            Bid.model_construct(
-                kind="bid",
-                round=message.round,
-                exhausted=handle == 0,
-                score=fixed(score),
-                handle=fixed(handle),
-                candidate=candidate,
-            )
-        )
-    return tuple(bids)
-
-
-def _candidate_at(
-    candidates: Candidates | SealedCandidates, row: int, rows: int
-) -> Candidate | SealedCandidate:
-    features = _part(candidates.features, row, rows)
-    if isinstance(candidates, Candidates):
-        point, attributes = _part(candidates.points, row, rows), _part(candidates.attributes, row, rows)
-        return Candidate.model_construct(point=point, features=features, attributes=attributes)
-    return BatchedCandidate.model_construct(
-        features=features,
-        box=_part(candidates.boxes, row, rows),
-        signature=candidates.signature,
-        digests=candidates.digests,
+        score, handle = unfixed(message.score), unfixed(message.handle)
+        return (PointBid(message.round, message.exhausted, score, handle, message.candidate),)
+    scores, handles = message.scores.tolist(), message.handles.tolist()
+    return tuple(
+        PointBid(message.round, handle == 0, score, handle, candidate)
+        for score, handle, candidate in zip(scores, handles, _candidates_of(message), strict=True)
     )
 
 
-def _part(whole: Any, row: int, rows: int) -> Any:
-    """One of `rows` equal parts of an array or of bytes; a copy, so that it does not keep the rest."""
+def _candidates_of(message: Batch) -> Iterator[Candidate | SealedCandidate]:
+    candidates, rows = message.candidates, len(message.handles)
+    features = _parts(candidates.features, rows)
+    if isinstance(candidates, Candidates):
+        opened = _parts(candidates.points, rows), features, _parts(candidates.attributes, rows)
+        for point, own, packed in zip(*opened, strict=True):
+            yield Candidate.model_construct(point=point, features=own, attributes=packed)
+        return
+    for own, box in zip(features, _parts(candidates.boxes, rows), strict=True):
+        yield BatchedCandidate.model_construct(
+            features=own, box=box, signature=candidates.signature, digests=candidates.digests
+        )
+
+
+def _parts(whole: Any, rows: int) -> list[Any]:
+    """`rows` equal parts of an array or of bytes; copies, so that none keeps the rest."""
     length = len(whole) // rows
-    part = whole[row * length : (row + 1) * length]
-    if isinstance(part, np.ndarray):
-        part = part.copy()
-        part.flags.writeable = False
-    return part
+    parts = [whole[at : at + length] for at in range(0, length * rows, length)] if length else [whole] * rows
+    if isinstance(whole, np.ndarray):
+        parts = [part.copy() for part in parts]
+        for part in parts:
+            part.flags.writeable = False
+    return parts
 
 
 def boxes_of(message: Message) -> tuple[bytes, ...]:
@@ -515,8 +520,7 @@ def boxes_of(message: Message) -> tuple[bytes, ...]:
     if isinstance(message, Bid) and isinstance(message.candidate, SealedCandidate):
         return (message.candidate.box,)
     if isinstance(message, Batch) and isinstance(message.candidates, SealedCandidates):
-        rows = len(message.handles)
-        return tuple(_part(message.candidates.boxes, row, rows) for row in range(rows))
+        return tuple(_parts(message.candidates.boxes, len(message.handles)))
     return ()
 
 
@@ -530,21 +534,27 @@ def with_boxes(message: Message, box: Callable[[bytes], bytes]) -> Message:
     Raises:
         TypeError: The message has no box.
     """
-    boxes = b"".join(map(box, boxes_of(message)))
-    if isinstance(message, Bid) and isinstance(message.candidate, SealedCandidate):
-        candidate = SealedCandidate.model_construct(**{**dict(message.candidate), "box": boxes})
-        return Bid.model_construct(**{**dict(message), "candidate": candidate})
-    if isinstance(message, Batch) and isinstance(message.candidates, SealedCandidates):
-        candidates = SealedCandidates.model_construct(**{**dict(message.candidates), "boxes": boxes})
-        return Batch.model_construct(**{**dict(message), "candidates": candidates})
-    raise TypeError(f"a {message.kind} has no box")
+    changed = _with_boxes(message, boxes_of(message), box)
+    if changed is None:
+        raise TypeError(f"a {message.kind} has no box")
+    return changed
 
 
 def without_box(message: Message) -> Message | None:
     """A bid with the SHA-256 of each sealed box in the box's place; None for messages without one."""
-    if not boxes_of(message):
+    return _with_boxes(message, boxes_of(message), lambda box: hashlib.sha256(box).digest())
+
+
+def _with_boxes(message: Message, boxes: Sequence[bytes], box: Callable[[bytes], bytes]) -> Message | None:
+    if not boxes:
         return None
-    return with_boxes(message, lambda box: hashlib.sha256(box).digest())
+    changed = b"".join(map(box, boxes))
+    if isinstance(message, Bid):
+        candidate = SealedCandidate.model_construct(**{**dict(message.candidate or ()), "box": changed})
+        return Bid.model_construct(**{**dict(message), "candidate": candidate})
+    assert isinstance(message, Batch), "nothing else has boxes"
+    candidates = SealedCandidates.model_construct(**{**dict(message.candidates), "boxes": changed})
+    return Batch.model_construct(**{**dict(message), "candidates": candidates})
 
 
 OwnerToCurator: TypeAlias = Annotated[

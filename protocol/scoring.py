@@ -147,21 +147,30 @@ class Pool:
         """φ of an entry, int16 of shape (d,), read-only."""
         return _read_only(self._features[entry])
 
-    def append(self, features: Features, *, rank: int) -> int:
-        """Add a point of the owner of that rank; returns its number. A copy of one that is out is out too."""
-        if self._count == len(self._ranks):
+    def extend(self, features: Features, ranks: npt.NDArray[np.intp]) -> None:
+        """Add points, whose numbers follow those that are here. A copy of one that is out is out too.
+
+        Args:
+            features: φ, int16 of shape (n, d).
+            ranks: Of their owners, shape (n,).
+        """
+        if not len(ranks):
+            return
+        first, self._count = self._count, self._count + len(ranks)
+        while self._count > len(self._ranks):
             self._features = np.concatenate([self._features, np.zeros_like(self._features)])
             self._ranks = np.concatenate([self._ranks, np.zeros_like(self._ranks)])
             self._jitters = np.concatenate([self._jitters, np.zeros_like(self._jitters)])
         if self._jitter is not None:
-            self._jitters[self._count] = self._jitter.of(features[None])[0]
-        self._features[self._count] = features
-        self._ranks[self._count] = rank
-        self._screen.append(features)
-        self._count += 1
-        if self._copies is not None and self._copies.append(features, rank=rank)[0] in self._withdrawn:
-            self._withdrawn.add(self._count - 1)
-        return self._count - 1
+            self._jitters[first : self._count] = self._jitter.of(features)
+        self._features[first : self._count] = features
+        self._ranks[first : self._count] = ranks
+        self._screen.extend(features)
+        if self._copies is None:
+            return
+        for entry, (row, rank) in enumerate(zip(features, ranks.tolist(), strict=True), start=first):
+            if self._copies.append(row, rank=rank)[0] in self._withdrawn:
+                self._withdrawn.add(entry)
 
     def withdraw(self, entry: int) -> None:
         """Take an entry and its copies out for good; raises `LocalProtocolError` if it was out already."""

@@ -124,12 +124,12 @@ class GrowingScreen:
         self._rows = np.zeros((_SMALLEST, dimension), dtype=np.float32)
         self._count = 0
 
-    def append(self, features: Features) -> None:
-        """Add a point, int16 of shape (d,)."""
-        if self._count == len(self._rows):
+    def extend(self, features: Features) -> None:
+        """Add points, int16 of shape (n, d)."""
+        first, self._count = self._count, self._count + len(features)
+        while self._count > len(self._rows):
             self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
-        self._rows[self._count] = features
-        self._count += 1
+        self._rows[first : self._count] = features
 
     def screen(self, weights: Weights) -> Screened:
         """Approximate scores of all points, float32 of shape (n,)."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +61,15 @@ def hash_points(feature_map: FeatureMap, points: Sequence[npt.NDArray[Any]]) -> 
     return hashed
 
 
+class _SignedBatch(NamedTuple):
+    """What one signature speaks for, and whether it holds."""
+
+    of: tuple[str, int, bytes, bytes]
+    """Owner, round of the bid, digests and signature."""
+    held: bool
+    digests: frozenset[bytes]
+
+
 class Signatures:
     """Tells whether sealed points are their owners', so that a dispute about one has an author (DESIGN §3).
 
@@ -71,8 +80,8 @@ class Signatures:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._owners: dict[str, PublicIdentity] = {}
-        self._last: tuple[bytes, bytes, bool] = b"", b"", False
-        """Statement and signature of the batch that was looked at last, and whether it holds."""
+        self._last: _SignedBatch | None = None
+        """The batch that was looked at last."""
 
     def hold(self, owner: str, bid_round: int, handle: int, candidate: SealedCandidate) -> bool:
         """Whether an owner signed a sealed point.
@@ -87,22 +96,23 @@ class Signatures:
         if not isinstance(candidate, BatchedCandidate):
             statement = candidate_statement(self._session.identifier, owner, bid_round, handle, box, features)
             return self._signed(owner, statement, candidate.signature)
-        digests = candidate.digests
-        own = batched_digest(handle, box, features)
-        if own not in {digests[at : at + DIGEST_BYTES] for at in range(0, len(digests), DIGEST_BYTES)}:
-            return False
-        statement = batch_statement(self._session.identifier, owner, bid_round, digests)
         # Points of a batch come one after the other, and one signature speaks for them all.
-        if self._last[:2] != (statement, candidate.signature):
+        batch = owner, bid_round, candidate.digests, candidate.signature
+        if self._last is None or self._last.of != batch:
+            statement = batch_statement(self._session.identifier, owner, bid_round, candidate.digests)
             held = self._signed(owner, statement, candidate.signature)
-            self._last = statement, candidate.signature, held
-        return self._last[2]
+            self._last = _SignedBatch(batch, held, frozenset(_digests(candidate.digests)))
+        return self._last.held and batched_digest(handle, box, features) in self._last.digests
 
     def _signed(self, owner: str, statement: bytes, signature: bytes) -> bool:
         identity = self._owners.get(owner)
         if identity is None:
             identity = self._owners[owner] = self._session.public_identity(owner)
         return verify_signature(statement, signature, identity.verify)
+
+
+def _digests(joined: bytes) -> Iterator[bytes]:
+    return (joined[at : at + DIGEST_BYTES] for at in range(0, len(joined), DIGEST_BYTES))
 
 
 def signs_head(session: Session, party: str, head: bytes, signature: bytes) -> bool:

@@ -38,6 +38,7 @@ from protocol.messages import (
     Broadcast,
     Candidate,
     Offer,
+    PointBid,
     SealedCandidate,
     SecretMap,
     Target,
@@ -378,7 +379,8 @@ def _said_of_points(evidence: Evidence) -> dict[tuple[str, int], _Said]:
         message = _read(frame.body, frame.sender)
         assert isinstance(message, Bid | Batch | Offer), "the frame says so"
         for said in (message,) if isinstance(message, Offer) else bids_of(message):
-            number = frame.sender, unfixed(said.handle)
+            handle = said.handle if isinstance(said, PointBid) else unfixed(said.handle)
+            number = frame.sender, handle
             rounds, candidate = found.get(number, (set(), None))
             found[number] = rounds | {said.round}, said.candidate or candidate
     return found

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 
 from protocol.grid import Weights
-from protocol.messages import Batch, Bid, Broadcast, Candidate, Offer, SealedCandidate, bids_of, unfixed
+from protocol.messages import Batch, Bid, Broadcast, Candidate, Offer, PointBid, SealedCandidate, bids_of
 from protocol.names import CONSUMER
 from protocol.session import Session
 from protocol.transcript.record import Record, RecordedItem
@@ -39,7 +39,7 @@ class HandedOver(NamedTuple):
     """
 
     owner: str
-    bid: Bid
+    bid: PointBid
     candidate: _Point
 
     def is_of(self, candidate: _Point) -> bool:
@@ -141,7 +141,7 @@ def mismatch(session: Session, point: HandedOver, weights: Weights) -> str:
         own = hash_points(session.public_map, (point.candidate.point,))[0].astype(np.int64)
         if np.abs(own - features).max() > CLOSE:
             return "its features are another point's, or it is out of bounds"
-    if _score(session, features, weights) != unfixed(point.bid.score):
+    if _score(session, features, weights) != point.bid.score:
         return "its bid was not its score"
     return ""
 
@@ -157,7 +157,7 @@ class _Reading:
     def __init__(self, session: Session) -> None:
         self.found = Rounds()
         self._session = session
-        self._bids: dict[str, Bid] = {}
+        self._bids: dict[str, PointBid] = {}
         """Every owner's last."""
         self._unchecked: list[HandedOver] = []
         self._unmatched: set[str] = set()
@@ -234,7 +234,7 @@ class _Reading:
             self._hand_over(HandedOver(owner, self._bids[owner], message.candidate))
 
     def _hand_over(self, point: HandedOver) -> None:
-        self.found.points[point.owner, unfixed(point.bid.handle)] = point
+        self.found.points[point.owner, point.bid.handle] = point
         self._unchecked.append(point)
 
     def _check(self, item: RecordedItem) -> None:

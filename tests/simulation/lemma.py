@@ -83,9 +83,9 @@ class TiesByArrival(Pool):
         self.entries: list[tuple[Features, int]] = []
         self.out: set[int] = set()
 
-    def append(self, features: Features, *, rank: int) -> int:
-        self.entries.append((features, rank))
-        return super().append(features, rank=rank)
+    def extend(self, features: Features, ranks: npt.NDArray[np.intp]) -> None:
+        self.entries.extend(zip(features, ranks.tolist(), strict=True))
+        super().extend(features, ranks)
 
     def withdraw(self, entry: int) -> None:
         self.out.add(entry)
@@ -104,11 +104,12 @@ class TiesByArrival(Pool):
 class JitterByArrival(Pool):
     """A broken control: jitter is of the place at which a point came, and not of the point."""
 
-    def append(self, features: Features, *, rank: int) -> int:
-        entry = super().append(features, rank=rank)
-        if self._jitter is not None:
-            self._jitters[entry] = self._jitter.of(np.full((1, len(features)), entry, dtype=np.int16))[0]
-        return entry
+    def extend(self, features: Features, ranks: npt.NDArray[np.intp]) -> None:
+        first = len(self)
+        super().extend(features, ranks)
+        if self._jitter is not None and len(ranks):
+            places = np.arange(first, len(self), dtype=np.int16)[:, None]
+            self._jitters[first : len(self)] = self._jitter.of(np.broadcast_to(places, features.shape))
 
 
 class OneOfEachPhi(Copies):

@@ -66,7 +66,7 @@ def test_a_pool_sells_each_point_once_in_the_total_order(seed: int) -> None:
     for _ in range(20):
         for _ in range(int(rng.integers(0, 6))):
             row, rank = palette[rng.integers(len(palette))], int(rng.integers(OWNERS))
-            found.append(row, rank=rank)
+            found.extend(row[None], np.array([rank]))
             reference.append(row, rank)
         weights = rng.integers(-2, 3, size=2).astype(np.int32)
         withheld = rng.random(OWNERS) < 0.3
@@ -84,13 +84,13 @@ def test_a_pool_sells_each_point_once_in_the_total_order(seed: int) -> None:
 
 def test_a_copy_of_what_was_bought_is_out() -> None:
     found = pool()
-    found.append(phi(1, 2), rank=0)
-    found.append(phi(1, 2), rank=1)
+    found.extend(np.stack([phi(1, 2)] * 2), np.arange(2))
     (best,) = found.first(WEIGHTS, 5)
     assert best.entry in (0, 1)
     found.withdraw(best.entry)
     assert found.first(WEIGHTS, 5) == ()
-    assert found.append(phi(1, 2), rank=2) == 2
+    found.extend(phi(1, 2)[None], np.array([2]))
+    assert len(found) == 3
     assert found.first(WEIGHTS, 5) == ()
     with pytest.raises(LocalProtocolError, match="withdrawn before"):
         found.withdraw(1 - best.entry)
@@ -98,8 +98,7 @@ def test_a_copy_of_what_was_bought_is_out() -> None:
 
 def test_an_owner_that_holds_a_point_twice_can_sell_it_twice() -> None:
     found = pool()
-    for rank in (0, 0, 1):
-        found.append(phi(1, 2), rank=rank)
+    found.extend(np.stack([phi(1, 2)] * 3), np.array([0, 0, 1]))
     first, second = found.first(WEIGHTS, 5)
     assert first.entry in (0, 2)
     assert second == Best(1, first.score)
@@ -135,8 +134,7 @@ def test_who_comes_in_addition_takes_a_sale_over_or_leaves_it_where_it_was() -> 
 
 def test_who_is_away_does_not_sell() -> None:
     found = pool()
-    for rank in range(OWNERS):
-        found.append(phi(5, 5), rank=rank)
+    found.extend(np.stack([phi(5, 5)] * OWNERS), np.arange(OWNERS))
     for away in range(OWNERS):
         withheld = np.array([rank == away for rank in range(OWNERS)])
         (best,) = found.first(WEIGHTS, 1, withheld=withheld)

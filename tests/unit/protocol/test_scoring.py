@@ -70,8 +70,7 @@ def points_of(features: Features, jitter: Jitter | None = None) -> Points:
 
 def pool_of(features: Features, ranks: Sequence[int] | None = None, jitter: Jitter | None = None) -> Pool:
     pool = Pool(features.shape[1], norm_bound=NORM_BOUND, jitter=jitter)
-    for row, rank in zip(features, ranks or [0] * len(features), strict=True):
-        pool.append(row, rank=rank)
+    pool.extend(features, np.array(ranks or [0] * len(features), dtype=np.intp))
     return pool
 
 
@@ -112,7 +111,7 @@ def test_the_best_of_a_pool_are_the_first_in_the_total_order(
         if rng.random() < 0.4:
             row = unit_points(rng, 1, 4)[0] if rng.random() < 0.5 or not len(features) else features[0]
             rank = int(rng.integers(owners))
-            assert pool.append(row, rank=rank) == len(reference.entries)
+            pool.extend(row[None], np.array([rank]))
             reference.append(row, rank)
         assert len(pool) == len(reference.entries)
 
@@ -260,8 +259,8 @@ def test_no_screened_score_is_further_from_the_exact_one_than_is_said(seed: int,
     weights = np.rint(rng.normal(size=dimension) * 2.0 ** rng.integers(0, 27, size=dimension))
     weights = np.clip(weights, -(2**30), 2**30).astype(np.int32)
     growing = GrowingScreen(dimension, norm_bound=NORM_BOUND)
-    for row in features:
-        growing.append(row)
+    growing.extend(features[:7])
+    growing.extend(features[7:])
     for screen in (FixedScreen(features, norm_bound=NORM_BOUND), growing):
         screened = screen.screen(weights)
         distance = np.abs(screened.scores * screened.scale - exact_scores(features, weights))

@@ -383,8 +383,7 @@ def test_the_pool_knows_every_owners_best_score() -> None:
         weights = (rng.integers(-3, 4, size=6) * int(rng.choice([1, 2**20]))).astype(np.int32)
         ranks = rng.integers(0, 5, size=len(features))
         pool = Pool(6, norm_bound=1.1)
-        for row, rank in zip(features, ranks, strict=True):
-            pool.append(row, rank=int(rank))
+        pool.extend(features, ranks)
         out = set(np.flatnonzero(rng.random(len(features)) < 0.3).tolist())
         for entry in out:
             pool.withdraw(entry)
@@ -417,7 +416,7 @@ def test_the_curators_ranks_are_against_others_data_without_the_summary(
     def look(machine: Rounds) -> npt.NDArray[np.intp]:
         ranks = original(machine)
         bids = {
-            owner: (unfixed(seat.bid.score), int(ranks[seat.rank]))
+            owner: (seat.bid.score, int(ranks[seat.rank]))
             for owner, seat in machine.seats.items()
             if owner in machine._present() and seat.bid is not None and not seat.bid.exhausted
         }
