@@ -178,7 +178,7 @@ class ConsumerNumerics:
     def _appraised(self, purchases: Sequence[Purchase]) -> tuple[Delivered, ...]:
         opened = [self._open(purchase) for purchase in purchases]
         points = [candidate.point for candidate, _ in opened if candidate is not None]
-        recomputed = iter(hash_points(self._require_map(), points))
+        recomputed = iter(hash_points(self._require_map(), points, schema=self._session.file.rows))
         delivered = []
         for purchase, (candidate, dispute) in zip(purchases, opened, strict=True):
             if candidate is not None:

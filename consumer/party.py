@@ -10,7 +10,7 @@ from consumer.events import StorePurchases
 from consumer.machine import ConsumerMachine
 from consumer.numerics import ConsumerNumerics
 from consumer.target import KeptTarget
-from protocol.data import Dataset, check_dataset, shared_rows
+from protocol.data import Dataset, shared_rows
 from protocol.data.names import feature_column
 from protocol.errors import ConfigError, DataError
 from protocol.identity import Identity
@@ -47,9 +47,8 @@ def consumer_party(
         ConfigError: Points are sealed in the session, and there is no key to open them with; or the noise
             that the target needs is none that the source has.
     """
-    features = session.file.features
-    for dataset in (validation, seed_set):
-        check_dataset(dataset, columns=features.columns, lower=features.lower, upper=features.upper)
+    session.file.check_points(validation)
+    session.file.check_points(seed_set, sold=False)
     check_disjoint(validation, seed_set, column_values=session.file.session.column_values)
     if session.rule.sealed and identity is None:
         raise ConfigError(

@@ -18,7 +18,7 @@ from consumer.target import KeptTarget, check_kept
 from protocol import limits
 from protocol.config.party import ConsumerFile
 from protocol.config.session import SessionFile
-from protocol.data import DataColumns, Dataset, check_dataset, check_labels, dataset_digest, load_dataset
+from protocol.data import DataColumns, Dataset, check_labels, dataset_digest, load_dataset
 from protocol.errors import ConfigError, DataError
 from protocol.names import CONSUMER
 from protocol.runtime.dataset_budget import dataset_budget
@@ -73,7 +73,7 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
         log(SESSION_REHEARSED, verdict=verdict.word)
     test = load_dataset(file.test, columns) if file.test is not None else None
     if test is not None:
-        _check(session, test)
+        session_file.check_points(test)
         if test.labels is not None:  # else there is nothing that a model could be judged by
             check_labels(test, session.file.session.labels)
     target = (
@@ -248,8 +248,3 @@ def kept_target(session: Session, path: Path, validation: Dataset, seed_set: Dat
     kept = KeptTarget.from_bytes(read_private(path, limits.MAX_TARGET_FILE_BYTES), where=where)
     check_kept(kept, session, validation, seed_set, where=where)
     return kept
-
-
-def _check(session: Session, dataset: Dataset) -> None:
-    features = session.file.features
-    check_dataset(dataset, columns=features.columns, lower=features.lower, upper=features.upper)

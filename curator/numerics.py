@@ -122,4 +122,4 @@ class CuratorNumerics:
             if not isinstance(entry.candidate, Candidate):
                 raise LocalProtocolError("A sealed point is to be hashed.")
             points.append(entry.candidate.point)
-        return hash_points(self._session.public_map, points)
+        return hash_points(self._session.public_map, points, schema=self._session.file.rows)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from owner.machine import OwnerMachine
 from owner.numerics import OwnerNumerics, Sealer
-from protocol.data import Dataset, check_dataset, check_labels, feature_table
+from protocol.data import Dataset, check_labels, feature_table
 from protocol.errors import ConfigError
 from protocol.features import FeatureMap
 from protocol.grid import Features
@@ -45,14 +45,13 @@ def owner_party(
             labels are not what the session declares.
         ConfigError: Points are sealed in the session, and there is no key to do it with.
     """
-    features = session.file.features
-    check_dataset(dataset, columns=features.columns, lower=features.lower, upper=features.upper)
+    session.file.check_points(dataset)
     check_labels(dataset, session.file.session.labels)
     sealer = _sealer(session, name, dataset, identity, noise) if session.rule.sealed else None
 
     def hashed(feature_map: FeatureMap) -> Features:
         return feature_table(
-            dataset, feature_map.hash, features.dimension, scratch=scratch, memory_limit=memory_limit
+            dataset, feature_map.hash, session.space.dimension, scratch=scratch, memory_limit=memory_limit
         )
 
     machine = OwnerMachine(session, name=name)

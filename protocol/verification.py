@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from protocol.data.schema import Schema
 from protocol.errors import ConfigError, DataError
 from protocol.features import FeatureMap, FeatureSpace
 from protocol.grid import Features
@@ -40,21 +41,25 @@ _FLOAT32_ROUNDING: Final = 2.0**-23
 """Twice the relative error of rounding to float32: half of it is the scaling's own."""
 
 
-def hash_points(feature_map: FeatureMap, points: Sequence[npt.NDArray[Any]]) -> Features:
+def hash_points(
+    feature_map: FeatureMap, points: Sequence[npt.NDArray[Any]], *, schema: Schema | None
+) -> Features:
     """φ of points that came from others, so that they may differ in number type, or be no points at all.
 
     Args:
         feature_map: The session's.
         points: Each of shape (columns,).
+        schema: Of what rows the points have to be, if the session has columns.
 
     Returns:
-        int16 of shape (n, d), read-only; `NO_FEATURES` throughout for a point outside of the public bounds.
+        int16 of shape (n, d), read-only; `NO_FEATURES` throughout for a point that is outside of the public
+        bounds, or no row of the schema.
     """
-    hashed = _hash_together(feature_map, points)
+    hashed = _hash_together(feature_map, points, schema)
     if hashed is None:
         hashed = np.full((len(points), feature_map.space.dimension), NO_FEATURES, dtype=np.int16)
         for row, point in enumerate(points):
-            alone = _hash_together(feature_map, (point,))
+            alone = _hash_together(feature_map, (point,), schema)
             if alone is not None:
                 hashed[row] = alone[0]
     hashed.flags.writeable = False
@@ -148,7 +153,7 @@ def matching(recomputed: Features, claimed: Features) -> npt.NDArray[np.bool_]:
 
 
 def mapped(recomputed: Features) -> npt.NDArray[np.bool_]:
-    """Which rows of what `hash_points` gave belong to points within the public bounds.
+    """Which rows of what `hash_points` gave belong to points within the public bounds, and are rows.
 
     Args:
         recomputed: Shape (n, d).
@@ -188,14 +193,18 @@ def within_bounds(space: FeatureSpace, points: npt.NDArray[Any]) -> npt.NDArray[
     return inside
 
 
-def _hash_together(feature_map: FeatureMap, points: Sequence[npt.NDArray[Any]]) -> Features | None:
-    """φ of all points in one product; None if their types differ or one is out of bounds."""
+def _hash_together(
+    feature_map: FeatureMap, points: Sequence[npt.NDArray[Any]], schema: Schema | None
+) -> Features | None:
+    """φ of all points in one product; None if their types differ or one is out of bounds or no row."""
     if not points:
         return np.zeros((0, feature_map.space.dimension), dtype=np.int16)
     if len({point.dtype for point in points}) > 1:
         return None
     stacked = np.stack(points)
     try:
-        return feature_map.hash(stacked) if within_bounds(feature_map.space, stacked).all() else None
+        if not within_bounds(feature_map.space, stacked).all():
+            return None
+        return feature_map.hash(stacked) if schema is None or schema.holds(stacked).all() else None
     except DataError:
         return None

@@ -138,7 +138,8 @@ def mismatch(session: Session, point: HandedOver, weights: Weights) -> str:
     if not session.space.admits(features[None])[0]:
         return "no point has its features"
     if isinstance(point.candidate, Candidate) and session.public_map is not None:
-        own = hash_points(session.public_map, (point.candidate.point,))[0].astype(np.int64)
+        points = (point.candidate.point,)
+        own = hash_points(session.public_map, points, schema=session.file.rows)[0].astype(np.int64)
         if np.abs(own - features).max() > CLOSE:
             return "its features are another point's, or it is out of bounds"
     if _score(session, features, weights) != point.bid.score:

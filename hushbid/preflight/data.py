@@ -17,7 +17,7 @@ from hushbid.preflight.subject import NotChecked, Subject
 from owner.machine import OwnerMachine
 from protocol.accounting.validation import check_delta_of
 from protocol.config.party import ConsumerFile, OwnerFile
-from protocol.data import check_dataset, check_labels
+from protocol.data import Dataset, check_labels
 from protocol.errors import ConfigError, HushbidError
 from protocol.machine import Charge
 from protocol.runtime.cap import Cap
@@ -31,9 +31,8 @@ __all__ = ["boxes", "budget", "data"]
 
 def data(subject: Subject) -> str:
     """Whether every file can be read, has the right columns, and holds nothing out of bounds."""
-    features = subject.session.file.features
     for dataset in subject.datasets.values():
-        check_dataset(dataset, columns=features.columns, lower=features.lower, upper=features.upper)
+        subject.session.file.check_points(dataset, sold=dataset is not _start_of(subject))
     kind = subject.session.file.session.labels
     if subject.role == "owner":
         [dataset] = subject.datasets.values()
@@ -49,7 +48,13 @@ def data(subject: Subject) -> str:
         protected, *_ = subject.datasets.values()
         check_delta_of(subject.session.file.session.delta, len(protected), "the data")
     paths = ", ".join(str(path) for path in subject.datasets)
-    return f"{paths}: {features.columns} feature columns, all within the session's bounds"
+    return f"{paths}: {subject.session.space.columns} feature columns, all within the session's bounds"
+
+
+def _start_of(subject: Subject) -> Dataset | None:
+    """The seed set of a consumer that has one beside D_v: it is no data that anybody buys or matches."""
+    alone = isinstance(subject.file, ConsumerFile) and subject.seed_set is not subject.validation
+    return subject.seed_set if alone else None
 
 
 def boxes(subject: Subject) -> str | NotChecked:

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
@@ -26,7 +27,7 @@ from pydantic import (
 from protocol import limits
 from protocol.acquisition import RULES
 from protocol.config.meaning import digest_of, in_force
-from protocol.data.dataset import DataColumns
+from protocol.data.dataset import DataColumns, Dataset, check_dataset
 from protocol.data.schema import Column, Schema
 from protocol.errors import ConfigError
 from protocol.sealing import SEAL_BYTES
@@ -382,9 +383,27 @@ class DraftSession(Section):
 
     def reading(self, columns: DataColumns) -> DataColumns:
         """How a party's file is read in this session: tables by its columns, if it has any."""
-        if not self.columns:
-            return columns
-        return replace(columns, schema=Schema(columns=tuple(self.columns)))
+        return columns if self.rows is None else replace(columns, schema=self.rows)
+
+    @cached_property
+    def rows(self) -> Schema | None:
+        """What rows points are, if the file has columns."""
+        return Schema(columns=tuple(self.columns)) if self.columns else None
+
+    def check_points(self, dataset: Dataset, *, sold: bool = True) -> None:
+        """Check that points are what the session's public bounds and columns allow.
+
+        Args:
+            dataset: The points.
+            sold: Whether they may be bought, or are what is to be matched. The seed set is neither: it may be
+                anything within the bounds, as one that is drawn is.
+
+        Raises:
+            DataError: They are not (`protocol.data.check_dataset`).
+        """
+        features = self.features
+        bounds = {"lower": features.lower, "upper": features.upper}
+        check_dataset(dataset, columns=features.columns, **bounds, schema=self.rows if sold else None)
 
 
 class SessionFile(DraftSession):

@@ -307,6 +307,7 @@ def check_dataset(
     columns: int,
     lower: float | npt.ArrayLike,
     upper: float | npt.ArrayLike,
+    schema: Schema | None = None,
 ) -> None:
     """Check a dataset against the session's public description of a point.
 
@@ -315,13 +316,14 @@ def check_dataset(
         columns: Feature columns of a point.
         lower: Smallest allowed value: one number, or one per column.
         upper: Largest allowed value, likewise.
+        schema: Whose rows the points have to be, if the session has columns.
 
     Raises:
-        DataError: The dataset is empty, has another number of columns, or holds a value that is
-            missing (NaN), infinite or out of bounds. Names the file, the first such row and its column's
-            place among the feature columns, both counted from 0, and never the value. A float32 column is
-            compared with the bound rounded to float32, so that a value that was saved as the bound itself
-            is within it.
+        DataError: The dataset is empty, has another number of columns, holds a value that is missing (NaN),
+            infinite or out of bounds, or a row that is none of the schema. Names the file, the first such row
+            and its column's place among the feature columns, both counted from 0, and never the value. A
+            float32 column is compared with the bound rounded to float32, so that a value that was saved as
+            the bound itself is within it.
     """
     features, name = dataset.features, dataset.name
     if len(dataset) == 0:
@@ -341,6 +343,14 @@ def check_dataset(
         within = ((chunk >= low) & (chunk <= high)).all()  # NaN is not within
         if not (within and (not floating or np.isfinite(chunk).all())):
             raise _bad_value(dataset, start, chunk, low, high)
+        if schema is not None and not (held := schema.holds(chunk)).all():
+            row, place = (int(index) for index in np.argwhere(~held)[0])
+            column = schema.columns[place]
+            raise DataError(
+                f"{name}: row {start + row} (counted from 0) has numbers of no {column.kind} where the "
+                f"session has its column {column.name!r}.",
+                advice="Give the table itself, or numbers that `hushbid schema encode` made of it.",
+            )
 
 
 def check_labels(dataset: Dataset, kind: str | None) -> None:

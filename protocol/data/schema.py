@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
@@ -132,6 +132,33 @@ class Column(BaseModel):
             fits = fits and (self.kind == "number" or float(given) == int(given))
         if not fits:
             raise ValueError(f"column {self.name!r}: what stands for a gap has to be a value of the column")
+
+    def holds(self, numbers: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Which rows of numbers are those of a value; all comparisons are exact.
+
+        A number may be one bound rounded to float32, as whoever saved it so has it.
+
+        Args:
+            numbers: Shape (rows, `width`), of any real type.
+
+        Returns:
+            Shape (rows,).
+        """
+        if self.kind == "category":
+            ones = numbers == 1
+            return np.asarray((ones | (numbers == 0)).all(axis=1) & (ones.sum(axis=1) == 1))
+        values = numbers[:, 0]
+        lower, upper = 0.0, 1.0
+        if self.lower is not None and self.upper is not None:
+            lower, upper = self.lower, self.upper
+        elif self.categories is not None:
+            upper = float(len(self.categories) - 1)
+        if self.kind == "number":
+            with np.errstate(over="ignore"):
+                lower, upper = min(lower, float(np.float32(lower))), max(upper, float(np.float32(upper)))
+            return np.asarray((values >= lower) & (values <= upper) & np.isfinite(values))
+        with np.errstate(invalid="ignore"):
+            return np.asarray((values >= lower) & (values <= upper) & (values == np.floor(values)))
 
     @property
     def own_gap(self) -> bool:
@@ -263,7 +290,27 @@ class Schema(BaseModel):
             first += column.width
         return encoded
 
-    def decode(self, encoded: npt.NDArray[np.float64]) -> ArrowTable:
+    def holds(self, encoded: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """Which of these are numbers of rows.
+
+        Args:
+            encoded: Shape (rows, `width`), of any real type.
+
+        Returns:
+            Shape (rows, number of columns): by column.
+        """
+        found = np.empty((len(encoded), len(self.columns)), dtype=np.bool_)
+        for place, (column, numbers) in enumerate(self._parts(encoded)):
+            found[:, place] = column.holds(numbers)
+        return found
+
+    def _parts(self, encoded: npt.NDArray[Any]) -> Iterator[tuple[Column, npt.NDArray[Any]]]:
+        first = 0
+        for column in self.columns:
+            yield column, encoded[:, first : first + column.width]
+            first += column.width
+
+    def decode(self, encoded: npt.NDArray[Any]) -> ArrowTable:
         """The rows that `encode` made these numbers of, but for gaps that a value stands for.
 
         Args:
@@ -273,7 +320,7 @@ class Schema(BaseModel):
             A pyarrow.Table with the schema's columns.
 
         Raises:
-            DataError: The numbers are not those of any row.
+            DataError: The numbers are not those of a row; column and first row are named.
         """
         from protocol.data.encoding import table_of  # noqa: PLC0415 - as above
 
@@ -283,7 +330,16 @@ class Schema(BaseModel):
                 f"An array of shape {encoded.shape} has no rows of {self.width} numbers, as the schema has.",
                 advice="Use the schema that the session was made with.",
             )
-        return table_of(self.columns, encoded)
+        held = self.holds(encoded)
+        if not held.all():
+            row, place = (int(index) for index in np.argwhere(~held)[0])
+            column = self.columns[place]
+            raise DataError(
+                f"The numbers of column {column.name!r}, row {row} (counted from 0), are those of no "
+                f"{column.kind} of the schema.",
+                advice="Use the schema that the session was made with.",
+            )
+        return table_of(self._parts(encoded))
 
     def drawn(self, count: int, generator: np.random.Generator) -> npt.NDArray[np.float64]:
         """Rows drawn evenly from all that there can be: public ones, to begin a choice with.

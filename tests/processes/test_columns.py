@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,16 @@ import pyarrow.parquet as pq
 import pytest
 import tomli_w
 
+from consumer.delivered import delivered_table
 from hushbid.cluster import open_cluster
 from hushbid.launcher import run
 from hushbid.results import RunResult
 from hushbid.simulation import simulate
+from protocol.config.session import DraftSession
+from protocol.data.schema import Schema
+from protocol.errors import DataError
 
-COLUMNS = [
+COLUMNS: list[dict[str, Any]] = [
     {"name": "age", "kind": "integer", "lower": 18, "upper": 90},
     {"name": "job", "kind": "category", "categories": ["clerk", "nurse"], "missing": "own"},
     {"name": "member", "kind": "boolean"},
@@ -85,3 +90,43 @@ def test_a_simulation_reads_the_same_tables(place: Path) -> None:
     result = simulate(open_cluster(place / "cluster.toml"))
     assert result.points_delivered == 20
     assert result.chosen.weighted is not None
+
+
+def with_half_rows(place: Path, rule: str) -> Path:
+    """The cluster with an owner of points within the bounds that are no rows: half a clerk, half a nurse."""
+    points = np.tile([54.0, 0.5, 0.5, 0.0, 1.0], (40, 1)) + np.arange(40)[:, None] * [1.0, 0, 0, 0, 0] // 2
+    np.savez(place / "east.npz", features=points, labels=np.arange(40) % 2)
+    sections = tomllib.loads((place / "cluster.toml").read_text())
+    sections["owners"]["east"] = {"data": "east.npz"}
+    sections["acquisition"]["rule"] = rule
+    sections["features"] |= {"seed": 7} if rule == "ask-all" else {}
+    path = place / f"half-rows-{rule}.toml"
+    path.write_text(tomli_w.dumps(sections))
+    return path
+
+
+def test_an_owner_of_numbers_that_are_no_rows_is_told_so(place: Path) -> None:
+    with pytest.raises(DataError, match=r"east.npz: row 0 .* numbers of no category .* column 'job'"):
+        simulate(open_cluster(with_half_rows(place, "sealed")))
+
+
+@pytest.mark.parametrize("rule", ["sealed", "ask-all"])
+def test_points_that_are_no_rows_are_not_paid_and_harm_no_table(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: str
+) -> None:
+    """Sold by an owner that does not look at its own points: as those that are out of bounds."""
+    cluster = open_cluster(with_half_rows(place, rule))
+    monkeypatch.setattr(DraftSession, "check_points", lambda *_, **__: None)
+    result = simulate(cluster, record=tmp_path / "record")
+    assert result.data is not None
+    delivered = np.load(result.data)
+    assert "east" not in delivered["owners"]
+    assert len(delivered["owners"]) == 20 - result.disputed
+    if rule == "sealed":
+        assert result.disputed > 0
+    else:  # the curator sees the points
+        assert {(each["owner"], each["what"]) for each in result.faults} == {
+            ("east", "the point is outside the public bounds")
+        }
+    table = delivered_table(Schema.of(COLUMNS), result.data, label="paid")
+    assert table.num_rows == len(delivered["owners"])

@@ -343,12 +343,12 @@ def test_points_of_other_number_types_and_without_features_are_hashed_all_the_sa
         np.zeros(DIMENSION, dtype=np.uint8),
         np.full(DIMENSION, 0.5, dtype=np.float32),
     ]
-    hashed = hash_points(MAP, points)
+    hashed = hash_points(MAP, points, schema=None)
     assert np.array_equal(hashed[0], hashed[3])
     assert (hashed[1] == NO_FEATURES).all()
     assert np.array_equal(hashed[2], MAP.hash(np.zeros((1, DIMENSION)))[0])
     assert matching(hashed, hashed).tolist() == [True, False, True, True]
-    assert hash_points(MAP, []).shape == (0, DIMENSION)
+    assert hash_points(MAP, [], schema=None).shape == (0, DIMENSION)
 
 
 @pytest.mark.parametrize("value", [1.0 + 2.0**-52, -5e-324, 1e160, -1e308, 1e308])
@@ -358,7 +358,7 @@ def test_a_point_outside_of_the_public_bounds_has_no_features_and_is_disputed(va
     far[1] = value
     claimed = MAP.hash(far[None]) if abs(value) < 1e200 else MAP.hash(np.zeros((1, DIMENSION)))
     near = np.array([0.0, 1.0, 0.5, 1.0])
-    hashed = hash_points(MAP, [near, far])
+    hashed = hash_points(MAP, [near, far], schema=None)
     assert mapped(hashed).tolist() == [True, False]
     assert matching(hashed, np.vstack([MAP.hash(near[None]), claimed])).tolist() == [True, False]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -199,15 +200,54 @@ def test_numbers_of_another_schema_are_refused() -> None:
     for place, value in ((0, 0.5), (0, 3.0), (0, math.nan), (1, 0.0), (2, 1.0), (1, 0.5)):
         other = good.copy()
         other[0, place] = value
-        with pytest.raises(DataError, match="are those of no"):
+        with pytest.raises(DataError, match=r"row 0 \(counted from 0\), are those of no"):
             schema.decode(other)
     with pytest.raises(DataError, match="has no rows of 3 numbers"):
         schema.decode(good[:, 1:])
 
 
 def test_a_whole_number_that_no_float_holds_every_neighbour_of_is_no_integer() -> None:
-    with pytest.raises(DataError, match="are those of no integer"):
-        Schema.of([AGE]).decode(np.array([[1e300]]))
+    with pytest.raises(DataError, match=r"column 'age', row 1 .* are those of no integer"):
+        Schema.of([AGE]).decode(np.array([[3.0], [1e300]]))
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "held"),
+    [
+        pytest.param(
+            {"kind": "number", "lower": 0.1, "upper": 2}, [0.1, 2, 0, 2.1, nan, inf], 2, id="number"
+        ),
+        pytest.param({"kind": "number", "lower": 0, "upper": 2, "weight": 0.5}, [2, 2.5, 4], 1, id="weighed"),
+        pytest.param(
+            {"kind": "integer", "lower": -1, "upper": 2}, [-1, 2, 1.5, 3, nan, -inf], 2, id="integer"
+        ),
+        pytest.param({"kind": "boolean"}, [0, 1, 0.5, 2, -1, nan], 2, id="boolean"),
+        pytest.param({"kind": "ordinal", "categories": [5, 9, 7]}, [0, 2, 3, 0.5, -1, nan], 2, id="ordinal"),
+    ],
+)
+def test_numbers_are_a_value_or_not_whatever_their_type(
+    column: dict[str, Any], values: list[float], held: int
+) -> None:
+    schema = Schema.of([column | {"name": "it"}])
+    expected = [place < held for place in range(len(values))]
+    for dtype in (np.float64, np.float32):
+        numbers = np.array(values, dtype=dtype)[:, None]
+        assert schema.holds(numbers)[:, 0].tolist() == expected
+        for row, whole in zip(numbers, expected, strict=True):
+            if whole and dtype is np.float64:
+                assert schema.decode(row[None]).num_rows == 1
+            elif not whole:
+                with pytest.raises(DataError, match="are those of no"):
+                    schema.decode(row[None])
+    whole_numbers = np.array([[0], [1], [-7]], dtype=np.int16)
+    if column["kind"] == "boolean":
+        assert schema.holds(whole_numbers)[:, 0].tolist() == [True, True, False]
+
+
+def test_a_category_is_one_of_its_numbers_and_no_part_of_several() -> None:
+    schema = Schema.of([{"name": "it", "kind": "category", "categories": ["a", "b"], "missing": "own"}])
+    rows = [[1, 0, 0], [0, 0, 1], [0, 0, 0], [1, 1, 0], [0.5, 0.5, 0], [2, 0, 0], [1, nan, 0], [1, -1, 1]]
+    assert schema.holds(np.array(rows))[:, 0].tolist() == [True, True, *[False] * 6]
 
 
 def test_decimals_become_the_same_numbers_as_their_text() -> None:
