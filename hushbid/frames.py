@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from consumer.store import replace_privately
 from protocol.data.encoding import plain_types
+from protocol.data.schema import Schema
 from protocol.data.tables import read_csv, read_parquet
 from protocol.errors import DataError
 
@@ -34,18 +35,19 @@ _ADVICE: Final = (
 )
 
 
-def as_arrow(frame: Frame, name: str) -> ArrowTable:
+def as_arrow(frame: Frame, name: str, schema: Schema | None = None) -> ArrowTable:
     """A table's columns.
 
     Args:
         frame: The table.
         name: What messages call it.
+        schema: What it is read for, if for one (`protocol.data.tables.read_csv`).
 
     Raises:
         DataError: It is no table, or a file that cannot be read.
     """
     if isinstance(frame, str | Path):
-        return _read(Path(frame))
+        return _read(Path(frame), schema)
     try:
         if isinstance(frame, Mapping):
             return plain_types(pa.table(dict(frame)))
@@ -62,13 +64,13 @@ def as_arrow(frame: Frame, name: str) -> ArrowTable:
     raise DataError(f"{name} is a {type(frame).__name__}, and no table.", advice=_ADVICE)
 
 
-def _read(path: Path) -> ArrowTable:
+def _read(path: Path, schema: Schema | None) -> ArrowTable:
     name = path.name.lower()
     try:
         if name.endswith(".parquet"):
             return plain_types(read_parquet(path))
         if name.endswith((".csv", ".csv.gz")):
-            return plain_types(read_csv(path))
+            return plain_types(read_csv(path, schema))
     except OSError as error:
         raise DataError(
             f"{path} cannot be read: {error.strerror or 'damaged, or of another format'}.",

@@ -156,16 +156,16 @@ def procure(
         )
     if seed_set is None and not (isinstance(seed_points, int) and seed_points > 0):
         raise ConfigError(f"`seed_points` is {seed_points}.", advice="Give a whole number above 0.")
-    wanted = as_arrow(validation, "validation")
+    wanted = as_arrow(validation, "validation", schema)
     theirs = label if label in wanted.column_names else None  # labels of D_v tell what is worth how much
     consumer = {"validation": arrays_of(schema, wanted, "validation", label=theirs)}
     if seed_set is not None:
-        seeds = schema.encode(as_arrow(seed_set, "seed_set"), name="seed_set")
+        seeds = schema.encode(as_arrow(seed_set, "seed_set", schema), name="seed_set")
     else:
         seeds = schema.drawn(int(seed_points or 0), np.random.default_rng(seed))
     consumer["seed_set"] = {"features": seeds}
     if test is not None:
-        consumer["test"] = arrays_of(schema, as_arrow(test, "test"), "test", label=label)
+        consumer["test"] = arrays_of(schema, as_arrow(test, "test", schema), "test", label=label)
     sections: dict[str, Any] = {
         "session": {"name": "procured", "points": points, "allow_nonprivate": True},
         "features": {
@@ -184,7 +184,7 @@ def procure(
     with tempfile.TemporaryDirectory(prefix="hushbid-") as scratch, _named(Path(scratch), list(owners)):
         place = Path(scratch)
         for number, (name, frame) in enumerate(owners.items()):
-            arrays = arrays_of(schema, as_arrow(frame, name), name, label=label)
+            arrays = arrays_of(schema, as_arrow(frame, name, schema), name, label=label)
             write_arrays(place / f"owner-{number}.npz", arrays)
         for name, arrays in consumer.items():
             write_arrays(place / f"{name}.npz", arrays)

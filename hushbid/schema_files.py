@@ -15,7 +15,7 @@ from consumer.delivered import delivered_table
 from consumer.store import write_arrays
 from hushbid.frames import ArrowTable, as_arrow, write_table
 from protocol.data.schema import Kind, Schema
-from protocol.errors import DataError
+from protocol.errors import ConfigError, DataError
 
 __all__ = ["MOST_CATEGORIES", "arrays_of", "decode_file", "draft", "encode_file"]
 
@@ -44,33 +44,50 @@ def draft(path: Path, *, public: bool) -> str:
             f"{path.name} has two columns of one name.", advice="Give every column a name of its own."
         )
     for name in table.column_names:
-        column = table.column(name)
-        kind = _kind(column)
-        if kind is None:
-            lines.append(f"\n# {name!r} is left out: values of type {column.type} have no kind of column")
-            continue
-        values: dict[str, Any] = {"name": name, "kind": kind}
-        blank: list[str] = []
-        if kind in ("number", "integer"):
-            if public and len(column) > column.null_count:
-                values |= {"lower": pc.min(column).as_py(), "upper": pc.max(column).as_py()}
-            else:
-                blank += ["lower = ?", "upper = ?"]
-        elif kind == "category":
-            found = sorted(pc.unique(column.drop_null()).to_pylist()) if public else []
-            if len(found) > MOST_CATEGORIES:
-                lines.append(f"\n# {name!r} is left out: it has {len(found)} different texts")
-                continue
-            if found:
-                values["categories"] = found
-            else:
-                blank.append("categories = ?")
-        if public and column.null_count:
-            values |= {"missing": "own"} if kind == "category" else {}
-            blank += [] if kind == "category" else ["missing = ?  # what a gap stands for"]
-        lines.append(f"\n[[columns]]\n{tomli_w.dumps(values).rstrip()}")
-        lines += blank
+        lines.append(_drafted(name, table.column(name), public=public))
     return "\n".join(lines) + "\n"
+
+
+def _drafted(name: str, column: Any, *, public: bool) -> str:
+    """A column's table, with ? where people have to fill in, or why it is left out."""
+    kind = _kind(column)
+    if kind is None:
+        return f"\n# {name!r} is left out: values of type {column.type} have no kind of column"
+    values: dict[str, Any] = {"name": name, "kind": kind}
+    blank: list[str] = []
+    gaps = public and bool(pc.any(pc.is_null(column, nan_is_null=True)).as_py())
+    if kind in ("number", "integer"):
+        if public:
+            values |= _range(column)
+        else:
+            blank += ["lower = ?", "upper = ?"]
+    elif kind == "category":
+        if public:
+            found = sorted(pc.unique(column.drop_null()).to_pylist())
+            if len(found) > MOST_CATEGORIES:
+                return f"\n# {name!r} is left out: it has {len(found)} different texts"
+            values["categories"] = found
+        else:
+            blank.append("categories = ?")
+    if gaps:
+        values |= {"missing": "own"} if kind == "category" else {}
+        blank += [] if kind == "category" else ["missing = ?  # what a gap stands for"]
+    if public:
+        try:
+            Schema.of([values])
+        except ConfigError as refused:
+            return f"\n# {name!r} is left out: {refused.what.rpartition(': ')[2]}"
+    return "\n".join([f"\n[[columns]]\n{tomli_w.dumps(values).rstrip()}", *blank])
+
+
+def _range(column: Any) -> dict[str, Any]:
+    """Bounds of the values that are numbers; none of a column without any."""
+    whole = pa.types.is_integer(column.type)
+    numbers = column if whole else column.cast(pa.float64())
+    numbers = numbers.filter(pc.is_finite(numbers))
+    if not len(numbers):
+        return {}
+    return {"lower": pc.min(numbers).as_py(), "upper": pc.max(numbers).as_py()}
 
 
 def _kind(column: Any) -> Kind | None:
@@ -122,7 +139,9 @@ def encode_file(
     Raises:
         DataError: A file cannot be read or written, or a row does not fit.
     """
-    arrays = arrays_of(schema, as_arrow(path, path.name), path.name, label=label, identifier=identifier)
+    arrays = arrays_of(
+        schema, as_arrow(path, path.name, schema), path.name, label=label, identifier=identifier
+    )
     if output.suffix != ".npz":
         raise DataError(f"{output} is no .npz.", advice="Give it that ending.")
     try:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 import sys
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
@@ -204,12 +204,17 @@ class Schema(BaseModel):
         return self
 
     @classmethod
-    def of(cls, columns: Sequence[Column | dict[str, Any]]) -> Self:
+    def of(cls, columns: Iterable[Column | dict[str, Any]]) -> Self:
         """A schema of these columns.
 
         Raises:
             ConfigError: They are none; the message names the column.
         """
+        if isinstance(columns, str | Mapping) or not isinstance(columns, Iterable):
+            raise ConfigError(
+                f"The schema: columns are a list, not {type(columns).__name__}.",
+                advice="Give one entry for each column.",
+            )
         return cls._validated({"columns": list(columns)}, "the schema")
 
     @classmethod

@@ -46,7 +46,7 @@ def load_csv(path: Path, columns: DataColumns) -> Dataset:
         DataError: The file is empty, has no header, a line has another number of cells than the header,
             a named column is missing, or a feature is missing or not a number.
     """
-    table = read_csv(path)
+    table = read_csv(path, columns.schema)
     if all(is_number(name) for name in table.column_names):
         raise DataError(
             f"{path.name} has numbers for column names, so its header is missing.",
@@ -55,8 +55,12 @@ def load_csv(path: Path, columns: DataColumns) -> Dataset:
     return _from_table(path, table, columns)
 
 
-def read_csv(path: Path) -> Table:
-    """The columns of a CSV file.
+def read_csv(path: Path, schema: Schema | None = None) -> Table:
+    """The columns of a CSV file; an empty cell is a gap, and so are NA, null and the like.
+
+    Args:
+        path: The file.
+        schema: What it is read for, if for one: no category of it is a gap.
 
     Raises:
         DataError: As `load_csv`, of the file as a whole.
@@ -64,23 +68,28 @@ def read_csv(path: Path) -> Table:
     """
     try:
         with _open(path) as file:
-            table = pacsv.read_csv(file, convert_options=pacsv.ConvertOptions(strings_can_be_null=True))
+            table = pacsv.read_csv(file, convert_options=_converting(schema))
         _ = table.column_names  # text, or an error
     except _UNPARSABLE:
         # A column's type is guessed from the file's first block, and a later cell may not fit the guess.
         # Read as text then, and find each column's type from all of it.
-        table = _read_as_text(path)
+        table = _read_as_text(path, schema)
         _ = table.column_names
     return table
 
 
-def _read_as_text(path: Path) -> Any:
+def _converting(schema: Schema | None, **types: Any) -> Any:
+    options = pacsv.ConvertOptions(strings_can_be_null=True, column_types=types or None)
+    categories = {value for column in (schema.columns if schema else ()) for value in column.categories or ()}
+    options.null_values = [word for word in options.null_values if not word or word not in categories]
+    return options
+
+
+def _read_as_text(path: Path, schema: Schema | None) -> Any:
     try:
         with _open(path) as file, pacsv.open_csv(file) as reader:
             names = reader.schema.names
-        convert = pacsv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True
-        )
+        convert = _converting(schema, **dict.fromkeys(names, pa.string()))
         with _open(path) as file:
             table = pacsv.read_csv(file, convert_options=convert)
     except _UNPARSABLE:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import tomllib
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
+import tomli_w
 from typer.testing import CliRunner
 
 from hushbid.cli import app
@@ -88,6 +91,40 @@ def test_a_draft_asks_what_a_gap_stands_for_and_leaves_free_text_out(place: Path
     said = run("draft", place / "texts.parquet", "--public", "--json")["schema"]
     assert f"'text' is left out: it has {MOST_CATEGORIES + 1} different texts" in said
     assert "missing = ?" in said
+
+
+def test_a_public_draft_leaves_out_what_a_session_could_not_use(place: Path) -> None:
+    columns = {
+        "same": [3, 3, 3],
+        "one": ["a", "a", "a"],
+        "nothing": pa.array([None, None, None], pa.float64()),
+        "broken": [1.5, float("inf"), float("nan")],
+        "huge": [0, 1, 2**60],
+        "fine": [1.0, float("nan"), 2.0],
+        "exact": pa.array([Decimal("1.25"), Decimal("2.50"), None], pa.decimal128(6, 2)),
+    }
+    pq.write_table(pa.table(columns), place / "odd.parquet")
+    said = run("draft", place / "odd.parquet", "--public")
+    drafted = said.replace("missing = ?", "missing = 1.5")
+    (place / "odd.toml").write_text(drafted)
+    schema = Schema.read(place / "odd.toml")
+    assert [(column.name, column.lower, column.upper) for column in schema.columns] == [
+        ("fine", 1.0, 2.0),
+        ("exact", 1.25, 2.5),
+    ]
+    assert re.findall(r"^# '(.*)' is left out: ", said, re.M) == ["same", "one", "nothing", "broken", "huge"]
+
+
+def test_a_word_for_a_gap_is_none_where_it_is_a_category(place: Path) -> None:
+    (place / "words.csv").write_text("it,age\nNA,3\nnull,NA\nb,4\n")
+    column = {"name": "it", "kind": "category", "categories": ["NA", "b"], "missing": "own"}
+    for columns, expected in (
+        ([column], [[1, 0, 0], [0, 0, 1], [0, 1, 0]]),
+        ([column | {"categories": ["a", "b"]}], [[0, 0, 1], [0, 0, 1], [0, 1, 0]]),
+    ):
+        (place / "words.toml").write_text(tomli_w.dumps({"columns": columns}))
+        run("encode", place / "words.toml", place / "words.csv", "--output", place / "words.npz")
+        assert np.load(place / "words.npz")["features"].tolist() == expected
 
 
 def test_features_are_what_the_session_file_has_to_say(place: Path) -> None:

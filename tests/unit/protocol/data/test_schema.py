@@ -193,6 +193,12 @@ def test_what_is_no_schema_is_refused(columns: list[dict[str, Any]], says: str) 
     assert says in caught.value.what
 
 
+@pytest.mark.parametrize("columns", [5, "age", None, {"age": 1}])
+def test_what_is_no_list_of_columns_is_refused(columns: Any) -> None:
+    with pytest.raises(ConfigError, match="columns are a list, not "):
+        Schema.of(columns)
+
+
 def test_numbers_of_another_schema_are_refused() -> None:
     schema = Schema.of([LEVEL, CODE])
     good = schema.encode(table(level=["mid"], code=[7]))
