@@ -5,6 +5,7 @@ A verb imports what it needs when it runs, so that `hushbid --help` is quick.
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 from collections.abc import Iterator
@@ -15,8 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 import typer
 from rich.console import Console
 
-import curator.cli
-import owner.cli
+from curator.cli import command as curator_command
 from hushbid import audit_verbs
 from hushbid.advise_verb import advise_command
 from hushbid.bench_verbs import bench_app
@@ -38,6 +38,7 @@ from hushbid.status import status_command
 from hushbid.sweep_verbs import sweep_app
 from hushbid.transcript_verbs import transcript_app
 from hushbid.weigh_verb import weigh_command
+from owner.cli import command as owner_command
 from protocol import __version__
 from protocol.runtime.command import run_app, run_verb
 
@@ -62,7 +63,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-ClusterArgument = Annotated[Path, typer.Argument(help="The cluster file.", metavar="CLUSTER.toml")]
+ClusterArgument = Annotated[
+    Path, typer.Argument(help="The cluster file, or the name of an example: digits.", metavar="CLUSTER.toml")
+]
 DataOption = Annotated[
     Path | None,
     typer.Option("--data", help="Where the cluster file's dataset lies.", envvar="HUSHBID_DATA"),
@@ -81,17 +84,27 @@ def main() -> NoReturn:
     run_app(app)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(context: typer.Context, wanted: bool) -> None:
+    if not wanted:
+        return
+    if context.params.get("as_json"):
+        from hushbid.preflight.software import installed
+
+        sys.stdout.write(json.dumps(installed()) + "\n")
+    else:
         sys.stdout.write(f"hushbid {__version__}\n")
-        raise typer.Exit
+    raise typer.Exit
 
 
 @app.callback()
 def _hushbid(
     _version: Annotated[
         bool,
-        typer.Option("--version", help="Print the version and end.", is_eager=True, callback=_print_version),
+        typer.Option("--version", help="Print the version and end.", callback=_print_version),
+    ] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", is_eager=True, help="With --version: also of what results depend on."),
     ] = False,
 ) -> None:
     pass
@@ -172,8 +185,8 @@ def _simulate(
     run_verb(body, as_json=as_json)
 
 
-app.command("curator", epilog=_EXIT_CODES)(curator.cli.command)
-app.command("owner", epilog=_EXIT_CODES)(owner.cli.command)
+app.command("curator", epilog=_EXIT_CODES)(curator_command)
+app.command("owner", epilog=_EXIT_CODES)(owner_command)
 app.command("consumer", epilog=_EXIT_CODES)(consumer_command)
 app.add_typer(keys_app, name="keys")
 app.command("invite", epilog=_EXIT_CODES)(invite_command)

@@ -57,6 +57,7 @@ __all__ = [
     "DatasetSection",
     "OwnerSection",
     "RunSection",
+    "found_cluster",
     "open_cluster",
 ]
 
@@ -64,6 +65,7 @@ FilePath = Annotated[Path, Field(strict=False)]
 
 _SUGGESTED_FEATURES = ("gamma", "dimension")
 _DEFAULT_MODEL = "logistic"
+_EXAMPLES = "configs"
 
 
 class DatasetSection(Section):
@@ -308,6 +310,16 @@ class Cluster:
         )
 
 
+def found_cluster(path: Path) -> Path:
+    """The cluster file of that path, or, for a bare name such as `digits`, one that comes with hushbid."""
+    if path.suffix or len(path.parts) != 1 or path.exists():
+        return path
+    here = Path(__file__).parent
+    # As a wheel installs them, or as they lie in a checkout.
+    examples = (place / _EXAMPLES / path / "cluster.toml" for place in (here, here.parent))
+    return next((example for example in examples if example.is_file()), path)
+
+
 def open_cluster(
     path: Path,
     *,
@@ -318,7 +330,7 @@ def open_cluster(
     """Read a cluster file and deal out its dataset, if it names one.
 
     Args:
-        path: The cluster file.
+        path: The cluster file (`found_cluster`).
         data: Where the dataset lies, in place of what the file says.
         settings: "section.key=value" with a TOML value each, in place of what the file says.
         sections: Makes other sections of the file's; those that it gives stand in place of them.
@@ -327,6 +339,7 @@ def open_cluster(
         ConfigError: The file or a setting cannot hold.
         DataError: The dataset's files cannot be used.
     """
+    path = found_cluster(path)
     values = _with_settings(load_toml(_Table, path).root, settings)
     if sections is not None:
         values |= sections(values)

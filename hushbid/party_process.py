@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import hushbid
 from hushbid.party_files import PARTY_FILE, SESSION_FILE, Party
+from protocol import __name__ as protocol_package
 from protocol.errors import ExitCode, HushbidError
 
 __all__ = ["PartyFailed", "PartyProcess", "party_environment"]
@@ -26,6 +27,8 @@ _INHERITED: Final = frozenset(
     | {"PYTHONHOME", "PYTHONUSERBASE", "PYTHONNOUSERSITE", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"}
 )
 _INHERITED_PREFIXES: Final = ("LC_", "OPENBLAS_", "OMP_", "MKL_", "BLIS_", "VECLIB_", "NPY_")
+_BESIDE: Final = protocol_package.removesuffix("protocol")
+"""What comes before a role's name: installed from a wheel, all packages are in hushbid."""
 _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """Parties share the machine, and the work of one is small."""
 
@@ -79,7 +82,7 @@ class PartyProcess:
         self.stopped = False
         """Whether we told it to end."""
         # -P: its working directory holds data, and is no place to import from.
-        arguments = [sys.executable, "-P", "-m", party.role]
+        arguments = [sys.executable, "-P", "-m", f"{_BESIDE}{party.role}"]
         arguments += ["--session", SESSION_FILE, "--config", PARTY_FILE, "--json"]
         if progress is not None:
             arguments += ["--progress-fd", str(progress)]

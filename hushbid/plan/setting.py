@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from pydantic import RootModel, ValidationError
 
-from hushbid.cluster import Cluster, open_cluster
+from hushbid.cluster import Cluster, found_cluster, open_cluster
 from hushbid.cluster_data import ClusterData
 from hushbid.evaluation import uniform
 from hushbid.plan.tables import (
@@ -139,6 +139,7 @@ def plan_setting(path: Path | None, flags: PlanFlags, *, data: Path | None = Non
         if data is not None:
             raise ConfigError("--data is for a cluster file's dataset.", advice="Name the cluster file too.")
         return _assembled(whole_tables(flags), flags, None, {})
+    path = found_cluster(path)
     values = load_toml(_Table, path).root
     if "roster" not in values:
         cluster = open_cluster(path, data=data)

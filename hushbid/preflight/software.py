@@ -14,7 +14,7 @@ from protocol import __version__
 from protocol.errors import ConfigError
 from protocol.runtime.party import transcript_path
 
-__all__ = ["clock", "versions"]
+__all__ = ["clock", "installed", "versions"]
 
 WATCHED_SECONDS: Final = 0.2
 MOST_APART_SECONDS: Final = 0.05
@@ -42,6 +42,12 @@ def versions(_subject: Subject) -> str:
         f"hushbid {__version__}, Python {platform.python_version()}, numpy {_there('numpy')}, "
         f"pyzmq {_there('pyzmq')}, libzmq {zmq.zmq_version()} with CURVE"
     )
+
+
+def installed() -> dict[str, str]:
+    """Versions of everything that results depend on: hushbid, Python, libzmq, and the packages it needs."""
+    found = {"hushbid": __version__, "python": platform.python_version(), "libzmq": zmq.zmq_version()}
+    return found | {name: _there(name) for name, _ in _pins()}
 
 
 def _pins() -> list[tuple[str, str]]:

@@ -177,7 +177,7 @@ def test_the_file_system_that_all_have_holds_nothing_of_anybody(finished: Finish
     inspected = [finished.deployment.inspect(service) for service in services]
     assert len({each["Image"] for each in inspected}) == 1
     assert all(each["HostConfig"]["ReadonlyRootfs"] for each in inspected)
-    needles = {"source": [(finished.deployment.clone / "hushbid" / "setup.py").read_bytes()]}
+    needles = {"source": [(finished.deployment.clone / "hushbid" / "report" / "page.js").read_bytes()]}
     for party in finished.deployment.parties:
         needles[f"secret key of {party}"] = secrets_of(finished.files / party)
         rows = rows_of((finished.files / party / "data").glob("*.npz"))

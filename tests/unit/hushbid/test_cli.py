@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hushbid.cli import main
@@ -88,6 +89,14 @@ def test_the_help_lists_the_verbs_and_the_exit_codes(hushbid: Any) -> None:
 def test_the_version_is_the_package_s(hushbid: Any) -> None:
     ended = hushbid("--version")
     assert (ended.code, ended.out) == (0, f"hushbid {__version__}\n")
+
+
+@pytest.mark.parametrize("arguments", [("--version", "--json"), ("--json", "--version")])
+def test_what_results_depend_on_is_told_with_the_version(hushbid: Any, arguments: tuple[str, ...]) -> None:
+    ended = hushbid(*arguments)
+    assert ended.code == 0
+    assert {"hushbid": __version__, "numpy": np.__version__}.items() <= ended.json.items()
+    assert {"python", "libzmq", "scipy", "opendp", "pyzmq"} <= ended.json.keys()
 
 
 USAGE = [
