@@ -321,7 +321,7 @@ def found_cluster(path: Path) -> Path:
 
 
 def open_cluster(
-    path: Path,
+    path: Path | str,
     *,
     data: Path | None = None,
     settings: Sequence[str] = (),
@@ -339,7 +339,7 @@ def open_cluster(
         ConfigError: The file or a setting cannot hold.
         DataError: The dataset's files cannot be used.
     """
-    path = found_cluster(path)
+    path = found_cluster(Path(path))
     values = _with_settings(load_toml(_Table, path).root, settings)
     if sections is not None:
         values |= sections(values)
