@@ -10,8 +10,10 @@ from __future__ import annotations
 import ast
 import shutil
 from pathlib import Path
+from typing import TypeGuard
 
 from setuptools import setup
+from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 from setuptools.command.egg_info import egg_info
 from setuptools.errors import SetupError
@@ -20,27 +22,45 @@ HOME = "hushbid"
 MOVED = ("consumer", "curator", "owner", "protocol")
 CONFIGS = "configs"
 """What `hushbid run digits` looks in, next to the code that runs it."""
+EXAMPLES = (".md", ".service", ".toml")
+"""Only these of it are installed (MANIFEST.in, too): keys and data may lie there, and are nobody else's."""
+BY_NAME = ("__import__", "files", "find_spec", "import_module", "run_module")
+"""Calls that find a module by a name in a string."""
 
 
 def moved(source: str, where: str) -> str:
-    """A module's source with its imports of what was moved changed, line by line in place.
+    """A module's source with its imports of what was moved changed, and nothing else.
 
     Args:
-        source: The module.
+        source: The module, with line feeds alone at the ends of lines.
         where: What messages call it.
 
     Raises:
-        SetupError: An import binds the name of a package that is somewhere else now.
+        SetupError: It finds what was moved in a way that cannot be changed with certainty.
     """
-    lines = source.splitlines(keepends=True)
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import) and any(_moves(name.name) for name in node.names):
+    lines = [line.encode() for line in source.split("\n")]  # offsets in a line are of bytes
+    found = [node for node in ast.walk(ast.parse(source)) if _finds_moved(node)]
+    # From the end of a line on, so that what is left to change of it stays where it is.
+    for node in sorted(found, key=lambda node: (node.lineno, node.col_offset), reverse=True):
+        line = lines[node.lineno - 1]
+        start, rest = line[: node.col_offset], line[node.col_offset :]
+        if not (isinstance(node, ast.ImportFrom) and rest.startswith(b"from ") and rest[5:6].isalpha()):
             raise SetupError(f"{where}, line {node.lineno}: `from PACKAGE import ...` is what can be moved.")
-        if isinstance(node, ast.ImportFrom) and not node.level and _moves(node.module or ""):
-            line = lines[node.lineno - 1]
-            start, rest = line[: node.col_offset], line[node.col_offset :]
-            lines[node.lineno - 1] = start + rest.replace("from ", f"from {HOME}.", 1)
-    return "".join(lines)
+        lines[node.lineno - 1] = start + rest.replace(b"from ", f"from {HOME}.".encode(), 1)
+    return b"\n".join(lines).decode()
+
+
+def _finds_moved(node: ast.AST) -> TypeGuard[ast.stmt | ast.expr]:
+    match node:
+        case ast.Import(names=names):
+            return any(_moves(name.name) for name in names)
+        case ast.ImportFrom(module=str(module), level=0):
+            return _moves(module)
+        case ast.Call(
+            func=ast.Name(id=called) | ast.Attribute(attr=called), args=[ast.Constant(str(name)), *_]
+        ):
+            return called in BY_NAME and _moves(name)
+    return False
 
 
 def _moves(module: str) -> bool:
@@ -63,7 +83,21 @@ class BuildPy(build_py):
         for module in sorted((place / HOME).rglob("*.py")):
             name = module.relative_to(place)
             module.write_text(moved(module.read_text(encoding="utf-8"), str(name)), encoding="utf-8")
-        shutil.copytree(CONFIGS, place / HOME / CONFIGS)
+        for example in sorted(Path(CONFIGS).rglob("*")):
+            if example.suffix in EXAMPLES:
+                (place / HOME / example).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(example, place / HOME / example)
+
+
+class BdistWheel(bdist_wheel):
+    """Makes the same bytes of the same sources, whatever modes a checkout gives them."""
+
+    def write_wheelfile(self, *arguments: str, **named: str) -> None:
+        """Write the last file that goes into the archive, and set the mode of all."""
+        super().write_wheelfile(*arguments, **named)
+        for file in Path(self.bdist_dir).rglob("*"):
+            if file.is_file():
+                file.chmod(0o644)
 
 
 class EggInfo(egg_info):
@@ -75,4 +109,5 @@ class EggInfo(egg_info):
         (Path(self.egg_info) / "top_level.txt").write_text(f"{HOME}\n", encoding="utf-8")
 
 
-setup(cmdclass={"build_py": BuildPy, "egg_info": EggInfo})
+if __name__ == "__main__":  # as the build runs it; tests import it
+    setup(cmdclass={"bdist_wheel": BdistWheel, "build_py": BuildPy, "egg_info": EggInfo})

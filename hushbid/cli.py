@@ -107,7 +107,8 @@ def _hushbid(
         typer.Option("--json", is_eager=True, help="With --version: also of what results depend on."),
     ] = False,
 ) -> None:
-    pass
+    if as_json:
+        raise typer.BadParameter("without --version it goes after the verb.", param_hint="--json")
 
 
 @app.command("run", epilog=_EXIT_CODES)

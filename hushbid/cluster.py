@@ -312,7 +312,7 @@ class Cluster:
 
 def found_cluster(path: Path) -> Path:
     """The cluster file of that path, or, for a bare name such as `digits`, one that comes with hushbid."""
-    if path.suffix or len(path.parts) != 1 or path.exists():
+    if path.suffix or len(path.parts) != 1 or path.is_file():
         return path
     here = Path(__file__).parent
     # As a wheel installs them, or as they lie in a checkout.

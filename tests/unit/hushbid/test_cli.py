@@ -99,6 +99,12 @@ def test_what_results_depend_on_is_told_with_the_version(hushbid: Any, arguments
     assert {"python", "libzmq", "scipy", "opendp", "pyzmq"} <= ended.json.keys()
 
 
+def test_json_of_no_verb_and_no_version_is_refused(hushbid: Any) -> None:
+    ended = hushbid("--json", "run", "digits")
+    assert ended.code == 4
+    assert "without --version it goes after the verb" in ended.err + ended.out
+
+
 USAGE = [
     pytest.param((), "Missing command", id="nothing"),
     pytest.param(("procure",), "procure", id="unknown verb"),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tomli_w
 
-from hushbid.cluster import Cluster, open_cluster
+from hushbid.cluster import Cluster, found_cluster, open_cluster
 from hushbid.cluster_data import spread
 from hushbid.party_process import party_environment
 from hushbid.run_directory import prepare
@@ -27,6 +27,20 @@ from tests.conftest import ROOT
 CONFIGS = ROOT / "configs"
 DIGITS = CONFIGS / "digits" / "cluster.toml"
 DIGITS_OWNERS = ("digits-01", "digits-34", "digits-56", "digits-78", "digits-92")
+
+
+def test_an_example_is_found_by_its_name_and_a_file_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert found_cluster(Path("digits")) == DIGITS
+    assert found_cluster(Path("digits.toml")) == Path("digits.toml")
+    assert found_cluster(Path("unknown")) == Path("unknown")
+    Path("digits").mkdir()  # no cluster file
+    assert found_cluster(Path("digits")) == DIGITS
+    Path("digits").rmdir()
+    Path("digits").touch()
+    assert found_cluster(Path("digits")) == Path("digits")
 
 
 def files_cluster(place: Path, **changes: Any) -> Path:

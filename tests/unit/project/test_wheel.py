@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import json
 import os
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import venv
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -94,16 +97,73 @@ def test_a_wheel_has_one_package_and_all_that_it_needs(wheel: Path) -> None:
                     assert not {root.partition(".")[0] for root in roots} & {*FOLDERS[1:]} - {"hushbid"}, name
 
 
-def test_the_same_tree_is_the_same_wheel(tree: Path, wheel: Path, tmp_path: Path) -> None:
-    assert built(tree, tmp_path).read_bytes() == wheel.read_bytes()
+def test_the_same_tree_is_the_same_wheel_and_so_is_its_sdist(tree: Path, wheel: Path, tmp_path: Path) -> None:
+    again = sources(tmp_path / "tree")
+    for file in again.rglob("*"):
+        file.chmod(0o700)
+    # What somebody tried may have left things; they are nobody else's.
+    for left in ("separate/north.key", "digits/north.npz", "digits/north.ledger"):
+        (again / "configs" / left).write_text("secret")
+    command = [sys.executable, "-c", "import setuptools.build_meta as made; made.build_sdist('../sdist')"]
+    subprocess.run(command, cwd=again, capture_output=True, check=True)
+    (packed,) = (tmp_path / "sdist").glob("*.tar.gz")
+    with tarfile.open(packed) as archive:
+        archive.extractall(tmp_path, filter="data")
+    unpacked = tmp_path / packed.name.removesuffix(".tar.gz")
+    assert not {".key", ".npz", ".ledger"} & {path.suffix for path in unpacked.rglob("*")}
+    assert built(again, tmp_path / "of-tree").read_bytes() == wheel.read_bytes()
+    assert built(unpacked, tmp_path / "of-sdist").read_bytes() == wheel.read_bytes()
 
 
-def test_an_import_that_cannot_be_moved_ends_the_build(tree: Path, tmp_path: Path) -> None:
-    spoilt = sources(tmp_path / "tree")
-    with (spoilt / "owner" / "seen.py").open("w") as file:
-        file.write('"""Spoilt."""\n\nimport protocol.wire\n')
-    with pytest.raises(AssertionError, match=r"hushbid/owner/seen.py, line 3: `from PACKAGE import"):
-        built(spoilt, tmp_path)
+@pytest.fixture(scope="module")
+def setup() -> Any:
+    spec = importlib.util.spec_from_file_location("hushbid_setup", ROOT / "setup.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("source", "there"),
+    [
+        ("from protocol import a\n", "from hushbid.protocol import a\n"),
+        (
+            "def f():\n    from owner.a import (\n        b,\n    )",
+            "def f():\n    from hushbid.owner.a import (\n        b,\n    )",
+        ),
+        (
+            "é = 1; from owner import a; from owner import b",
+            "é = 1; from hushbid.owner import a; from hushbid.owner import b",
+        ),
+        ('a = """\f\u2028"""\nfrom owner import a', 'a = """\f\u2028"""\nfrom hushbid.owner import a'),
+    ],
+    ids=["package", "lines", "one line", "feeds"],
+)
+def test_an_import_of_what_is_moved_is_changed(setup: Any, source: str, there: str) -> None:
+    assert setup.moved(source, "seen.py") == there
+
+
+def test_what_only_looks_like_one_stays(setup: Any) -> None:
+    source = 'from hushbid.owner import a\nfrom ownership import b\nopen("owner")\n# from owner import c\n'
+    assert setup.moved(source, "seen.py") == source
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import owner",
+        "import os, protocol.wire as wire",
+        "from  owner import a",
+        "from \\\n owner import a",
+        'importlib.import_module("owner.cli")',
+        'resources.files("protocol")',
+    ],
+)
+def test_what_cannot_be_moved_ends_the_build(setup: Any, statement: str) -> None:
+    with pytest.raises(setup.SetupError, match=r"^seen.py, line 2: `from PACKAGE import ...`"):
+        setup.moved(f"x = 1\n{statement}\n", "seen.py")
 
 
 def test_an_installed_hushbid_needs_no_checkout(python: Path, tmp_path: Path) -> None:
