@@ -1,7 +1,7 @@
 """Buy training data without anyone showing their data first: the operator's tools, and a Python API.
 
-`procure` and `Schema` are for notebooks and scripts. The command line calls `open_cluster`, `simulate` and `run`,
-too. Errors are those of `protocol.errors`, all of them a `HushbidError`.
+`procure` and `Schema` are for notebooks and scripts; `open_cluster`, `simulate` and `run` are what verbs call.
+Errors are those of `protocol.errors`, all of them a `HushbidError`.
 """
 
 from __future__ import annotations
