@@ -1,6 +1,6 @@
 """Buy training data without anyone showing their data first: the operator's tools, and a Python API.
 
-`procure` and `Schema` are for notebooks and scripts; `open_cluster`, `simulate` and `run` are what verbs call.
+`procure` and `Schema` are for notebooks and scripts; `open_cluster`, `simulate` and `run` are what verbs do.
 Errors are those of `protocol.errors`, all of them a `HushbidError`.
 """
 
