@@ -1,9 +1,9 @@
-"""A seed set that is drawn: uniform within the public bounds, and a function of nothing private."""
+"""A seed set that is drawn: evenly within the public bounds or columns, and of nothing private."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from protocol.config.session import FeatureSection
 from protocol.data import Dataset
+from protocol.data.schema import Schema
 from protocol.errors import ConfigError
 
 __all__ = ["DRAWN", "SEALED_BITS", "STREAM", "drawn_seed_set"]
@@ -36,11 +37,13 @@ def drawn_seed_set(
     *,
     column_values: int | None = None,
     sealed: bool = False,
+    schema: Schema | None = None,
 ) -> Dataset:
     """Draw a seed set. Of the consumer's data nothing enters but their number type.
 
     A column of whole numbers takes each one within its bounds alike. With `column_values` a column takes so
-    many evenly spaced values, bounds included, as one of real data has no more either.
+    many evenly spaced values, bounds included, as one of real data has no more either. With a schema the
+    points are rows of it, and each category is as likely as another.
 
     Args:
         features: The session's, for columns and bounds.
@@ -49,24 +52,27 @@ def drawn_seed_set(
         random_bytes: Gives as many as it is asked for (`NoiseSource.random_bytes`).
         column_values: ``session.column_values``.
         sealed: Whether the curator must not be able to guess it.
+        schema: The session's, if it has columns.
 
     Raises:
         ConfigError: A column's bounds hold no value of the type; or `sealed`, and there are so few sets that
             it could be guessed.
     """
     columns = features.columns
-    low, high = (
-        np.broadcast_to(np.asarray(each, dtype=np.float64), (columns,))
-        for each in (features.lower, features.upper)
-    )
     words = np.frombuffer(random_bytes(8 * count * columns), dtype="<u8").reshape(count, columns)
-    rows = np.empty((count, columns), dtype=dtype)
-    bits = 0.0
-    for column in range(columns):
-        rows[:, column], choices = _column(
-            words[:, column], float(low[column]), float(high[column]), dtype, column_values, column
+    rows = np.zeros((count, columns), dtype=dtype)
+    if schema is None:
+        low, high = (
+            np.broadcast_to(np.asarray(each, dtype=np.float64), (columns,))
+            for each in (features.lower, features.upper)
         )
-        bits += count * math.log2(choices)
+        drawn: Iterator[int] = (
+            _column(rows[:, at], words[:, at], float(low[at]), float(high[at]), column_values, at)
+            for at in range(columns)
+        )
+    else:
+        drawn = _of_schema(rows, words, schema, column_values)
+    bits = sum(count * math.log2(choices) for choices in drawn)
     if sealed and bits < SEALED_BITS:
         raise ConfigError(
             f"A drawn seed set of {count} points has {bits:.0f} bits, and the curator could guess it: under "
@@ -76,15 +82,46 @@ def drawn_seed_set(
     return Dataset.from_arrays(DRAWN, rows)
 
 
+def _of_schema(
+    rows: npt.NDArray[Any], words: npt.NDArray[np.uint64], schema: Schema, most: int | None
+) -> Iterator[int]:
+    """Fill in rows of a schema, column by column, and say how many different values each could have had."""
+    at = 0
+    for column in schema.columns:
+        if column.kind == "category":
+            places = (words[:, at] % np.uint64(column.width)).astype(np.intp)
+            rows[np.arange(len(rows)), at + places] = 1
+            yield column.width
+        elif column.kind == "number":
+            yield _column(rows[:, at], words[:, at], *column.extremes, most, at)
+        else:
+            whole = np.zeros(len(rows), dtype=np.int64)
+            yield _column(whole, words[:, at], *column.extremes, most, at)
+            rows[:, at] = whole
+        at += column.width
+
+
 def _column(
+    column: npt.NDArray[Any],
+    words: npt.NDArray[np.uint64],
+    low: float,
+    high: float,
+    most: int | None,
+    place: int,
+) -> int:
+    """Fill in one column, and say how many different values it could have had."""
+    column[:], choices = _values(words, low, high, column.dtype, most, place)
+    return choices
+
+
+def _values(
     words: npt.NDArray[np.uint64],
     low: float,
     high: float,
     dtype: np.dtype[Any],
     most: int | None,
-    column: int,
+    place: int,
 ) -> tuple[npt.NDArray[Any], int]:
-    """Values of one column, and how many different ones it could have had."""
     if dtype.kind == "f":
         if most is None:
             values = low + (words >> np.uint64(11)) * 2.0**-53 * (high - low)
@@ -97,7 +134,7 @@ def _column(
     first, last = max(math.ceil(low), int(info.min)), min(math.floor(high), int(info.max))
     if first > last:
         raise ConfigError(
-            f"Feature column {column} (counted from 0): no {dtype.name} lies within its bounds, so that no "
+            f"Feature column {place} (counted from 0): no {dtype.name} lies within its bounds, so that no "
             "seed set can be drawn.",
             advice="Correct the bounds, or name a file (`seed_set`).",
         )

@@ -209,6 +209,7 @@ def consumer_seed_set(
         party_noise(session, STREAM).random_bytes,
         column_values=session.file.session.column_values,
         sealed=session.rule.sealed,
+        schema=session.file.rows,
     )
     if when_missing == "keep":
         try:

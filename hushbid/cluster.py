@@ -289,9 +289,12 @@ class Cluster:
         draw = None if self.file.consumer.seed_points is None else self._draw
         if self.partition is not None:
             return of_partition(self.partition, draw)
-        columns = self.file.columns
-        schema = Schema(columns=tuple(columns)) if columns else None
-        return load_files(self.owner_paths(), self.consumer_paths(), draw, schema)
+        return load_files(self.owner_paths(), self.consumer_paths(), draw, self.schema)
+
+    @property
+    def schema(self) -> Schema | None:
+        """What rows points are, if the file has columns."""
+        return Schema(columns=tuple(self.file.columns)) if self.file.columns else None
 
     def _draw(self, validation: Dataset) -> Dataset:
         file = self.file
@@ -307,6 +310,7 @@ class Cluster:
             ).random_bytes,
             column_values=file.session.column_values,
             sealed=file.acquisition.rule == "sealed",
+            schema=self.schema,
         )
 
 

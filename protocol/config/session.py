@@ -395,8 +395,8 @@ class DraftSession(Section):
 
         Args:
             dataset: The points.
-            sold: Whether they may be bought, or are what is to be matched. The seed set is neither: it may be
-                anything within the bounds, as one that is drawn is.
+            sold: Whether they may be bought, or are what is to be matched. The seed set is neither, and may
+                be anything within the bounds.
 
         Raises:
             DataError: They are not (`protocol.data.check_dataset`).

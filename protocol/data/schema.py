@@ -148,17 +148,20 @@ class Column(BaseModel):
             ones = numbers == 1
             return np.asarray((ones | (numbers == 0)).all(axis=1) & (ones.sum(axis=1) == 1))
         values = numbers[:, 0]
-        lower, upper = 0.0, 1.0
-        if self.lower is not None and self.upper is not None:
-            lower, upper = self.lower, self.upper
-        elif self.categories is not None:
-            upper = float(len(self.categories) - 1)
+        lower, upper = self.extremes
         if self.kind == "number":
             with np.errstate(over="ignore"):
                 lower, upper = min(lower, float(np.float32(lower))), max(upper, float(np.float32(upper)))
             return np.asarray((values >= lower) & (values <= upper) & np.isfinite(values))
         with np.errstate(invalid="ignore"):
             return np.asarray((values >= lower) & (values <= upper) & (values == np.floor(values)))
+
+    @property
+    def extremes(self) -> tuple[float, float]:
+        """The least and the greatest of its numbers."""
+        if self.lower is not None and self.upper is not None:
+            return self.lower, self.upper
+        return 0.0, 1.0 if self.kind != "ordinal" else float(len(self.categories or ()) - 1)
 
     @property
     def own_gap(self) -> bool:
@@ -175,11 +178,7 @@ class Column(BaseModel):
         """Those of each of its numbers in the session file, which say its weight."""
         if self.kind == "category":
             return 0.0, math.sqrt(2.0) / self.weight
-        lower, upper = 0.0, 1.0
-        if self.kind == "ordinal":
-            upper = float(len(self.categories or ()) - 1)
-        elif self.lower is not None and self.upper is not None:
-            lower, upper = self.lower, self.upper
+        lower, upper = self.extremes
         return lower, max(upper, lower + (upper - lower) / self.weight)  # which rounds
 
 
@@ -358,11 +357,10 @@ class Schema(BaseModel):
 
 
 def _drawn(column: Column, count: int, generator: np.random.Generator) -> npt.NDArray[np.float64]:
-    lower, upper = column.lower or 0.0, 1.0 if column.upper is None else column.upper
+    lower, upper = column.extremes
     if column.kind == "number":
         return generator.uniform(lower, upper, size=(count, 1))
     if column.kind == "category":
         return np.eye(column.width)[generator.integers(column.width, size=count)]
-    last = len(column.categories) - 1 if column.categories else upper
-    whole = generator.integers(int(lower), int(last), size=(count, 1), endpoint=True)
+    whole = generator.integers(int(lower), int(upper), size=(count, 1), endpoint=True)
     return np.asarray(whole, dtype=np.float64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from protocol.config.party import ConsumerFile
 from protocol.config.session import FeatureSection, NoiseSection
 from protocol.data import Dataset, check_dataset
 from protocol.data.dataset import FEATURE_DTYPES
+from protocol.data.schema import Schema
 from protocol.errors import ConfigError, DataError
 from protocol.noise import SimulatedNoise
 from protocol.session import Session, open_session
@@ -84,6 +86,44 @@ def test_a_set_that_the_curator_could_guess_is_refused_under_sealed() -> None:
     with pytest.raises(ConfigError, match="20 bits, and the curator could guess it"):
         draw(section(), 10, "uint8", sealed=True)
     assert len(draw(section(), 64, "uint8", sealed=True)) == 64
+
+
+COLUMNS: list[dict[str, Any]] = [
+    {"name": "age", "kind": "integer", "lower": -2, "upper": 3},
+    {"name": "height", "kind": "number", "lower": 1.0, "upper": 2.0, "weight": 0.5},
+    {"name": "level", "kind": "ordinal", "categories": ["low", "mid", "high"]},
+    {"name": "job", "kind": "category", "categories": ["clerk", "nurse"], "missing": "own"},
+    {"name": "member", "kind": "boolean"},
+]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int16"])
+def test_in_a_session_with_columns_it_has_rows_of_them(dtype: str) -> None:
+    schema = Schema.of(COLUMNS)
+    drawn = draw(section(list(schema.lower), list(schema.upper), schema.width), 3_000, dtype, schema=schema)
+    assert drawn.features.dtype == np.dtype(dtype)
+    assert schema.holds(drawn.features).all()
+    rows = schema.decode(drawn.features)
+    for name, values in {
+        "age": range(-2, 4),
+        "level": ["low", "mid", "high"],
+        "job": ["clerk", "nurse", None],
+        "member": [False, True],
+    }.items():
+        counts = Counter(rows[name].to_pylist())
+        assert counts.keys() == set(values)
+        # A deviation of 27 at most.
+        assert list(counts.values()) == pytest.approx([3_000 / len(values)] * len(values), abs=150)
+    heights = drawn.features[:, 1].astype(np.float64)
+    assert (heights.min(), heights.max()) == pytest.approx((1.0, 2.0), abs=0.01)
+
+
+def test_rows_of_few_values_can_be_guessed_too() -> None:
+    schema = Schema.of(COLUMNS[3:])
+    features = section(list(schema.lower), list(schema.upper), schema.width)
+    with pytest.raises(ConfigError, match="26 bits, and the curator could guess it"):
+        draw(features, 10, "float64", schema=schema, sealed=True)
+    assert len(draw(features, 50, "float64", schema=schema, sealed=True)) == 50
 
 
 # -- the consumer's file ------------------------------------------------------------------------------------
