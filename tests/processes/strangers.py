@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import resource
 import socket
@@ -109,7 +110,14 @@ class Stranger:
         held: deque[zmq.Socket[bytes]] = deque()
         while self._more():
             pair = new_keypair()
-            dealer = context.socket(zmq.DEALER)
+            try:
+                dealer = context.socket(zmq.DEALER)
+            except zmq.ZMQError as error:
+                if error.errno != errno.EMFILE:
+                    raise
+                # A context has 1,023 at most, and on a busy machine those that were closed take a while.
+                time.sleep(0.01)
+                continue
             dealer.linger = 0
             dealer.curve_publickey, dealer.curve_secretkey = pair.curve_public, pair.curve_secret
             dealer.curve_serverkey = self._curator.curve
