@@ -211,7 +211,7 @@ def result_of(outcome: SimulationOutcome) -> dict[str, Any]:
     curator, consumer = outcome.curator, outcome.consumer
     ledger, stored = curator.ledger, outcome.delivered
     return {
-        "wins": [(win.round, win.owner, win.score, win.bid_round, win.handle) for win in ledger.wins],
+        "wins": [(win.chosen_round, win.owner, win.score, win.bid_round, win.handle) for win in ledger.wins],
         "absences": list(ledger.absences),
         "faults": list(ledger.faults),
         "refusals": list(ledger.refusals),
@@ -229,7 +229,7 @@ def result_of(outcome: SimulationOutcome) -> dict[str, Any]:
 
 def _bought(entry: Any) -> tuple[Any, ...]:
     point = None if entry.candidate is None else entry.candidate.point.tobytes()
-    return entry.owner, entry.round, entry.dispute, point
+    return entry.owner, entry.chosen_round, entry.dispute, point
 
 
 def compared(course: Course, base: Course) -> list[str]:
