@@ -507,7 +507,7 @@ def test_three_thousand_owners_are_not_all_asked_and_the_choice_is_greedy() -> N
     assert bench.chosen == greedy
     assert not bench.machine.ledger.absences
     assert 0 < sum(count > 0 for count in asked) < 1500
-    assert sum(asked) == bench.machine.ledger.points_accessed <= 1.2 * bench.rule.expected_points  # type: ignore[attr-defined]
+    assert sum(asked) == bench.machine.ledger.points_accessed <= 1.2 * bench.rule.expected_points
     # Nobody is left out of a round because of its rank.
     assert all(
         sum(isinstance(m, Broadcast) for m in bench.inbox[owner]) == 15 for owner in bench.machine.owners
