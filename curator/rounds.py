@@ -150,12 +150,12 @@ class Rounds(Closing):
 
     def _hand_over(self, owner: str, bid: PointBid, candidate: Candidate | SealedCandidate) -> None:
         seat = self.seats[owner]
+        if seat.weights is None:
+            raise LocalProtocolError(f"A point of {owner} came without a broadcast before it.")
         # An offer's number needs no check: its owner hands over nothing between the bid and the offer.
         seat.handed_over.add(bid.handle)
         if self._boxes_destroyed:
             return  # it came too late to be wanted, and must not be kept
-        if seat.weights is None:
-            raise LocalProtocolError(f"A point of {owner} came without a broadcast before it.")
         self.ledger.points_accessed += isinstance(candidate, Candidate)
         self.ledger.candidates += 1
         point = HandedOver(owner, bid.round, bid.handle, bid.score, candidate)
