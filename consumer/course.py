@@ -89,8 +89,8 @@ def course_of(
     """
     if mmd2 is None:
         return None
-    of_points = [entry.round for entry in delivered if entry.candidate is not None]
+    of_points = [entry.chosen_round for entry in delivered if entry.candidate is not None]
     after = dict(zip(of_points, mmd2.tolist(), strict=True))  # the last point of a round stays
     closest = min(after, key=lambda number: after[number])
-    last = max(entry.round for entry in delivered)
+    last = max(entry.chosen_round for entry in delivered)
     return Course(rounds, last, closest, after[closest], float(mmd2[-1]))

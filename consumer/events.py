@@ -82,13 +82,13 @@ class Delivered:
 
     Attributes:
         owner: Who sold it.
-        round: In which it was chosen.
+        chosen_round: In which it was chosen.
         candidate: The point; None if its box does not open.
         dispute: What is wrong with it; empty if nothing is.
     """
 
     owner: str
-    round: int
+    chosen_round: int
     candidate: Candidate | None
     dispute: str
 
@@ -109,7 +109,7 @@ class PurchasesChecked(Event):
         delivered = [
             {
                 "owner": entry.owner,
-                "round": entry.round,
+                "round": entry.chosen_round,
                 "candidate": None if entry.candidate is None else dict(entry.candidate),
                 "dispute": entry.dispute,
             }
@@ -123,12 +123,17 @@ class PurchasesChecked(Event):
     @classmethod
     def restored(cls, fields: Mapping[str, Any]) -> Self:
         delivered = [
-            {**entry, "candidate": entry["candidate"] and Candidate.model_construct(**entry["candidate"])}
+            Delivered(
+                entry["owner"],
+                entry["round"],
+                entry["candidate"] and Candidate.model_construct(**entry["candidate"]),
+                entry["dispute"],
+            )
             for entry in fields["delivered"]
         ]
         apart = fields.get("seed_distance")
         return cls(
-            tuple(Delivered(**entry) for entry in delivered),
+            tuple(delivered),
             fields["mmd2"],
             None if apart is None else SeedDistance(**apart),
         )

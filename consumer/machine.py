@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final, cast
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,8 @@ from consumer.events import (
 )
 from consumer.seed_distance import SeedDistance
 from protocol.errors import BudgetExceeded, ExitCode, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine import Charge, Event, Received, Transition
-from protocol.messages import Candidate, Delivery, Purchase, Receipt, SubspaceTarget, Target, unfixed
+from protocol.machine import Charge, Event, Transition
+from protocol.messages import Candidate, Delivery, Purchase, Receipt, SubspaceTarget, Target, Welcome, unfixed
 from protocol.names import CONSUMER, CURATOR
 from protocol.participant import Participant, participant_transitions
 from protocol.releases import Neighbours
@@ -69,8 +69,8 @@ class ConsumerMachine(Participant):
         self._part = 0
         self._parts = 0
 
-    def _on_welcome(self, event: Event) -> None:
-        if not self._welcomed(event):
+    def _on_welcome(self, peer: str, welcome: Welcome) -> None:
+        if not self._welcomed(welcome):
             return
         if self._filter is not None:
             try:
@@ -82,8 +82,7 @@ class ConsumerMachine(Participant):
         self.phase = "releasing"
         self._do(ReleaseTarget())
 
-    def _on_released(self, event: Event) -> None:
-        released = cast(TargetReleased, event)
+    def _on_released(self, released: TargetReleased) -> None:
         self.phase = "waiting"
         fields: dict[str, Any] = {
             "embedding": released.embedding,
@@ -98,8 +97,7 @@ class ConsumerMachine(Participant):
         else:
             self._send(CURATOR, SubspaceTarget(**fields, basis=released.basis.ravel()))
 
-    def _on_delivery(self, event: Event) -> None:
-        delivery = cast(Delivery, cast(Received, event).message)
+    def _on_delivery(self, peer: str, delivery: Delivery) -> None:
         if delivery.part != self._part + 1 or (self._parts and delivery.parts != self._parts):
             raise RemoteProtocolError(
                 Offence.OUT_OF_TURN, f"Part {delivery.part} of the delivery came after part {self._part}."
@@ -141,12 +139,12 @@ class ConsumerMachine(Participant):
                 Offence.MALFORMED, f"A delivered point does not have {features.columns} columns."
             )
 
-    def _on_checked(self, event: Event) -> None:
-        checked = cast(PurchasesChecked, event).delivered
-        self.mmd2 = cast(PurchasesChecked, event).mmd2
-        self.seed_distance = cast(PurchasesChecked, event).seed_distance
-        self.delivered.extend(checked)
-        disputed = np.packbits(np.array([bool(entry.dispute) for entry in checked], dtype=np.bool_)).tobytes()
+    def _on_checked(self, checked: PurchasesChecked) -> None:
+        self.mmd2 = checked.mmd2
+        self.seed_distance = checked.seed_distance
+        self.delivered.extend(checked.delivered)
+        disputes = np.array([bool(entry.dispute) for entry in checked.delivered], dtype=np.bool_)
+        disputed = np.packbits(disputes).tobytes()
         self._send(CURATOR, Receipt(part=self._part, disputed=disputed))
         if self._part == self._parts:
             self.phase = "delivered"

@@ -122,7 +122,7 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
     if columns.schema is not None and kept.path.exists():
         table = keep_table(columns.schema, kept.path, label=columns.label or "label")
     disputes = [
-        {"owner": entry.owner, "round": entry.round, "what": entry.dispute}
+        {"owner": entry.owner, "round": entry.chosen_round, "what": entry.dispute}
         for entry in machine.delivered
         if entry.dispute
     ]

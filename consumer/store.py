@@ -205,7 +205,7 @@ def read_verdict(directory: Path, identifier: str) -> Verdict | None:
 
 def _arrays(purchases: StorePurchases) -> dict[str, Any]:
     kept = [
-        (entry.owner, entry.round, entry.candidate)
+        (entry.owner, entry.chosen_round, entry.candidate)
         for entry in purchases.delivered
         if entry.candidate is not None and not entry.dispute
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from curator.ledger import Win
+from curator.ledger import HandedOver
 from protocol import limits
 from protocol.messages import BatchedCandidate, Candidate, Delivery, Purchase, SealedCandidate, fixed
 
@@ -14,7 +14,7 @@ OVERHEAD_BYTES = 256
 """What a point's field names, owner's name and array heads take on the wire, at most."""
 
 
-def parts_of(wins: Sequence[Win]) -> tuple[Delivery, ...]:
+def parts_of(wins: Sequence[HandedOver]) -> tuple[Delivery, ...]:
     """The delivery of `wins`, in order; one empty part if there is nothing to deliver."""
     groups: list[list[Purchase]] = [[]]
     size = 0
@@ -27,7 +27,7 @@ def parts_of(wins: Sequence[Win]) -> tuple[Delivery, ...]:
         groups[-1].append(
             Purchase(
                 owner=win.owner,
-                round=win.round,
+                round=win.chosen_round,
                 bid_round=win.bid_round,
                 handle=fixed(win.handle),
                 candidate=candidate,

@@ -18,21 +18,24 @@ from protocol.messages import Candidate, SealedCandidate
 from protocol.mmd import embedding_gain
 from protocol.settlement import UNITS, worths
 
-__all__ = ["Absence", "Dispute", "Fault", "Ledger", "Refusal", "Win", "settle", "settle_privately"]
+__all__ = ["Absence", "Dispute", "Fault", "HandedOver", "Ledger", "Refusal", "settle", "settle_privately"]
 
 
 @dataclass(frozen=True, slots=True)
-class Win:
-    """A point that was chosen."""
+class HandedOver:
+    """A point that an owner handed over, from its coming to its delivery."""
 
-    round: int
     owner: str
-    score: int
     bid_round: int
     """In which it was bid."""
     handle: int
     """Its owner's number of it."""
+    score: int
+    """In units of 2^-37, under the weight of `bid_round`: what was bid. Once it is chosen, under that of
+    `chosen_round`."""
     candidate: Candidate | SealedCandidate
+    chosen_round: int = 0
+    """In which it was chosen; 0: in none yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,8 @@ class Absence:
 class Fault:
     """A point that did not match its features or its bid; its owner counts as absent from then on."""
 
-    round: int
+    bid_round: int
+    """In which it was bid."""
     owner: str
     what: str
 
@@ -56,7 +60,7 @@ class Fault:
 class Dispute:
     """A chosen point that the consumer disputes: what is wrong with it, the consumer knows."""
 
-    round: int
+    chosen_round: int
     """In which it was chosen."""
     owner: str
     handle: int
@@ -77,7 +81,8 @@ class Refusal:
 class Ledger:
     """What happened, in order."""
 
-    wins: list[Win] = field(default_factory=list)
+    wins: list[HandedOver] = field(default_factory=list)
+    """The chosen points, in the order in which they were chosen."""
     absences: list[Absence] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
@@ -87,16 +92,16 @@ class Ledger:
     candidates: int = 0
     """Points that were handed over, raw or sealed."""
 
-    def by_round(self) -> Mapping[int, Sequence[Win]]:
+    def by_round(self) -> Mapping[int, Sequence[HandedOver]]:
         """What was chosen, by the round that it was chosen in."""
-        found: dict[int, list[Win]] = {}
+        found: dict[int, list[HandedOver]] = {}
         for win in self.wins:
-            found.setdefault(win.round, []).append(win)
+            found.setdefault(win.chosen_round, []).append(win)
         return found
 
 
 def settle(
-    wins: list[Win],
+    wins: list[HandedOver],
     disputed: Collection[tuple[int, str, int]],
     owners: tuple[str, ...],
     target: np.ndarray[tuple[int], np.dtype[np.float64]],
@@ -125,7 +130,7 @@ def settle(
     size = seed_weight * seed_size
     for win in wins:
         features = _value(win.candidate.features)
-        if (win.round, win.owner, win.handle) not in disputed:
+        if (win.chosen_round, win.owner, win.handle) not in disputed:
             values[win.owner] += embedding_gain(target, total / size, size, features)
         total = total + features
         size += 1
@@ -133,7 +138,7 @@ def settle(
 
 
 def settle_privately(
-    wins: list[Win],
+    wins: list[HandedOver],
     disputed: Collection[tuple[int, str, int]],
     owners: tuple[str, ...],
     weights: Weights | None,
@@ -155,7 +160,7 @@ def settle_privately(
     """
     totals = dict(zip(owners, noise.tolist(), strict=True))
     if weights is not None:
-        paid = [win for win in wins if (win.round, win.owner, win.handle) not in disputed]
+        paid = [win for win in wins if (win.chosen_round, win.owner, win.handle) not in disputed]
         for win, worth in zip(paid, worths([win.candidate.features for win in paid], weights), strict=True):
             totals[win.owner] += worth
     return {owner: total / UNITS for owner, total in totals.items()}

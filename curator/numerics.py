@@ -109,17 +109,18 @@ class CuratorNumerics:
         return CandidatesChecked(self._hash(entries), (True,) * len(entries))
 
     def _is_signed(self, entry: Unverified) -> bool:
-        candidate = entry.candidate
+        point, candidate = entry.point, entry.point.candidate
         if not isinstance(candidate, SealedCandidate):
             return False
-        return self._signatures.hold(entry.owner, entry.round, entry.handle, candidate)
+        return self._signatures.hold(point.owner, point.bid_round, point.handle, candidate)
 
     def _hash(self, entries: Sequence[Unverified]) -> Features:
         if self._session.public_map is None:
             raise LocalProtocolError("Raw points came to a curator that has no feature map.")
         points: list[npt.NDArray[np.generic]] = []
         for entry in entries:
-            if not isinstance(entry.candidate, Candidate):
+            candidate = entry.point.candidate
+            if not isinstance(candidate, Candidate):
                 raise LocalProtocolError("A sealed point is to be hashed.")
-            points.append(entry.candidate.point)
+            points.append(candidate.point)
         return hash_points(self._session.public_map, points, schema=self._session.file.rows)

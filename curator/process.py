@@ -202,9 +202,9 @@ def _result(session: SessionFile, machine: CuratorMachine, transcript: str, pric
         "settlement_paid": None if paid is None else paid.as_json(),
         "absences": {owner: absences[owner] for owner in machine.owners if absences[owner]},
         "faults": [
-            {"owner": fault.owner, "round": fault.round, "what": fault.what} for fault in ledger.faults
+            {"owner": fault.owner, "round": fault.bid_round, "what": fault.what} for fault in ledger.faults
         ],
-        "disputes": [{"owner": dispute.owner, "round": dispute.round} for dispute in ledger.disputes],
+        "disputes": [{"owner": dispute.owner, "round": dispute.chosen_round} for dispute in ledger.disputes],
         "refusals": [
             {"peer": refusal.peer, "round": refusal.round, "code": refusal.offence.value}
             for refusal in ledger.refusals

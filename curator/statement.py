@@ -36,7 +36,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from curator.enrolment import prior_of
-from curator.ledger import Win
+from curator.ledger import HandedOver
 from protocol.grid import features_to_float
 from protocol.messages import Target
 from protocol.mmd import Vector
@@ -107,7 +107,7 @@ def target_noise(session: Session, target: Target) -> Noise:
 
 
 def gain_errors(
-    wins: Sequence[Win],
+    wins: Sequence[HandedOver],
     disputed: Disputed,
     owners: Sequence[str],
     target: Target,
@@ -138,7 +138,7 @@ def gain_errors(
 
 
 def shared_gains(
-    wins: Sequence[Win],
+    wins: Sequence[HandedOver],
     disputed: Disputed,
     owners: Sequence[str],
     session: Session,
@@ -159,7 +159,7 @@ def shared_gains(
     centre = features_to_float(mechanism.prior().centre)
     count = len(wins) + session.file.seed_weight * target.seed_size
 
-    def moved(chosen: Sequence[Win]) -> Vector:
+    def moved(chosen: Sequence[HandedOver]) -> Vector:
         """Σ (e(x) - c)/n."""
         if not chosen:
             return np.zeros(len(centre))
@@ -172,15 +172,17 @@ def shared_gains(
     return values, {owner: noise.error(2.0 * part) for owner, part in parts.items()}
 
 
-def _by_owner(wins: Sequence[Win], disputed: Disputed, owners: Sequence[str]) -> Mapping[str, list[Win]]:
-    found: dict[str, list[Win]] = {owner: [] for owner in owners}
+def _by_owner(
+    wins: Sequence[HandedOver], disputed: Disputed, owners: Sequence[str]
+) -> Mapping[str, list[HandedOver]]:
+    found: dict[str, list[HandedOver]] = {owner: [] for owner in owners}
     for win in wins:
         if not _is_disputed(win, disputed):
             found[win.owner].append(win)
     return found
 
 
-def _total(wins: Sequence[Win], mechanism: ReleaseMechanism[Any]) -> Any:
+def _total(wins: Sequence[HandedOver], mechanism: ReleaseMechanism[Any]) -> Any:
     """Σ of the points' statistic, int64 of shape (width,)."""
     of: Callable[[Any], Any] = mechanism.statistic().of
     parts = [wins[start : start + _ROWS] for start in range(0, len(wins), _ROWS)]
@@ -191,5 +193,5 @@ def _mechanism(session: Session, target: Target) -> ReleaseMechanism[Any]:
     return session.target(prior_of(target))
 
 
-def _is_disputed(win: Win, disputed: Disputed) -> bool:
-    return (win.round, win.owner, win.handle) in disputed
+def _is_disputed(win: HandedOver, disputed: Disputed) -> bool:
+    return (win.chosen_round, win.owner, win.handle) in disputed

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from curator.ledger import HandedOver
 from protocol import limits
 from protocol.errors import Offence, RemoteProtocolError
 from protocol.features import FeatureSpace
@@ -24,14 +25,9 @@ __all__ = ["Unverified", "check_batch", "check_shape", "faults_of"]
 class Unverified:
     """A point that was handed over and not yet compared with its bid."""
 
-    owner: str
-    round: int
-    handle: int
-    score: int
-    """The bid, in units of 2^-37."""
+    point: HandedOver
     weights: Weights
     """What it was bid under."""
-    candidate: Candidate | SealedCandidate
 
 
 def check_batch(message: Bid | Batch, session: Session) -> None:
@@ -94,7 +90,7 @@ def faults_of(
     Returns:
         The claimed features, int16 of shape (n, d), and per point what is wrong, or nothing.
     """
-    claimed = np.stack([entry.candidate.features for entry in entries])
+    claimed = np.stack([entry.point.candidate.features for entry in entries])
     everything = np.ones(len(entries), dtype=np.bool_)
     inside = everything if recomputed is None else mapped(recomputed)
     matches = everything if recomputed is None else matching(recomputed, claimed)
@@ -111,7 +107,7 @@ def faults_of(
             faults.append("the features are no output of the feature map")
         elif not matches[row]:
             faults.append("the features are not those of the point")
-        elif int(score) != entry.score:
+        elif int(score) != entry.point.score:
             faults.append("the bid is not the score of the features")
         elif not signed[row]:
             faults.append("the owner's signature does not hold")

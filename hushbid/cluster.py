@@ -18,6 +18,7 @@ from pydantic import ConfigDict, Field, RootModel, model_validator
 from consumer.drawn_seed_set import STREAM, drawn_seed_set
 from hushbid.cluster_data import ClusterData, ConsumerPaths, OwnerPath, load_files, of_partition
 from hushbid.datasets import Partition, build
+from protocol.acquisition import RULES
 from protocol.config.loading import load_toml, validated
 from protocol.config.party import (
     RIDGE,
@@ -299,6 +300,7 @@ class Cluster:
     def _draw(self, validation: Dataset) -> Dataset:
         file = self.file
         assert file.consumer.seed_points is not None, "else none is drawn"
+        rule = RULES.get(file.acquisition.rule)
         return drawn_seed_set(
             self.features,
             file.consumer.seed_points,
@@ -309,7 +311,7 @@ class Cluster:
                 STREAM,
             ).random_bytes,
             column_values=file.session.column_values,
-            sealed=file.acquisition.rule == "sealed",
+            sealed=rule is not None and rule.sealed,
             schema=self.schema,
         )
 

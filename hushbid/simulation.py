@@ -165,7 +165,7 @@ def simulate(
         own=own,
         absences=dict(Counter(absence.owner for absence in ledger.absences)),
         faults=tuple(
-            {"owner": fault.owner, "round": fault.round, "what": fault.what} for fault in ledger.faults
+            {"owner": fault.owner, "round": fault.bid_round, "what": fault.what} for fault in ledger.faults
         ),
         refusals=tuple(
             {"peer": refusal.peer, "round": refusal.round, "code": refusal.offence.value}

@@ -186,12 +186,11 @@ def _end(
 
 
 def _settings(rules: list[str] | None, release: str, rounds: int, owners: int) -> Iterator[Setting]:
-    from hushbid.faults.session import FEWEST_FOR_LOGISTIC
     from hushbid.faults.sweep import Setting
-    from protocol.acquisition import RULES, Logistic
+    from protocol.acquisition import RULES
 
     for rule in dict.fromkeys(rules or RULES):
-        fewest = FEWEST_FOR_LOGISTIC if rule == Logistic.name else 1
+        fewest = RULES[rule].fewest_owners if rule in RULES else 1  # a sweep refuses what there is not
         yield Setting(rule, release, rounds, max(owners, fewest))
 
 

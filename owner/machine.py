@@ -10,7 +10,7 @@ From then on it is bid no more. After an owner's last point, its bids are exhaus
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, cast
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from owner.events import MapOpened, MapRefused, OpenMap, Scored, ScorePoints, Wi
 from protocol import limits
 from protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
 from protocol.grid import WEIGHT_BITS
-from protocol.machine import Charge, Event, Received, Transition
+from protocol.machine import Charge, Event, Transition
 from protocol.messages import (
     Ask,
     Batch,
@@ -30,6 +30,7 @@ from protocol.messages import (
     Ready,
     SealedCandidates,
     SecretMap,
+    Welcome,
     fixed,
     sizes,
     unfixed,
@@ -88,26 +89,24 @@ class OwnerMachine(Participant):
         self._last_bid: tuple[int, int, Candidate] | None = None
         """Number, row and point of the last bid, while it has not been asked for: no other is handed over."""
 
-    def _on_welcome(self, event: Event) -> None:
-        if self._welcomed(event):
+    def _on_welcome(self, peer: str, welcome: Welcome) -> None:
+        if self._welcomed(welcome):
             self.phase = "mapping" if self._rule.sealed else "waiting"
 
-    def _on_map(self, event: Event) -> None:
+    def _on_map(self, peer: str, secret_map: SecretMap) -> None:
         if self._mapped:
             raise RemoteProtocolError(Offence.OUT_OF_TURN, "A second secret map came: a session has one.")
         self._mapped = True
-        self._do(OpenMap(cast(SecretMap, cast(Received, event).message).box))
+        self._do(OpenMap(secret_map.box))
 
-    def _on_opened(self, event: Event) -> None:
+    def _on_opened(self, event: MapOpened) -> None:
         self.phase = "waiting"
         self._send(CURATOR, Ready())
 
-    def _on_map_refused(self, event: Event) -> None:
-        refused = cast(MapRefused, event)
+    def _on_map_refused(self, refused: MapRefused) -> None:
         self._fail(ExitCode.FAILED, refused.what, refused.advice)
 
-    def _on_broadcast(self, event: Event) -> None:
-        broadcast = cast(Broadcast, cast(Received, event).message)
+    def _on_broadcast(self, peer: str, broadcast: Broadcast) -> None:
         if broadcast.weights.shape != (self._coordinates,):
             raise RemoteProtocolError(
                 Offence.MALFORMED, f"The broadcast's weights do not have {self._coordinates} coordinates."
@@ -128,8 +127,7 @@ class OwnerMachine(Participant):
         self.phase = "scoring"
         self._do(ScorePoints(broadcast.round, broadcast.weights, len(self._handles) + 1))
 
-    def _on_scored(self, event: Event) -> None:
-        scored = cast(Scored, event)
+    def _on_scored(self, scored: Scored) -> None:
         if scored.round != self.round:
             raise LocalProtocolError(f"Scores of round {scored.round} came in round {self.round}.")
         handles = [self._handles.setdefault(row, len(self._handles) + 1) for row in scored.rows]
@@ -149,16 +147,15 @@ class OwnerMachine(Participant):
                 handle=fixed(handles[0] if handles else 0),
                 candidate=scored.handed if with_point else None,
             )
-            if handles and not with_point:
-                self._last_bid = (handles[0], scored.rows[0], cast(Candidate, scored.handed))
+            if handles and isinstance(scored.handed, Candidate) and not with_point:
+                self._last_bid = (handles[0], scored.rows[0], scored.handed)
         if self._rule.candidate_with_bid:
             for row in scored.rows:
                 self._hand_over(row)
         self.phase = "waiting"
         self._send(CURATOR, bid)
 
-    def _on_ask(self, event: Event) -> None:
-        ask = cast(Ask, cast(Received, event).message)
+    def _on_ask(self, peer: str, ask: Ask) -> None:
         if self._last_bid is None or (ask.round, unfixed(ask.handle)) != (self.round, self._last_bid[0]):
             raise RemoteProtocolError(
                 Offence.OUT_OF_TURN, "The curator asked for another point than this round's bid."

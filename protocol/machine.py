@@ -332,7 +332,8 @@ class Transition(NamedTuple):
     """One row of a machine's table: in `phase`, on `trigger`, `handler` runs and ends in one of `to`.
 
     A trigger is an event's kind; for received messages "received:" and the message's kind, for timers
-    "timer:" and the timer's name.
+    "timer:" and the timer's name. The trigger decides what the handler takes: ``handler(peer, message)`` for
+    a message, ``handler()`` for a timer, ``handler(event)`` for any other event.
     """
 
     phase: str
@@ -365,9 +366,9 @@ def expand(phases: Iterable[str], trigger: str, handler: str, *to: str) -> tuple
 class Machine(ABC):
     """A role's state machine.
 
-    A subclass sets `TRANSITIONS` and `PHASES` (the first is where it starts) and writes the handlers, each
-    ``handler(event) -> None``, which validate first, then change the state and collect effects with `_send`,
-    `_set_timer` and `_do`. `check` states what must always hold; it runs after every step.
+    A subclass sets `TRANSITIONS` and `PHASES` (the first is where it starts) and writes the handlers, which
+    take what their row names (`Transition`). They validate first, then change the state and collect effects
+    with `_send`, `_set_timer` and `_do`. `check` states what must always hold; it runs after every step.
     """
 
     TRANSITIONS: ClassVar[tuple[Transition, ...]] = ()
@@ -420,7 +421,7 @@ class Machine(ABC):
         self._effects = []
         before = self.phase
         self._now = now
-        getattr(self, handler)(event)
+        self._dispatch(handler, event)
         if type(event) is Received and event.sequence != CONTROL_SEQUENCE:
             self.links[event.peer].accept(event.sequence, event.acknowledged)
         if self.phase not in to:
@@ -429,6 +430,16 @@ class Machine(ABC):
         self.check()
         effects, self._effects = tuple(self._effects), []
         return effects
+
+    def _dispatch(self, handler: str, event: Event) -> None:
+        """Call a handler with what its row stands for."""
+        handle = getattr(self, handler)
+        if isinstance(event, Received):
+            handle(event.peer, event.message)
+        elif isinstance(event, TimerFired):
+            handle()
+        else:
+            handle(event)
 
     def is_repeat(self, event: Received) -> bool:
         """Whether a numbered frame was had before: it changes nothing, and is not worth a record."""

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Final, Literal, cast
+from typing import ClassVar, Final, Literal
 
 from protocol import __version__
 from protocol.errors import ExitCode, Offence
 from protocol.link import Link
 from protocol.machine import (
-    Event,
+    Connected,
     Finish,
     HeadSigned,
+    Lost,
     Machine,
     Offended,
-    Received,
+    Restarted,
+    Returned,
     SignHead,
+    Started,
     Transition,
     expand,
 )
@@ -81,10 +84,10 @@ class Participant(Machine):
         self.links[CURATOR] = Link()
         self._ending = Finish(ExitCode.DONE, "")
 
-    def _on_started(self, event: Event) -> None:
+    def _on_started(self, event: Started) -> None:
         self._set_timer("abandon", self._session.timeouts.enrolment)
 
-    def _on_connected(self, event: Event) -> None:
+    def _on_connected(self, event: Connected) -> None:
         link = self.links[CURATOR]
         hello = Hello(
             versions=(PROTOCOL_VERSION,),
@@ -97,9 +100,8 @@ class Participant(Machine):
         )
         self._greet(CURATOR, hello)
 
-    def _welcomed(self, event: Event) -> bool:
+    def _welcomed(self, welcome: Welcome) -> bool:
         """Whether the curator is of the same session; if not, this party's process ends."""
-        welcome = cast(Welcome, cast(Received, event).message)
         link = self.links[CURATOR]
         if welcome.version != PROTOCOL_VERSION:
             what = f"The curator chose version {welcome.version} of the protocol."
@@ -123,25 +125,24 @@ class Participant(Machine):
         self._resend(CURATOR, welcome.received)
         return True
 
-    def _on_welcome_back(self, event: Event) -> None:
-        self._welcomed(event)
+    def _on_welcome_back(self, peer: str, welcome: Welcome) -> None:
+        self._welcomed(welcome)
 
-    def _on_lost(self, event: Event) -> None:
+    def _on_lost(self, event: Lost) -> None:
         self._set_timer("abandon", self._session.timeouts.abandon)
 
-    def _on_restarted(self, event: Event) -> None:
+    def _on_restarted(self, event: Restarted) -> None:
         timeouts = self._session.timeouts
         self._set_timer("abandon", timeouts.enrolment if self.phase == "greeting" else timeouts.abandon)
 
-    def _on_returned(self, event: Event) -> None:
+    def _on_returned(self, event: Returned) -> None:
         if self.phase == "greeting":
             # It lives, but has not answered the hello: that it must, too.
             self._set_timer("abandon", self._session.timeouts.enrolment)
         else:
             self._clear_timer("abandon")
 
-    def _on_refused(self, event: Event) -> None:
-        refused = cast(Refused, cast(Received, event).message)
+    def _on_refused(self, peer: str, refused: Refused) -> None:
         what = f"The curator refused us ({refused.code}): {refused.detail}"
         code = _REFUSAL_EXIT.get(refused.code)
         if code is not None:
@@ -149,8 +150,7 @@ class Participant(Machine):
         else:
             self._fail(ExitCode.FAILED, what, refused.advice)
 
-    def _on_close(self, event: Event) -> None:
-        close = cast(Close, cast(Received, event).message)
+    def _on_close(self, peer: str, close: Close) -> None:
         if close.outcome == "complete":
             self._ending = Finish(ExitCode.DONE, "The session is complete.")
         else:
@@ -158,21 +158,19 @@ class Participant(Machine):
         self.phase = "leaving"
         self._do(SignHead())
 
-    def _on_head_signed(self, event: Event) -> None:
-        signed = cast(HeadSigned, event)
+    def _on_head_signed(self, signed: HeadSigned) -> None:
         self._send(CURATOR, Farewell(head=signed.head, signature=signed.signature))
         self.phase = "done"
         self._do(self._ending)
 
-    def _on_offended(self, event: Event) -> None:
-        offended = cast(Offended, event)
+    def _on_offended(self, offended: Offended) -> None:
         self._fail(
             ExitCode.FAILED,
             f"The curator broke the protocol ({offended.offence.value}): {offended.detail}",
             offended.advice,
         )
 
-    def _on_abandon(self, event: Event) -> None:
+    def _on_abandon(self) -> None:
         never = self.phase == "greeting"
         self._stop(
             ExitCode.TIMEOUT,

@@ -33,7 +33,7 @@ from hushbid.audit.settings import SESSION_DELTA, SESSION_EPSILON, release_table
 from protocol.features import FeatureMap
 from protocol.releases import Neighbours
 
-__all__ = ["ask_all", "sealed"]
+__all__ = ["ask_all", "registered", "sealed"]
 
 DIMENSION: Final = 16
 ABSENCES: Final = 3
@@ -48,6 +48,11 @@ FILLER: Final = 0.0
 
 _NEIGHBOURS: Final = Neighbours.ADD_REMOVE_ONE
 _OWNERS: Final = ("one-point", "victim", "watcher")
+
+
+def registered(rule: str) -> SessionAttack:
+    """Any private rule of `RULES`, with `gaussian` releases."""
+    return _attack(rule, "gaussian")
 
 
 def ask_all() -> SessionAttack:

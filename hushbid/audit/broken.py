@@ -205,7 +205,7 @@ class _BelievesFeatures:
         outcome = self._numerics.perform(effect)
         if type(effect) is not CheckCandidates or not isinstance(outcome, CandidatesChecked):
             return outcome
-        claimed = np.stack([entry.candidate.features for entry in effect.entries])
+        claimed = np.stack([entry.point.candidate.features for entry in effect.entries])
         return replace(outcome, features=claimed)
 
 

@@ -21,7 +21,7 @@ from hushbid.audit.statistic import Evidence
 from protocol.errors import LocalProtocolError
 from protocol.names import CONSUMER
 from protocol.noise import Draw, SimulatedNoise
-from protocol.releases import Neighbours, Prior
+from protocol.releases import RELEASES, Neighbours, Prior
 from protocol.session import Session
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "race_added",
     "race_printed",
     "race_sketch",
+    "registered",
     "subspace",
 ]
 
@@ -61,6 +62,11 @@ _NEIGHBOURS: Final = Neighbours.SUBSTITUTE_ONE
 _SEED_SET: Final = 200
 _POINTS: Final = 5
 """Seed of the points that are hashed to cells."""
+
+
+def registered(mechanism: str) -> ReleaseAttack:
+    """Any private release of `RELEASES` that is for the default map, one broadcast at ε = 1."""
+    return _attack(_session(mechanism, epsilon=1.0, **RELEASES[mechanism].small_keys))
 
 
 def gaussian() -> ReleaseAttack:

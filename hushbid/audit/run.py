@@ -21,7 +21,7 @@ from hushbid.audit.attack import Attack, Stated
 from hushbid.audit.bounds import allowed_alarms, epsilon_lower
 from hushbid.audit.faults import FAULTS
 from hushbid.audit.statistic import Evidence, fit
-from hushbid.audit.suites import SUITES, Expected, Suite
+from hushbid.audit.suites import SUITES, Expected, Suite, suite_of
 from protocol.errors import ConfigError
 from protocol.runtime.party import one_blas_thread
 
@@ -75,7 +75,7 @@ class AuditResult:
         """The result under the names of the command line's JSON."""
         return {
             "suite": self.suite,
-            "attacked": SUITES[self.suite].about,
+            "attacked": suite_of(self.suite).about,
             "stated_epsilon": self.stated.epsilon,
             "delta": self.stated.delta,
             "neighbours": self.stated.neighbours,
@@ -87,7 +87,7 @@ class AuditResult:
             "as_expected": self.as_expected,
             "alarms": self.alarms,
             "repeats": self.repeats,
-            "fault_of": SUITES[self.suite].sound or None,
+            "fault_of": suite_of(self.suite).sound or None,
         }
 
 
@@ -107,10 +107,7 @@ def choose(names: Sequence[str], *, faults: bool = False) -> tuple[Suite, ...]:
         )
     if not names:
         return tuple(suite for suite in SUITES.values() if suite.name in FAULTS or not faults)
-    for name in names:
-        if name not in SUITES:
-            raise ConfigError(f"There is no suite named {name!r}.", advice=f"Choose of: {', '.join(SUITES)}.")
-    return tuple(SUITES[name] for name in names)
+    return tuple(map(suite_of, names))
 
 
 def audit(
@@ -126,7 +123,7 @@ def audit(
     """Run suites, one after the other.
 
     Args:
-        suites: Of `SUITES`.
+        suites: As `suite_of` has them.
         trials: Runs on each of D and D', at least `FEWEST_TRIALS`; None: each suite's own number.
         confidence: Of each lower bound, in (0, 1): it is too high in 1 - confidence of all audits, at most.
         jobs: Processes that share the runs.
@@ -226,7 +223,7 @@ def _bound(first: Evidence, second: Evidence, *, delta: float, confidence: float
 @lru_cache
 def _attack(name: str) -> Attack:
     """The attack, made once in every process."""
-    return SUITES[name].attack()
+    return suite_of(name).attack()
 
 
 def _run(block: _Block) -> Evidence:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal
 
 from hushbid.audit import acquisition, asking, batches, forging, near_ties, releases, sessions, switching
 from hushbid.audit.attack import Attack
 from hushbid.audit.faults import FAULTS, Fault
+from protocol.acquisition import RULES
+from protocol.errors import ConfigError
+from protocol.releases import RELEASES
 
-__all__ = ["SUITES", "Expected", "Suite"]
+__all__ = ["SUITES", "Expected", "Suite", "suite_of"]
 
 Expected = Literal["pass", "reject"]
 
@@ -242,3 +246,23 @@ def _with(fault: Fault) -> Suite:
 
 SUITES: Final[dict[str, Suite]] = _OWN | {name: _with(fault) for name, fault in FAULTS.items()}
 """Every suite, by name: the planted faults come last."""
+
+
+def suite_of(name: str) -> Suite:
+    """The suite of that name, or else one of the private release or rule of that name.
+
+    So whatever is registered can be audited before it has attacks of its own in `SUITES`.
+
+    Raises:
+        ConfigError: There is neither; or the release is not for the default feature map.
+    """
+    if name in SUITES:
+        return SUITES[name]
+    release, rule = RELEASES.get(name), RULES.get(name)
+    if release is not None and release.private and not release.small_features:
+        about = "one broadcast of the consumer's, one record replaced by its opposite"
+        return Suite(name, about, "pass", partial(releases.registered, name), BROADCASTS)
+    if rule is not None and rule.private:
+        about = "a session with an owner that comes and goes, and targets and points that the attacker chose"
+        return Suite(name, about, "pass", partial(acquisition.registered, name), SESSIONS)
+    raise ConfigError(f"There is no suite named {name!r}.", advice=f"Choose of: {', '.join(SUITES)}.")

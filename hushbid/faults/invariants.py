@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from curator.ledger import Win
+from curator.ledger import HandedOver
 from hushbid.faults.course import TOLD_BY, Evidence, run_plan
 from hushbid.faults.round_invariants import (
     broadcasts_are_numbered,
@@ -199,12 +199,13 @@ def points_were_bid(evidence: Evidence) -> Iterator[str]:
     outcome = evidence.outcome
     said = _said_of_points(evidence)
     wins = outcome.curator.ledger.wins
-    for number, times in Counter((win.owner, win.handle) for win in wins).items():
+    for point, times in Counter((win.owner, win.handle) for win in wins).items():
         if times > 1:
-            yield f"the point {number[1]} of {number[0]} was chosen {times} times"
+            yield f"the point {point[1]} of {point[0]} was chosen {times} times"
     for win in wins:
         if win.owner in evidence.honest_owners and not _was_said(win, said.get((win.owner, win.handle))):
-            yield f"{win.owner} did not bid in round {win.bid_round} what was chosen in round {win.round}"
+            chosen = f"what was chosen in round {win.chosen_round}"
+            yield f"{win.owner} did not bid in round {win.bid_round} {chosen}"
     rows = {
         owner: Counter(row.tobytes() for row in evidence.data[owner].features)
         for owner in evidence.honest_owners
@@ -213,7 +214,8 @@ def points_were_bid(evidence: Evidence) -> Iterator[str]:
         if entry.owner in rows and entry.candidate is not None:
             row = entry.candidate.point.tobytes()
             if not rows[entry.owner][row]:
-                yield f"{entry.owner} has no such point, or no more, as was delivered of round {entry.round}"
+                number = entry.chosen_round
+                yield f"{entry.owner} has no such point, or no more, as was delivered of round {number}"
             rows[entry.owner][row] -= 1
 
 
@@ -227,14 +229,14 @@ def books_agree(evidence: Evidence) -> Iterator[str]:
     if curator.round != evidence.session.rounds:
         yield f"the session is complete after {curator.round} of {evidence.session.rounds} rounds"
     ledger = curator.ledger
-    chosen = [(win.owner, win.round) for win in ledger.wins]
-    if [(entry.owner, entry.round) for entry in consumer.delivered] != chosen:
+    chosen = [(win.owner, win.chosen_round) for win in ledger.wins]
+    if [(entry.owner, entry.chosen_round) for entry in consumer.delivered] != chosen:
         yield "the consumer has other points than the curator says were chosen"
     stored = outcome.delivered
-    if stored is None or [(entry.owner, entry.round) for entry in stored.delivered] != chosen:
+    if stored is None or [(entry.owner, entry.chosen_round) for entry in stored.delivered] != chosen:
         yield "the consumer has stored other points than the curator says were chosen"
-    disputed = [(entry.round, entry.owner) for entry in consumer.delivered if entry.dispute]
-    if [(dispute.round, dispute.owner) for dispute in ledger.disputes] != disputed:
+    disputed = [(entry.chosen_round, entry.owner) for entry in consumer.delivered if entry.dispute]
+    if [(dispute.chosen_round, dispute.owner) for dispute in ledger.disputes] != disputed:
         yield "curator and consumer have other disputes"
     unpaid = {(dispute.owner, dispute.handle) for dispute in ledger.disputes}
     paid = {win.owner for win in ledger.wins if (win.owner, win.handle) not in unpaid}
@@ -268,8 +270,8 @@ def absent_are_not_chosen(evidence: Evidence) -> Iterator[str]:
     ledger = evidence.outcome.curator.ledger
     absent = {(absence.round, absence.owner) for absence in ledger.absences}
     for win in ledger.wins:
-        if (win.round, win.owner) in absent:
-            yield f"a point of {win.owner} was chosen in round {win.round}, from which it was absent"
+        if (win.chosen_round, win.owner) in absent:
+            yield f"a point of {win.owner} was chosen in round {win.chosen_round}, from which it was absent"
     if len(absent) < len(ledger.absences):
         yield "somebody was absent twice from one round"
 
@@ -386,7 +388,7 @@ def _said_of_points(evidence: Evidence) -> dict[tuple[str, int], _Said]:
     return found
 
 
-def _was_said(win: Win, said: _Said | None) -> bool:
+def _was_said(win: HandedOver, said: _Said | None) -> bool:
     """Whether what was chosen is what its owner bid, point and all."""
     rounds, candidate = said if said is not None else (set(), None)
     if candidate is None or win.bid_round not in rounds:

@@ -10,9 +10,9 @@ from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from hushbid.faults.session import FEWEST_FOR_LOGISTIC, small_session
+from hushbid.faults.session import small_session
 from hushbid.simulator import UNRECORDED, Crash
-from protocol.acquisition import RULES, Logistic
+from protocol.acquisition import RULES
 from protocol.config.session import TimeoutSection
 from protocol.names import CONSUMER, CURATOR
 from protocol.releases import RELEASES
@@ -212,7 +212,7 @@ def plan_of(seed: int, rules: Sequence[str] = ()) -> Plan:
     kind, of_faults, of_crashes, sizes, copies = (np.random.default_rng([seed, place]) for place in range(5))
     names_of_rules = tuple(rules) or tuple(RULES)
     rule = names_of_rules[int(kind.integers(len(names_of_rules)))]
-    fewest = FEWEST_FOR_LOGISTIC if rule == Logistic.name else 2
+    fewest = max(2, RULES[rule].fewest_owners)
     count = int(kind.integers(fewest, MOST_OWNERS + 1))
     owners = _names(count)
     rounds = int(kind.choice(ROUNDS))

@@ -14,9 +14,9 @@ from typing import Any, Final, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from curator.ledger import Win
+from curator.ledger import HandedOver
 from hushbid.faults.course import Evidence
-from hushbid.faults.rounds_on_record import HandedOver, Rounds, mismatch
+from hushbid.faults.rounds_on_record import PointOnRecord, Rounds, mismatch
 from protocol import limits
 from protocol.grid import FEATURE_UNIT, WEIGHT_UNIT
 from protocol.jitter import scores_of
@@ -60,7 +60,7 @@ def winners_are_verified(evidence: Evidence) -> Iterator[str]:
     """
     rounds, signatures = evidence.rounds, Signatures(evidence.session)
     for win in evidence.outcome.curator.ledger.wins:
-        chosen = f"the point of {win.owner} that was chosen in round {win.round}"
+        chosen = f"the point of {win.owner} that was chosen in round {win.chosen_round}"
         point = rounds.points.get((win.owner, win.handle))
         if point is None or not point.is_of(win.candidate) or point.bid.round != win.bid_round:
             yield f"{chosen} never came as such"
@@ -73,11 +73,11 @@ def winners_are_verified(evidence: Evidence) -> Iterator[str]:
             yield f"{chosen}: {wrong}"
 
 
-def _wrong_with(evidence: Evidence, win: Win, point: HandedOver) -> str:
+def _wrong_with(evidence: Evidence, win: HandedOver, point: PointOnRecord) -> str:
     rounds = evidence.rounds.rounds
-    if not win.bid_round <= win.round <= len(rounds):
+    if not win.bid_round <= win.chosen_round <= len(rounds):
         return "there was no such round"
-    current = rounds[win.round - 1]
+    current = rounds[win.chosen_round - 1]
     if win.owner in current.unmatched:
         return "a point of its owner was known not to match"
     (scored,) = scores_of(win.candidate.features[None], current.weights, evidence.session.jitter)
@@ -104,8 +104,8 @@ def copies_are_bought_once(evidence: Evidence) -> Iterator[str]:
         if count > most.get(phi, 0):
             yield f"a point was bought {count} times, and no owner has it more than {most.get(phi, 0)} times"
     for win in wins:
-        if any(win.owner not in each.present for each in evidence.rounds.rounds[: win.round]):
-            yield f"a point of {win.owner} was chosen in round {win.round}, and it missed a round"
+        if any(win.owner not in each.present for each in evidence.rounds.rounds[: win.chosen_round]):
+            yield f"a point of {win.owner} was chosen in round {win.chosen_round}, and it missed a round"
 
 
 def settlement_is_of_the_wins(evidence: Evidence) -> Iterator[str]:
@@ -205,7 +205,7 @@ def _other_weights(evidence: Evidence, rounds: Rounds) -> Iterator[str]:
         return
     wins = evidence.outcome.curator.ledger.wins
     for each in rounds.rounds:
-        chosen = [win.candidate.features.astype(np.int64) for win in wins if win.round < each.number]
+        chosen = [win.candidate.features.astype(np.int64) for win in wins if win.chosen_round < each.number]
         weight, batch = evidence.session.file.seed_weight, evidence.session.batch
         total = sum(chosen, start=weight * target.seed_total)
         wanted = target.embedding - total * FEATURE_UNIT / (weight * target.seed_size + batch * each.number)

@@ -21,7 +21,7 @@ from protocol.transcript.record import Record, RecordedItem
 from protocol.verification import hash_points
 from protocol.wire import Direction, read_message
 
-__all__ = ["HandedOver", "Round", "Rounds", "SentBroadcast", "mismatch", "rounds_on_record"]
+__all__ = ["PointOnRecord", "Round", "Rounds", "SentBroadcast", "mismatch", "rounds_on_record"]
 
 CLOSE: Final = 1
 """Grid units by which φ of a point may differ between machines (docs/protocol.md)."""
@@ -29,7 +29,7 @@ CLOSE: Final = 1
 _Point: TypeAlias = Candidate | SealedCandidate
 
 
-class HandedOver(NamedTuple):
+class PointOnRecord(NamedTuple):
     """A point that came to the curator.
 
     Attributes:
@@ -108,7 +108,7 @@ class Rounds:
     """
 
     rounds: list[Round] = field(default_factory=list)
-    points: dict[tuple[str, int], HandedOver] = field(default_factory=dict)
+    points: dict[tuple[str, int], PointOnRecord] = field(default_factory=dict)
     broadcasts: list[SentBroadcast] = field(default_factory=list)
 
 
@@ -126,7 +126,7 @@ def rounds_on_record(session: Session, records: Iterable[Record]) -> Rounds:
     return reading.found
 
 
-def mismatch(session: Session, point: HandedOver, weights: Weights) -> str:
+def mismatch(session: Session, point: PointOnRecord, weights: Weights) -> str:
     """In what a point does not match its features or its bid, in words; nothing: it does.
 
     Args:
@@ -160,7 +160,7 @@ class _Reading:
         self._session = session
         self._bids: dict[str, PointBid] = {}
         """Every owner's last."""
-        self._unchecked: list[HandedOver] = []
+        self._unchecked: list[PointOnRecord] = []
         self._unmatched: set[str] = set()
         self._out: set[str] = set()
         self._sent: set[tuple[str, int]] = set()
@@ -230,11 +230,11 @@ class _Reading:
             for bid in bids_of(message):
                 self._bids[owner] = bid
                 if bid.candidate is not None and not bid.exhausted:
-                    self._hand_over(HandedOver(owner, bid, bid.candidate))
+                    self._hand_over(PointOnRecord(owner, bid, bid.candidate))
         elif isinstance(message, Offer):
-            self._hand_over(HandedOver(owner, self._bids[owner], message.candidate))
+            self._hand_over(PointOnRecord(owner, self._bids[owner], message.candidate))
 
-    def _hand_over(self, point: HandedOver) -> None:
+    def _hand_over(self, point: PointOnRecord) -> None:
         self.found.points[point.owner, point.bid.handle] = point
         self._unchecked.append(point)
 

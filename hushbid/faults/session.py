@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,8 +13,8 @@ import numpy as np
 
 from hushbid.simulated_network import SteadyNetwork
 from hushbid.simulator import Crash, Simulation, SimulationOutcome
-from protocol.acquisition import RULES, Logistic
-from protocol.config.session import SessionFile
+from protocol.acquisition import RULES
+from protocol.config.session import SessionFile, SessionSection
 from protocol.data import Dataset
 from protocol.errors import ConfigError
 from protocol.machine import Send
@@ -28,21 +27,11 @@ from protocol.session import Session, open_session
 from protocol.transcript.reader import TranscriptReader
 from protocol.wire import decode_frame
 
-__all__ = ["FEWEST_FOR_LOGISTIC", "Course", "Step", "compared", "result_of", "run", "small_session"]
+__all__ = ["Course", "Step", "compared", "result_of", "run", "small_session"]
 
 COLUMNS: Final = 3
 DIMENSION: Final = 8
 EPSILON: Final = 3.0
-FEWEST_FOR_LOGISTIC: Final = 3
-"""Owners: the rule refuses fewer at any ε (r0 > 2)."""
-_FITTED: Final[dict[str, dict[str, Any]]] = {
-    "mwem": {"calibration": "sound", "steps": 4, "eta": 0.05},
-    "subspace": {"directions": 4},
-}
-"""Parameters that a mechanism has to be given besides its ε."""
-_MAPS: Final = {"race": {"map": "lsh"}}
-"""Feature maps of those that have another than the default."""
-_EPSILONS: Final = [1.25**power for power in range(8, 48)]
 _SIGNED: Final = (Close.model_fields["kind"].default, Farewell.model_fields["kind"].default)
 """Messages with the head of a transcript, which depends on times and salts."""
 
@@ -104,6 +93,10 @@ def small_session(
     """
     if rule not in RULES:
         raise ConfigError(f"There is no rule named {rule!r}.", advice=f"Choose of: {', '.join(RULES)}.")
+    if release not in RELEASES:
+        raise ConfigError(
+            f"There is no release named {release!r}.", advice=f"Choose of: {', '.join(RELEASES)}."
+        )
     names = [f"owner-{number}" for number in range(owners)]
     values = {
         "session": {
@@ -118,7 +111,7 @@ def small_session(
             "dimension": DIMENSION,
             "gamma": 1.0,
             "columns": COLUMNS,
-            **_MAPS.get(release, {}),
+            **RELEASES[release].small_features,
             **({} if RULES[rule].sealed else {"seed": 1}),
         },
         "target": _mechanism(release, "substitute-one"),
@@ -128,35 +121,22 @@ def small_session(
         "network": {"address": "tcp://127.0.0.1:1", "insecure": True},
         "roster": {"owners": dict.fromkeys(names, "")},
     }
-    if rule != Logistic.name:
-        return _opened(values, {"rule": rule})
-    for epsilon in _EPSILONS:  # one that is large enough for few owners, and not too large for the coins
-        with suppress(ConfigError):
-            return _opened(values, {"rule": rule, "epsilon": epsilon})
-    raise ConfigError(
-        f"The rule {rule} is not for {owners} owners and {rounds} rounds.",
-        advice=f"Give more owners, at least {FEWEST_FOR_LOGISTIC}, or fewer rounds.",
-    )
+    delta = SessionSection.model_fields["delta"].default
+    keys = RULES[rule].small_keys(owners=owners, rounds=rounds, delta=delta)
+    return open_session(SessionFile.model_validate({**values, "acquisition": {"rule": rule, **keys}}))
 
 
 def _settlement(rule: str, release: str) -> dict[str, Any]:
-    if not (RULES[rule].private and release in RELEASES and RELEASES[release].private):
+    if not (RULES[rule].private and RELEASES[release].private):
         return {}
     return {"settlement": {"private": True, "epsilon": EPSILON}}
 
 
-def _opened(values: Mapping[str, Any], acquisition: Mapping[str, Any]) -> Session:
-    return open_session(SessionFile.model_validate({**values, "acquisition": acquisition}))
-
-
 def _mechanism(release: str, neighbours: str) -> dict[str, Any]:
-    if release not in RELEASES:
-        raise ConfigError(
-            f"There is no release named {release!r}.", advice=f"Choose of: {', '.join(RELEASES)}."
-        )
-    if not RELEASES[release].private:
+    mechanism = RELEASES[release]
+    if not mechanism.private:
         return {"mechanism": release}
-    return {"mechanism": release, "epsilon": EPSILON, "neighbours": neighbours, **_FITTED.get(release, {})}
+    return {"mechanism": release, "epsilon": EPSILON, "neighbours": neighbours, **mechanism.small_keys}
 
 
 def run(
@@ -211,7 +191,7 @@ def result_of(outcome: SimulationOutcome) -> dict[str, Any]:
     curator, consumer = outcome.curator, outcome.consumer
     ledger, stored = curator.ledger, outcome.delivered
     return {
-        "wins": [(win.round, win.owner, win.score, win.bid_round, win.handle) for win in ledger.wins],
+        "wins": [(win.chosen_round, win.owner, win.score, win.bid_round, win.handle) for win in ledger.wins],
         "absences": list(ledger.absences),
         "faults": list(ledger.faults),
         "refusals": list(ledger.refusals),
@@ -229,7 +209,7 @@ def result_of(outcome: SimulationOutcome) -> dict[str, Any]:
 
 def _bought(entry: Any) -> tuple[Any, ...]:
     point = None if entry.candidate is None else entry.candidate.point.tobytes()
-    return entry.owner, entry.round, entry.dispute, point
+    return entry.owner, entry.chosen_round, entry.dispute, point
 
 
 def compared(course: Course, base: Course) -> list[str]:

@@ -125,9 +125,9 @@ def noise_values(setting: PlanSetting) -> dict[str, int]:
 def _error(
     mechanism: ReleaseMechanism[Any], setting: PlanSetting, count: float, neighbours: Neighbours
 ) -> ReleaseError:
-    draws = mechanism.draws(mechanism.releases - 1)
-    if any(draw.distribution == "laplace" for draw in draws):
+    if mechanism.error is None:
         return _simulated(mechanism, setting, count, neighbours)
+    draws = mechanism.draws(mechanism.releases - 1)
     if isinstance(mechanism, RaceRelease):
         unit = row_unit(mechanism.rows) * FEATURE_UNIT
         sigma = unit * math.sqrt(sum(draw.variance for draw in draws))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
+from protocol.acquisition import RULES
 from protocol.errors import ConfigError
 from protocol.releases import RELEASES, Neighbours
 
@@ -32,15 +33,6 @@ ASSUMED: Final[Mapping[str, float | int]] = {
     "mmd2_uniform": 0.04,
 }
 """What stands for figures that neither a flag nor a file gives. The last three are those of MNIST."""
-
-_MORE_KEYS: Final[Mapping[str, Mapping[str, Mapping[str, Any]]]] = {
-    "mwem": {
-        "target": {"calibration": "sound", "steps": 1656, "eta": 0.1},
-        "summary": {"calibration": "sound", "steps": 5, "first_steps": 1656, "eta": 0.1},
-    },
-}
-"""Keys that a mechanism needs besides ε, where --release names it: of MWEM the steps of DPDS §4."""
-
 
 _SESSION_KEYS: Final = ("points", "batch", "seed_weight", "delta")
 """Of ``[session]`` that the command line can give."""
@@ -138,7 +130,8 @@ def with_flags(values: Mapping[str, Any], flags: PlanFlags) -> dict[str, Any]:
             session["min_owners"] = min(session["min_owners"], flags.owners)
     tables["acquisition"] = _rule_table(tables["acquisition"], flags)
     # Only the rule decides whether the map is secret; the plan needs no particular one.
-    features["seed"] = None if tables["acquisition"].get("rule") == "sealed" else 0
+    rule = RULES.get(str(tables["acquisition"].get("rule")))
+    features["seed"] = None if rule is not None and rule.sealed else 0
     for name, flag, epsilon in (
         ("target", "--epsilon-consumer", flags.epsilon_consumer),
         ("summary", "--epsilon-owners", flags.epsilon_owners),
@@ -160,9 +153,12 @@ def _rule_table(table: Mapping[str, Any], flags: PlanFlags) -> dict[str, Any]:
     rule: dict[str, Any] = dict(table) if kept else {"rule": flags.rule}
     if flags.epsilon_asks is not None:
         rule["epsilon"] = flags.epsilon_asks
-    if rule.get("rule") == "logistic" and "epsilon" not in rule:
+    known = RULES.get(str(rule.get("rule")))
+    epsilon = None if known is None else known.Parameters.model_fields.get("epsilon")
+    if known is not None and epsilon is not None and epsilon.is_required() and "epsilon" not in rule:
         raise ConfigError(
-            "acquisition.epsilon is missing: the rule logistic asks by it.", advice="Give --epsilon-asks E."
+            f"acquisition.epsilon is missing: the rule {known.name} asks by it.",
+            advice="Give --epsilon-asks E.",
         )
     return rule
 
@@ -211,7 +207,7 @@ def release_table(name: str, mechanism: str, epsilon: float) -> dict[str, Any]:
         "epsilon": epsilon,
         "neighbours": neighbours.value,
     }
-    return table | dict(_MORE_KEYS.get(mechanism, {}).get(name, {}))
+    return table | dict(RELEASES[mechanism].planned_keys.get(name, {}))
 
 
 def names_only(names: list[str]) -> dict[str, Any]:

@@ -10,8 +10,6 @@ import numpy as np
 
 from hushbid.plan.setting import PlanSetting
 from protocol import limits
-from protocol.acquisition import Logistic
-from protocol.acquisition.published import Published
 from protocol.errors import LocalProtocolError
 from protocol.messages import (
     Ask,
@@ -63,22 +61,18 @@ class Traffic:
 def points_accessed(setting: PlanSetting) -> float | None:
     """Distinct raw points that the curator is handed, in expectation (DESIGN §3); None: the rule is refused.
 
-    0 for sealed rules; K·p for those whose bids carry their points, but no more than owners have; p for
-    `winner-only`; p/ε + pK/τ for `published`; p·Σ p_r for `logistic`.
+    0 for sealed rules; K·p for those whose bids carry their points; what a rule that asks expects
+    (`AcquisitionRule.expected_points`); and no more than owners have.
     """
     if setting.refusal:
         return None
-    rule, p = setting.session().rule, setting.p
+    rule = setting.session().rule
     most = float(_handed_over(setting.owner_points, setting.rounds * setting.file.batch))
     if rule.sealed:
         return 0.0
     if rule.candidate_with_bid:
         return most
-    if isinstance(rule, Logistic):
-        return min(most, rule.expected_points)
-    if isinstance(rule, Published):
-        return min(most, p / rule.epsilon + p * rule.owners / rule.tau)
-    return float(min(p, sum(setting.owner_points)))
+    return min(most, rule.expected_points)
 
 
 def traffic(setting: PlanSetting, accessed: float | None) -> Traffic:

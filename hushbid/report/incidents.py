@@ -76,10 +76,10 @@ def _connections(source: Source) -> Iterable[Incident]:
 
 
 def _books(ledger: Ledger, *, with_disputes: bool) -> Iterable[Incident]:
-    entries = [("fault", fault.round, fault.owner, fault.what) for fault in ledger.faults]
+    entries = [("fault", fault.bid_round, fault.owner, fault.what) for fault in ledger.faults]
     entries += [("refusal", each.round, each.peer, each.offence.value) for each in ledger.refusals]
     if with_disputes:
-        entries += [("dispute", dispute.round, dispute.owner, "") for dispute in ledger.disputes]
+        entries += [("dispute", dispute.chosen_round, dispute.owner, "") for dispute in ledger.disputes]
     for what, number, party, detail in sorted(entries, key=lambda entry: entry[1]):
         yield Incident(what=what, told_by="curator", round=number, seconds=None, party=party, detail=detail)
 
@@ -90,7 +90,7 @@ def _disputes(consumer: ConsumerMachine) -> Iterable[Incident]:
             yield Incident(
                 what="dispute",
                 told_by=consumer.name,
-                round=entry.round,
+                round=entry.chosen_round,
                 seconds=None,
                 party=entry.owner,
                 detail=entry.dispute,

@@ -115,9 +115,9 @@ def wins_of(sources: Sequence[Source]) -> list[Win] | None:
     """The chosen points, in order: as the curator chose them, or else as the consumer got them."""
     for source in sources:
         if source.curator is not None:
-            return [(win.round, win.owner) for win in source.curator.ledger.wins]
+            return [(win.chosen_round, win.owner) for win in source.curator.ledger.wins]
         if source.consumer is not None and source.consumer.delivered:
-            return [(entry.round, entry.owner) for entry in source.consumer.delivered]
+            return [(entry.chosen_round, entry.owner) for entry in source.consumer.delivered]
     return None
 
 
@@ -163,7 +163,7 @@ def _seconds(course: Course, numbers: Numbers) -> tuple[float | None, ...]:
 def _curator_series(source: Source, run: int, numbers: Numbers) -> CuratorSeries:
     machine, course = source.curator, source.course
     assert machine is not None
-    won = {win.round for win in machine.ledger.wins}
+    won = {win.chosen_round for win in machine.ledger.wins}
     absent = Counter(absence.round for absence in machine.ledger.absences)
     values = objectives(machine, run)
     gains = [shortened(values[number] - values[number - 1]) if number in won else None for number in numbers]

@@ -1,9 +1,12 @@
-"""Acquisition rules: how the curator gets the points (DESIGN §3). One file per rule."""
+"""Acquisition rules: how the curator gets the points (DESIGN §3).
+
+One file each, and one line of `RULES`; others come by `register_rule`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
@@ -23,11 +26,32 @@ __all__ = [
     "SealedParameters",
     "Standing",
     "acquisition_rule",
+    "register_rule",
 ]
 
 RULES: Final[dict[str, type[AcquisitionRule]]] = {
     rule.name: rule for rule in (Sealed, AskAll, Logistic, Published, WinnerOnly)
 }
+"""Every rule, by the name that a session file uses."""
+
+R = TypeVar("R", bound=type[AcquisitionRule])
+
+
+def register_rule(rule: R) -> R:
+    """Make an acquisition rule known to sessions, plans, audits and sweeps; serves as a class decorator.
+
+    It is known in this process, as soon as the module that calls this is imported. Every party of a session
+    needs it.
+
+    Args:
+        rule: Its `name` is what a session file calls it by.
+
+    Raises:
+        ValueError: There is another rule of that name.
+    """
+    if RULES.setdefault(rule.name, rule) is not rule:
+        raise ValueError(f"There is an acquisition rule named {rule.name!r} already.")
+    return rule
 
 
 def acquisition_rule(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -85,12 +85,36 @@ class AcquisitionRule(ABC):
     """Where bids bring no points: why a round buys one, for people: a clause."""
     ranked: ClassVar[bool] = False
     """Whether `ask` looks at ranks: they take a pass over the pool each time."""
+    fewest_owners: ClassVar[int] = 1
+    """With fewer it is refused, whatever its keys."""
 
     def __init__(self, parameters: Any, *, owners: int, rounds: int, delta: float) -> None:
         self.parameters = parameters
         self.owners = owners
         self.rounds = rounds
         self.delta = delta
+
+    @classmethod
+    def small_keys(cls, *, owners: int, rounds: int, delta: float) -> Mapping[str, Any]:
+        """Its own keys in a session of few owners: sweeps make such. None, unless it needs some.
+
+        Args:
+            owners: K.
+            rounds: p.
+            delta: The δ at which the session states its privacy.
+
+        Raises:
+            ConfigError: It is not for so few owners.
+        """
+        return {}
+
+    @property
+    def expected_points(self) -> float:
+        """Raw points that the curator is handed in all rounds, in expectation, if owners have enough of them.
+
+        One of every owner in every round, unless a rule says otherwise.
+        """
+        return float(self.owners * self.rounds)
 
     def draws(self) -> tuple[Draw, ...]:
         """The noise that one round needs."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Annotated, Final
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Annotated, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,9 @@ from protocol.errors import ConfigError
 from protocol.noise import Draw
 
 __all__ = ["Logistic", "LogisticParameters"]
+
+_EPSILONS: Final = tuple(1.25**power for power in range(8, 48))
+"""So large that they protect nobody: with few owners the rule takes no other."""
 
 COINS: Final = 2**53
 """Values of a coin: the multiples of 2^-53 in [0, 1)."""
@@ -87,6 +91,7 @@ class Logistic(AcquisitionRule):
     one_at_a_time = "what its asks tell is priced for one point a round"
     exact = False
     ranked = True
+    fewest_owners = 3  # r0 > 2
     against = "every other owner by itself"
     learns = (
         "in every round, whether it was asked, by a coin that its rank weighs: as much as ε says, while "
@@ -96,6 +101,18 @@ class Logistic(AcquisitionRule):
         "the curator is handed every point that it asks for, in the clear, hundreds for each that is chosen, "
         "and the consumer the chosen ones: owners have to trust them with these"
     )
+
+    @classmethod
+    def small_keys(cls, *, owners: int, rounds: int, delta: float) -> Mapping[str, Any]:
+        """An ε that is large enough for few owners, and not too large for the coins."""
+        for epsilon in _EPSILONS:
+            with suppress(ConfigError):
+                cls(LogisticParameters(epsilon=epsilon), owners=owners, rounds=rounds, delta=delta)
+                return {"epsilon": epsilon}
+        raise ConfigError(
+            f"The rule {cls.name} is not for {owners} owners and {rounds} rounds.",
+            advice=f"Give more owners, at least {cls.fewest_owners}, or fewer rounds.",
+        )
 
     def __init__(self, parameters: LogisticParameters, *, owners: int, rounds: int, delta: float) -> None:
         super().__init__(parameters, owners=owners, rounds=rounds, delta=delta)

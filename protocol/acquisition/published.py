@@ -54,6 +54,11 @@ class Published(AcquisitionRule):
         self.epsilon = parameters.epsilon
         self.tau = parameters.tau_among(owners)
 
+    @property
+    def expected_points(self) -> float:
+        """p/ε_auc + p·K/τ."""
+        return self.rounds / self.epsilon + self.rounds * self.owners / self.tau
+
     def draws(self) -> tuple[Draw, ...]:
         """A coin per rank."""
         return (Draw("uniform", 1.0, self.owners),)

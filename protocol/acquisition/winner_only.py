@@ -25,6 +25,11 @@ class WinnerOnly(AcquisitionRule):
     exact = True
     learns = "in every round, whether its own bid was the best: not private"
 
+    @property
+    def expected_points(self) -> float:
+        """p, but for bids of one score."""
+        return float(self.rounds)
+
     def ask(
         self,
         stage: int,

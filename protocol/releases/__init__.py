@@ -1,9 +1,9 @@
-"""Release mechanisms: one file each, and one line of `RELEASES`."""
+"""Release mechanisms: one file each, and one line of `RELEASES`; others come by `register_release`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from protocol import limits
 from protocol.errors import ConfigError
@@ -38,6 +38,7 @@ __all__ = [
     "Setting",
     "Statistic",
     "SubspaceRelease",
+    "register_release",
     "release_mechanism",
     "seed_weights",
 ]
@@ -51,6 +52,25 @@ RELEASES: Final[dict[str, type[ReleaseMechanism[Any]]]] = {
     RaceRelease.name: RaceRelease,
 }
 """Every release mechanism, by the name that a session file uses."""
+
+R = TypeVar("R", bound=type[ReleaseMechanism[Any]])
+
+
+def register_release(mechanism: R) -> R:
+    """Make a release mechanism known to sessions, plans, audits and sweeps; serves as a class decorator.
+
+    It is known in this process, as soon as the module that calls this is imported. Every party of a session
+    needs it.
+
+    Args:
+        mechanism: Its `name` is what a session file calls it by.
+
+    Raises:
+        ValueError: There is another mechanism of that name.
+    """
+    if RELEASES.setdefault(mechanism.name, mechanism) is not mechanism:
+        raise ValueError(f"There is a release mechanism named {mechanism.name!r} already.")
+    return mechanism
 
 
 def release_mechanism(name: str, parameters: Mapping[str, Any], setting: Setting) -> ReleaseMechanism[Any]:

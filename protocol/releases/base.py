@@ -149,6 +149,12 @@ class ReleaseMechanism(ABC, Generic[P]):
     directions: int = 0
     deviation: float = 0.0
     Parameters: ClassVar[type[MechanismParameters]]
+    planned_keys: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """Keys that a plan gives it besides its ε, by ``target`` and ``summary``."""
+    small_keys: ClassVar[Mapping[str, Any]] = {}
+    """Keys that a session of eight features gives it besides its ε: sweeps and audits make such."""
+    small_features: ClassVar[Mapping[str, Any]] = {}
+    """Keys of ``[features]`` in such a session, where it is not for the default map."""
 
     def __init__(self, parameters: P, setting: Setting) -> None:
         self.parameters = parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Literal, Self
 
 import numpy as np
@@ -116,6 +117,12 @@ class MwemRelease(ReleaseMechanism[MwemParameters]):
     name: ClassVar[str] = "mwem"
     private: ClassVar[bool] = True
     Parameters: ClassVar[type[MechanismParameters]] = MwemParameters
+    planned_keys: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "target": {"calibration": "sound", "steps": 1656, "eta": 0.1},
+        "summary": {"calibration": "sound", "steps": 5, "first_steps": 1656, "eta": 0.1},
+    }
+    """With the steps of DPDS §4."""
+    small_keys: ClassVar[Mapping[str, Any]] = {"calibration": "sound", "steps": 4, "eta": 0.05}
 
     def __init__(self, parameters: MwemParameters, setting: Setting) -> None:
         super().__init__(parameters, setting)

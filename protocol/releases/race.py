@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
@@ -84,6 +85,7 @@ class RaceRelease(ReleaseMechanism[RaceParameters]):
     name: ClassVar[str] = "race"
     private: ClassVar[bool] = True
     Parameters: ClassVar[type[MechanismParameters]] = RaceParameters
+    small_features: ClassVar[Mapping[str, Any]] = {"map": "lsh"}
 
     def __init__(self, parameters: RaceParameters, setting: Setting) -> None:
         super().__init__(parameters, setting)

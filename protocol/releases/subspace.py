@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +57,7 @@ class SubspaceRelease(ClippedGaussianRelease[SubspaceParameters]):
     name: ClassVar[str] = "subspace"
     private: ClassVar[bool] = True
     Parameters: ClassVar[type[MechanismParameters]] = SubspaceParameters
+    small_keys: ClassVar[Mapping[str, Any]] = {"directions": 4}
 
     def __init__(self, parameters: SubspaceParameters, setting: Setting) -> None:
         if parameters.directions > setting.dimension:

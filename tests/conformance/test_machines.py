@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pytest
 
+import protocol.machine
 from consumer.machine import ConsumerMachine
 from curator.machine import CuratorMachine
 from owner.machine import OwnerMachine
@@ -27,7 +30,7 @@ from protocol.machine import (
     Transition,
     trigger_of,
 )
-from protocol.messages import Message
+from protocol.messages import Ask, Bid, Message
 from protocol.session import open_session
 from tests.simulation.harness import names, session_file
 from tests.simulation.participant_walks import consumer_walk, owner_walk
@@ -186,6 +189,73 @@ def test_the_table_names_handlers_and_phases_that_there_are(machine: type[Machin
         assert {row.phase, *row.to} <= set(machine.PHASES)
     phases = {row.phase for row in machine.TRANSITIONS}
     assert set(machine.PHASES) - phases == {"done"}
+
+
+SHARED = {getattr(protocol.machine, name) for name in protocol.machine.__all__} - {Event}
+"""Among others, the events that every machine may be given."""
+
+
+def stands_for(machine: type[Machine], trigger: str) -> set[type]:
+    """What a row of that trigger is taken for: messages, or events that the machine may be given."""
+    if trigger.startswith("received:"):
+        messages = (Received("p", 0, 0, b"", cls.model_construct()) for cls in all_messages())
+        return {type(event.message) for event in messages if trigger_of(event) == trigger}
+    given = {cls for cls in SHARED if isinstance(cls, type) and issubclass(cls, Event)}
+    return {cls for cls in (*given, *machine.OUTCOMES) if trigger == cls.KIND}
+
+
+def wrongly_typed(machine: type[Machine]) -> set[str]:
+    """Handlers that do not take just what the rows that name them stand for."""
+    rows: dict[str, set[str]] = {}
+    for row in machine.TRANSITIONS:
+        rows.setdefault(row.handler, set()).add(row.trigger)
+    return {name for name, triggers in rows.items() if not is_typed(machine, name, triggers)}
+
+
+def is_typed(machine: type[Machine], name: str, triggers: set[str]) -> bool:
+    handler = getattr(machine, name)
+    hints = get_type_hints(handler)
+    taken = [hints.get(argument) for argument in list(signature(handler).parameters)[1:]]
+    if all(trigger.startswith("timer:") for trigger in triggers):
+        return taken == []
+    received = all(trigger.startswith("received:") for trigger in triggers)
+    if received and (len(taken) != 2 or taken.pop(0) is not str):
+        return False
+    due: set[Any] = set().union(*(stands_for(machine, trigger) for trigger in triggers))
+    said = [get_args(hint) or (hint,) for hint in taken]
+    # A class stands for those below it: a target in a subspace is a target.
+    return len(said) == 1 and {*said[0]} <= due and all(issubclass(cls, said[0]) for cls in due)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_handler_takes_what_its_rows_stand_for(machine: type[Machine]) -> None:
+    assert wrongly_typed(machine) == set()
+
+
+def test_a_handler_of_another_type_than_its_row_is_found() -> None:
+    class Mistyped(Machine):
+        PHASES = ("a",)
+        TRANSITIONS = (
+            Transition("a", "started", "_on_started", ("a",)),
+            Transition("a", "lost", "_on_lost", ("a",)),
+            Transition("a", "timer:pause", "_on_pause", ("a",)),
+            Transition("a", "received:bid", "_on_bid", ("a",)),
+            Transition("a", "received:ask", "_on_ask", ("a",)),
+        )
+
+        def _on_started(self, event: Event) -> None: ...
+
+        def _on_lost(self, event: Lost) -> None: ...
+
+        def _on_pause(self, event: TimerFired) -> None: ...
+
+        def _on_bid(self, owner: str, bid: Bid) -> None: ...
+
+        def _on_ask(self, ask: Ask) -> None: ...
+
+    assert wrongly_typed(Mistyped) == {"_on_started", "_on_pause", "_on_bid", "_on_ask"}, (
+        "a batch is a bid, too"
+    )
 
 
 def test_a_table_with_two_rows_for_one_trigger_is_refused() -> None:

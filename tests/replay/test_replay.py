@@ -94,9 +94,9 @@ def test_every_partys_transcript_replays_to_the_last_byte(recorded: Callable[...
 def test_the_replayed_machine_is_what_the_party_had(recorded: Callable[..., Path]) -> None:
     curator = replayed(transcript(recorded(), "curator")).machine
     consumer = replayed(transcript(recorded(), "consumer")).machine
-    wins = [(win.owner, win.round) for win in curator.ledger.wins]  # type: ignore[union-attr]
+    wins = [(win.owner, win.chosen_round) for win in curator.ledger.wins]  # type: ignore[union-attr]
     assert len(wins) == ROUNDS
-    assert [(entry.owner, entry.round) for entry in consumer.delivered] == wins  # type: ignore[union-attr]
+    assert [(entry.owner, entry.chosen_round) for entry in consumer.delivered] == wins  # type: ignore[union-attr]
     assert consumer.mmd2.shape == (ROUNDS,)  # type: ignore[union-attr]
 
 

@@ -435,7 +435,7 @@ class CuratorBench:
         """Recompute the features of the points that were handed over, or see who signed sealed ones."""
         effect = self.job(CheckCandidates)
         assert isinstance(effect, CheckCandidates)
-        candidates = [entry.candidate for entry in effect.entries]
+        candidates = [entry.point.candidate for entry in effect.entries]
         points = [candidate.point for candidate in candidates if isinstance(candidate, Candidate)]
         signed = tuple(
             isinstance(candidate, Candidate) or candidate.signature == SIGNED for candidate in candidates

@@ -22,12 +22,12 @@ from hushbid.faults.crashes import (
     same_steps,
     write_crashes,
 )
-from hushbid.faults.session import FEWEST_FOR_LOGISTIC, Course, run, small_session
+from hushbid.faults.session import Course, run, small_session
 from hushbid.faults.sweep import Setting, check, sweep, uncrashed
 from hushbid.simulator import UNRECORDED, Crash
 from hushbid.transcripts.replay import replayed
 from protocol import limits
-from protocol.acquisition import RULES, Logistic
+from protocol.acquisition import RULES
 from protocol.errors import ExitCode
 from protocol.names import CONSUMER, CURATOR
 from protocol.releases import RELEASES
@@ -46,7 +46,7 @@ PAIRS = 60
 
 
 def setting(rule: str, release: str = DEFAULT_RELEASE, rounds: int = ROUNDS) -> Setting:
-    return Setting(rule, release, rounds, FEWEST_FOR_LOGISTIC if rule == Logistic.name else len(OWNERS))
+    return Setting(rule, release, rounds, max(len(OWNERS), RULES[rule].fewest_owners))
 
 
 def survives(which: Setting, plan: Sequence[Crashes], *, all_come: bool = True) -> None:

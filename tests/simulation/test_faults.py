@@ -21,9 +21,9 @@ import numpy as np
 import pytest
 
 from consumer.machine import ConsumerMachine
-from curator import connections, machine, rounds
+from curator import choosing, closing, connections
 from curator.events import ComputeWeights
-from curator.ledger import Dispute, settle, settle_privately
+from curator.ledger import Dispute, HandedOver, settle, settle_privately
 from curator.machine import CuratorMachine
 from curator.rounds import Rounds
 from curator.verification import faults_of
@@ -197,10 +197,10 @@ def charged_twice(patch: pytest.MonkeyPatch) -> None:
 
 
 def another_number(patch: pytest.MonkeyPatch) -> None:
-    made = rounds.Pooled
-    patch.setattr(
-        rounds, "Pooled", lambda owner, number, handle, point: made(owner, number, handle + 1, point)
-    )
+    def numbered_otherwise(point: HandedOver, **changes: Any) -> HandedOver:
+        return dataclasses.replace(point, handle=point.handle + 1, **changes)
+
+    patch.setattr(choosing, "replace", numbered_otherwise)
 
 
 def a_dispute_too_many(patch: pytest.MonkeyPatch) -> None:
@@ -241,14 +241,14 @@ def all_is_believed(patch: pytest.MonkeyPatch) -> None:
     def nothing_wrong(entries: Any, *seen: Any) -> Any:
         return faults_of(entries, *seen)[0], [""] * len(entries)
 
-    patch.setattr(rounds, "faults_of", nothing_wrong)
+    patch.setattr(choosing, "faults_of", nothing_wrong)
 
 
 def paid_double(patch: pytest.MonkeyPatch) -> None:
     def generous(*args: Any) -> dict[str, float]:
         return {owner: 2 * share for owner, share in settle(*args).items()}
 
-    patch.setattr(machine, "settle", generous)
+    patch.setattr(closing, "settle", generous)
 
 
 def numbered_by_points(patch: pytest.MonkeyPatch) -> None:
@@ -267,7 +267,7 @@ def over_when_all_have_bid(patch: pytest.MonkeyPatch) -> None:
     close = Rounds._close_bidding_if_complete
 
     def impatient(self: Rounds) -> None:
-        self._overdue = self._overdue or not self._awaited
+        self._round.overdue = self._round.overdue or not self._round.awaited
         close(self)
 
     patch.setattr(Rounds, "_close_bidding_if_complete", impatient)
@@ -323,7 +323,7 @@ def test_a_private_settlement_without_its_noise_or_by_another_broadcast_is_caugh
     broken: Callable[..., Any] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if broken is not None:
-        monkeypatch.setattr(machine, "settle_privately", broken)
+        monkeypatch.setattr(closing, "settle_privately", broken)
     calm = dataclasses.replace(
         plan_of(1),
         rule="ask-all",

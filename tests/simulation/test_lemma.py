@@ -80,7 +80,7 @@ def played(rule: str, *, with_extra: bool) -> tuple[Played, ...]:
     for case in shared_cases():
         points, bench = play(case, rule, with_extra=with_extra)
         ledger = bench.machine.ledger
-        wins = [(win.round, win.owner, win.score, win.bid_round, win.handle) for win in ledger.wins]
+        wins = [(win.chosen_round, win.owner, win.score, win.bid_round, win.handle) for win in ledger.wins]
         books = {
             "wins": wins,
             "absences": list(ledger.absences),

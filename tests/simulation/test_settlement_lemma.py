@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curator.ledger import Win, settle, settle_privately
+from curator.ledger import HandedOver, settle, settle_privately
 from protocol.acquisition import RULES, Standing
 from protocol.acquisition.winner_only import WinnerOnly
 from protocol.settlement import SENSITIVITY, UNITS, whole_score, worths
@@ -27,30 +27,30 @@ WITH_BIDS = sorted(name for name, rule in RULES.items() if rule.exact and rule.c
 EXACT_RULES = sorted(name for name, rule in RULES.items() if rule.exact)
 
 Totals = Callable[[Case, CuratorBench], Mapping[str, float]]
-Disputes = Callable[[Case, Sequence[Win]], set[tuple[int, str, int]]]
+Disputes = Callable[[Case, Sequence[HandedOver]], set[tuple[int, str, int]]]
 
 
-def none(case: Case, wins: Sequence[Win]) -> set[tuple[int, str, int]]:
+def none(case: Case, wins: Sequence[HandedOver]) -> set[tuple[int, str, int]]:
     return set()
 
 
-def by_the_point(case: Case, wins: Sequence[Win]) -> set[tuple[int, str, int]]:
+def by_the_point(case: Case, wins: Sequence[HandedOver]) -> set[tuple[int, str, int]]:
     """About half of what attackers sold, each point for what was handed over; an honest owner's never."""
     return {
-        (win.round, win.owner, win.handle)
+        (win.chosen_round, win.owner, win.handle)
         for win in wins
         if win.owner != case.extra_owner
         and zlib.crc32(repr((win.owner, win.handle, win.candidate.features.tolist())).encode()) % 2
     }
 
 
-def by_the_order(case: Case, wins: Sequence[Win]) -> set[tuple[int, str, int]]:
+def by_the_order(case: Case, wins: Sequence[HandedOver]) -> set[tuple[int, str, int]]:
     """A broken control: points under a number under which one was delivered in an earlier round."""
     had: set[tuple[str, int]] = set()
     disputed = set()
     for win in wins:
         if (win.owner, win.handle) in had:
-            disputed.add((win.round, win.owner, win.handle))
+            disputed.add((win.chosen_round, win.owner, win.handle))
         had.add((win.owner, win.handle))
     return disputed
 
@@ -68,7 +68,7 @@ def by_round(case: Case, bench: CuratorBench) -> Mapping[str, float]:
     """A broken control: a point counts by its score in the round in which it was taken."""
     totals = dict.fromkeys(case.data, 0)
     for win in bench.machine.ledger.wins:
-        totals[win.owner] += worths([win.candidate.features], case.weights[win.round - 1])[0]
+        totals[win.owner] += worths([win.candidate.features], case.weights[win.chosen_round - 1])[0]
     return totals
 
 

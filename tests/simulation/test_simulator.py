@@ -104,7 +104,7 @@ def bought(outcome: SimulationOutcome) -> list[tuple[str, int, bytes]]:
     found = []
     for entry in outcome.delivered.delivered:
         assert entry.candidate is not None
-        found.append((entry.owner, entry.round, entry.candidate.point.tobytes()))
+        found.append((entry.owner, entry.chosen_round, entry.candidate.point.tobytes()))
     return found
 
 
@@ -144,8 +144,8 @@ def test_another_seed_gives_other_noise(releases: str) -> None:
 def test_everything_that_was_chosen_is_delivered_and_matches(rule: str) -> None:
     _, outcome = run(rule=rule)
     assert outcome.delivered is not None
-    wins = [(win.owner, win.round) for win in outcome.curator.ledger.wins]
-    assert [(bought.owner, bought.round) for bought in outcome.delivered.delivered] == wins
+    wins = [(win.owner, win.chosen_round) for win in outcome.curator.ledger.wins]
+    assert [(bought.owner, bought.chosen_round) for bought in outcome.delivered.delivered] == wins
     assert all(bought.candidate is not None for bought in outcome.delivered.delivered)
     assert {bought.dispute for bought in outcome.delivered.delivered} == {""}
     assert outcome.curator.ledger.faults == []

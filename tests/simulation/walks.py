@@ -311,7 +311,9 @@ class CuratorWalk:
     def _due(self) -> tuple[str, ...]:
         """Owners for whose answer a round waits."""
         machine = self.bench.machine
-        return tuple(name for name, seat in machine.seats.items() if name in machine._awaited or seat.asked)
+        return tuple(
+            name for name, seat in machine.seats.items() if name in machine._round.awaited or seat.asked
+        )
 
     def _say(self, peer: str, message: Message, **changes: int) -> bool:
         event = self.bench.received(peer, message, **changes)

@@ -154,7 +154,7 @@ def outcome(bench: Recorded, record: list[str], itself: str, *, ends: bool = Tru
     assert bench.finish is not None
     result = {
         "absences": dict(Counter(absence.owner for absence in ledger.absences)),
-        "faults": [(fault.owner, fault.round) for fault in ledger.faults],
+        "faults": [(fault.owner, fault.bid_round) for fault in ledger.faults],
         "refusals": [(refusal.peer, refusal.offence.value) for refusal in ledger.refusals],
     }
     complete = bench.finish.code is ExitCode.DONE  # else an error is told in the place of a result

@@ -86,7 +86,7 @@ def test_the_maps_seed_is_no_public_part_of_the_record(consumer: Consumer) -> No
 def test_an_honest_point_is_opened_and_not_disputed(consumer: Consumer) -> None:
     scored = scored_by(consumer, A)
     (delivered,) = consumer.check(purchase_of(A, scored))
-    assert (delivered.owner, delivered.round, delivered.dispute) == (A, 5, "")
+    assert (delivered.owner, delivered.chosen_round, delivered.dispute) == (A, 5, "")
     assert delivered.candidate is not None
     assert np.array_equal(delivered.candidate.point, points_of(A).features[scored.rows[0]])
     assert delivered.candidate.attributes == points_of(A).attributes(scored.rows[0])

@@ -40,7 +40,7 @@ def bought(
     return tuple(
         Delivered(
             owner=f"owner-{row % 2}",
-            round=row + 1,
+            chosen_round=row + 1,
             candidate=Candidate(point=raw[row], features=np.zeros(8, dtype=np.int16), attributes=data),
             dispute="the features are not those of the point" if row in disputed else "",
         )

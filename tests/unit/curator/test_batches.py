@@ -31,7 +31,7 @@ def test_a_round_buys_the_best_of_all_owners_and_the_last_one_what_is_left(rule:
     bench.say(B, batch_of(bench, BEST, SECOND, THIRD))
     bench.verify()
     assert bench.chosen == [CORNERS[row].tobytes() for row in (BEST, SECOND, THIRD)]
-    assert [win.round for win in bench.machine.ledger.wins] == [1, 1, 1]
+    assert [win.chosen_round for win in bench.machine.ledger.wins] == [1, 1, 1]
     assert winners(bench) == [B, B, A], "equal points go by their owners' names"
     bench.broadcast(W)
     bench.say(A, batch_of(bench, BEST, SECOND, THIRD, first=2, round_number=2))

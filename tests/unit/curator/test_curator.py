@@ -270,7 +270,7 @@ def test_a_mismatch_is_a_fault_in_the_ledger_and_nowhere_else(what: str) -> None
     bid(bench, C, THIRD, 2)
     bench.verify()
     (fault,) = bench.machine.ledger.faults
-    assert (fault.round, fault.owner, fault.what) == (2, B, what)
+    assert (fault.bid_round, fault.owner, fault.what) == (2, B, what)
     assert winners(bench) == [A, A], "what B had in the pool is withheld too: SECOND is better than THIRD"
     for number in (3, 4):
         bench.broadcast(W)
@@ -302,7 +302,7 @@ def test_a_mismatch_behind_a_late_bid_counts_too() -> None:
     bid(bench, B, THIRD, 2)
     bid(bench, A, THIRD, 2)
     bench.verify()
-    assert [(fault.round, fault.owner) for fault in bench.machine.ledger.faults] == [(1, B)]
+    assert [(fault.bid_round, fault.owner) for fault in bench.machine.ledger.faults] == [(1, B)]
     assert winners(bench) == [A, A]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from curator.events import CandidatesChecked, CheckCandidates, DestroyBoxes
-from curator.ledger import Dispute, Fault
+from curator.ledger import Dispute, Fault, HandedOver
 from curator.machine import CuratorMachine
 from curator.party import curator_party
 from curator.verification import Unverified
@@ -282,7 +282,7 @@ def test_a_signature_is_checked_with_the_owners_own_key_and_over_the_place_of_th
     ) -> Unverified:
         signature = sign(statement, session.simulated_identity(signer).signing)
         candidate = blank.model_copy(update={"signature": signature} | changes)
-        return Unverified(owner, number, handle, 0, W, candidate)
+        return Unverified(HandedOver(owner, number, handle, 0, candidate), W)
 
     other_box = bytes([1]) + blank.box[1:]
     entries = (
@@ -345,7 +345,7 @@ def delivered(rule: str = "sealed") -> CuratorBench:
 
 def held(machine: CuratorMachine) -> int:
     """Candidates in the pool that are still there."""
-    return sum(pooled.candidate is not None for pooled in machine._pooled)
+    return sum(point is not None for point in machine._pooled)
 
 
 def test_all_boxes_are_destroyed_at_the_receipt_and_none_before() -> None:
@@ -378,7 +378,7 @@ def test_disputes_are_in_the_curators_books_and_told_to_no_owner() -> None:
     frames = {owner: len(bench.frames[owner]) for owner in (A, B, C)}
     bench.say(CONSUMER, bench.receipt(1, 0))
     (win,) = bench.machine.ledger.wins
-    assert bench.machine.ledger.disputes == [Dispute(win.round, win.owner, win.handle)]
+    assert bench.machine.ledger.disputes == [Dispute(win.chosen_round, win.owner, win.handle)]
     told_since = {owner: [kind for _, kind, _ in bench.frames[owner][frames[owner] :]] for owner in frames}
     assert told_since == {owner: ["close"] for owner in (A, B, C)}
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from curator.enrolment import prior_of
-from curator.ledger import Win, settle
+from curator.ledger import HandedOver, settle
 from curator.statement import Noise, gain_errors, shared_gains, target_noise
 from protocol.grid import features_to_float
 from protocol.messages import Candidate, Target
@@ -44,7 +44,7 @@ class Setting:
             owner = OWNERS[number % 3]
             point = np.clip(generator.normal(centres[owner], 0.05, size=(1, 3)), 0, 1)
             candidate = Candidate(point=point[0], features=self._map.hash(point)[0], attributes=b"")
-            self.wins.append(Win(number + 1, owner, 0, number + 1, number, candidate))
+            self.wins.append(HandedOver(owner, number + 1, number, 0, candidate, number + 1))
         self._wanted = self._map.hash(np.clip(generator.normal(0.8, 0.05, size=(40, 3)), 0, 1))
         seeds = self._map.hash(np.clip(generator.normal(0.2, 0.05, size=(20, 3)), 0, 1))
         self._target: dict[str, Any] = {
@@ -114,7 +114,7 @@ def test_an_owner_under_two_names_has_in_both_what_it_had_in_one() -> None:
     target = setting.target(SimulatedNoise(3, "consumer"))
     values, _ = setting.values(target)
     setting.wins = [
-        replace(win, owner="gamma") if win.owner == "alpha" and win.round % 2 else win
+        replace(win, owner="gamma") if win.owner == "alpha" and win.chosen_round % 2 else win
         for win in setting.wins
         if win.owner != "gamma"
     ]
@@ -185,7 +185,7 @@ def test_without_a_known_noise_no_error_is_stated() -> None:
 def test_a_disputed_point_stands_in_the_summary_and_is_not_paid() -> None:
     setting = Setting(opened("filtered-gaussian"))
     target = setting.target(None)
-    disputed = {(win.round, win.owner, win.handle) for win in setting.wins if win.owner == "alpha"}
+    disputed = {(win.chosen_round, win.owner, win.handle) for win in setting.wins if win.owner == "alpha"}
     values, errors = setting.values(target, disputed)
     before, _ = setting.values(target)
     assert values == {**before, "alpha": 0.0}

@@ -7,13 +7,15 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from typer.main import get_command
 
-from hushbid.cli import main
+from hushbid.cli import app, main
 from hushbid.cluster import open_cluster
 from hushbid.simulation import simulate
 from protocol import __version__
@@ -22,12 +24,19 @@ from tests.conftest import ROOT
 
 DIGITS = str(ROOT / "configs" / "digits" / "cluster.toml")
 SHORT = ("--set", "session.points=5")
-VERBS = [
-    "run", "simulate", "curator", "owner", "consumer", "keys new", "keys show",
-    "keys request", "keys approve", "keys list", "keys revoke", "invite", "preflight", "transcript show",
-    "transcript verify", "transcript export", "transcript diff", "audit", "plan", "report", "bench rounds",
-    "ledger", "bench points", "bench rules", "experiment selection", "sweep crashes",
-]  # fmt: skip
+
+
+def verbs(command: Any, *names: str) -> Iterator[str]:
+    """All that can be called, such as "keys new"."""
+    below = getattr(command, "commands", None)
+    if below is None:
+        yield " ".join(names)
+        return
+    for name, each in below.items():
+        yield from verbs(each, *names, name)
+
+
+VERBS = [*verbs(get_command(app))]
 
 
 class Ended:

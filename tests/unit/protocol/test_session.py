@@ -304,7 +304,13 @@ def test_no_unknown_key_of_an_open_table_slips_through(table: str, key: str) -> 
     assert key in refusal(**{f"{table}__{key}": 1})
 
 
-def test_every_mechanism_is_tried_here() -> None:
-    assert {given["mechanism"] for given in (EXACT, GAUSSIAN, MWEM, FILTERED, SUBSPACE, RACE)} == set(
-        RELEASES
+@pytest.mark.parametrize("name", RELEASES)
+def test_every_mechanism_makes_a_session_with_the_keys_that_it_says(name: str) -> None:
+    known = RELEASES[name]
+    table = {"mechanism": name, **({"epsilon": 1.0} if known.private else {}), **known.small_keys}
+    session = opened(
+        table, table, **{f"features__{key}": value for key, value in known.small_features.items()}
     )
+    assert session.target().name == session.summary().name == name
+    stated = [statement.epsilon for statement in session.privacy()[:2]]
+    assert stated == ([pytest.approx(1.0, rel=1e-3)] * 2 if known.private else [None] * 2)

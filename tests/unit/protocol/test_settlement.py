@@ -309,7 +309,7 @@ def test_it_changes_neither_what_is_bought_nor_what_is_broadcast(rule: str) -> N
     settled, _ = simulated(private_file(rule=rule, dimension=8, columns=3))
     plain, _ = simulated(private_file(rule=rule, dimension=8, columns=3, settlement=None))
     for one, other in zip(settled.curator.ledger.wins, plain.curator.ledger.wins, strict=True):
-        assert (one.round, one.owner, one.score) == (other.round, other.owner, other.score)
+        assert (one.chosen_round, one.owner, one.score) == (other.chosen_round, other.owner, other.score)
     totals, exact = settled.curator.settlement(), plain.curator.settlement()
     assert totals is not None
     assert exact is not None

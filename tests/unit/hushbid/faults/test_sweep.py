@@ -10,7 +10,7 @@ import pytest
 
 from hushbid.cli import main
 from hushbid.faults.crashes import Which, crashes_of, every, read_crashes, same_steps, write_crashes
-from hushbid.faults.session import FEWEST_FOR_LOGISTIC, Course, Step, compared, small_session
+from hushbid.faults.session import Course, Step, compared, small_session
 from hushbid.faults.sweep import Setting, uncrashed
 from hushbid.simulator import UNRECORDED, Crash
 from owner.numerics import OwnerNumerics
@@ -168,7 +168,7 @@ def test_sessions_are_compared_in_what_they_come_to_and_in_what_left() -> None:
 
 @pytest.mark.parametrize("rule", RULES)
 def test_every_rule_has_a_session_that_is_small_enough(rule: str) -> None:
-    owners = FEWEST_FOR_LOGISTIC if rule == "logistic" else 1
+    owners = RULES[rule].fewest_owners
     for rounds in (2, 20):
         session = small_session(rule, release="filtered-gaussian", rounds=rounds, owners=owners)
         assert session.file.session.points == rounds
@@ -177,4 +177,4 @@ def test_every_rule_has_a_session_that_is_small_enough(rule: str) -> None:
 
 def test_logistic_has_no_session_of_fewer_owners() -> None:
     with pytest.raises(ConfigError, match="logistic"):
-        small_session("logistic", release="exact", rounds=20, owners=FEWEST_FOR_LOGISTIC - 1)
+        small_session("logistic", release="exact", rounds=20, owners=RULES["logistic"].fewest_owners - 1)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from curator.rounds import Rounds
+from curator.choosing import Choosing
 from protocol.accounting import ask_epsilon, epsilon_of
 from protocol.acquisition import AcquisitionRule, Logistic, Standing, acquisition_rule
 from protocol.acquisition.ranks import bid_ranks
@@ -411,16 +411,16 @@ def test_the_curators_ranks_are_against_others_data_without_the_summary(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The definition, from the owners' data and S alone: what was asked for does not enter it."""
-    seen: list[tuple[Rounds, dict[str, tuple[int, int]]]] = []
+    seen: list[tuple[Choosing, dict[str, tuple[int, int]]]] = []
 
-    def look(machine: Rounds) -> npt.NDArray[np.intp]:
+    def look(machine: Choosing) -> npt.NDArray[np.intp]:
         ranks = original(machine)
         bids = {
-            owner: (seat.bid.score, int(ranks[seat.rank]))
-            for owner, seat in machine.seats.items()
-            if owner in machine._present() and seat.bid is not None and not seat.bid.exhausted
+            owner: (bid.score, int(ranks[machine.seats[owner].rank]))
+            for owner, bid in machine._bids().items()
+            if not bid.exhausted
         }
-        present = set(machine._present())
+        present = set(machine._bids())
         left = {owner: list(map(bytes, data[owner])) for owner in present}
         for win in machine.ledger.wins:
             if win.owner in present:
@@ -438,8 +438,8 @@ def test_the_curators_ranks_are_against_others_data_without_the_summary(
     def score(point: bytes, weights: Weights) -> int:
         return int(np.frombuffer(point, dtype=np.int16).astype(np.int64) @ weights.astype(np.int64))
 
-    original = Rounds._ranks
-    monkeypatch.setattr(Rounds, "_ranks", look)
+    original = Choosing._ranks
+    monkeypatch.setattr(Choosing, "_ranks", look)
     monkeypatch.setattr("protocol.acquisition.published.Published.ranked", True)
     rng = np.random.default_rng(5)
     for _ in range(40):
@@ -481,7 +481,7 @@ def market(owners: int, rounds: int, points: int, seed: int) -> tuple[CuratorBen
             bid = bench.bid(number, features[row, mine], mine + 1, weights)
             bench.say(owner, bid if free[row, mine] else bench.no_bid(number))
         while bench.machine.phase in ("verifying", "asking"):
-            for owner in bench.machine._asked if bench.machine.phase == "asking" else ():
+            for owner in bench.machine._round.asked if bench.machine.phase == "asking" else ():
                 answer(bench, owner, features[row_of[owner]], free[row_of[owner]])
             bench.verify_all()
     return bench, greedy
@@ -507,7 +507,7 @@ def test_three_thousand_owners_are_not_all_asked_and_the_choice_is_greedy() -> N
     assert bench.chosen == greedy
     assert not bench.machine.ledger.absences
     assert 0 < sum(count > 0 for count in asked) < 1500
-    assert sum(asked) == bench.machine.ledger.points_accessed <= 1.2 * bench.rule.expected_points  # type: ignore[attr-defined]
+    assert sum(asked) == bench.machine.ledger.points_accessed <= 1.2 * bench.rule.expected_points
     # Nobody is left out of a round because of its rank.
     assert all(
         sum(isinstance(m, Broadcast) for m in bench.inbox[owner]) == 15 for owner in bench.machine.owners

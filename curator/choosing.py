@@ -1,0 +1,182 @@
+"""A round from its bids on: points are asked for and verified, and the best of the pool are chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from curator.events import CandidatesChecked, CheckCandidates
+from curator.ledger import Absence, Fault
+from curator.rounds import Rounds
+from curator.verification import check_shape, faults_of
+from protocol.acquisition import Standing
+from protocol.acquisition.ranks import bid_ranks
+from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
+from protocol.messages import Ask, Offer, fixed, unfixed
+from protocol.scoring import NO_SCORE, Best
+
+__all__ = ["Choosing"]
+
+
+class Choosing(Rounds):
+    """The second half of every round; its arguments are those of `CuratorState`."""
+
+    # -- verification -----------------------------------------------------------------------------------
+
+    def _verify_or_decide(self) -> None:
+        self._clear_timer("round")
+        if self._unverified:
+            self._verifying = tuple(self._unverified)
+            self._unverified = []
+            self.phase = "verifying"
+            self._do(CheckCandidates(self._verifying))
+        else:
+            self._ask_or_decide()
+
+    def _on_checked(self, checked: CandidatesChecked) -> None:
+        entries = self._verifying
+        if len(checked.signed) != len(entries):
+            raise LocalProtocolError(f"{len(checked.signed)} points were checked of {len(entries)}.")
+        claimed, faults = faults_of(
+            entries, checked.features, checked.signed, self._space, self._opened.jitter
+        )
+        self._verifying = ()
+        points = [entry.point for entry in entries]
+        ranks = np.array([self.seats[point.owner].rank for point in points], dtype=np.intp)
+        good = np.array([not fault for fault in faults])
+        self._pool.extend(claimed[good], ranks[good])
+        for point, fault in zip(points, faults, strict=True):
+            if fault:
+                self.seats[point.owner].faulty = True
+                self.ledger.faults.append(Fault(point.bid_round, point.owner, fault))
+                continue
+            self._pooled.append(point)
+            if point.bid_round == self.round:
+                self._round.obtained.add(point.owner)
+        # A point that came meanwhile is verified before its owner counts as present.
+        self._verify_or_decide()
+
+    # -- asks and offers --------------------------------------------------------------------------------
+
+    def _ask_or_decide(self) -> None:
+        asked = () if self._round.time_over else self._ask_next()
+        if not asked:
+            self._decide()
+            return
+        self.phase = "asking"
+        self._round.asked = asked
+        bids = self._bids()
+        for owner in asked:
+            handle = self.seats[owner].asked = bids[owner].handle
+            self._send(owner, Ask(round=self.round, handle=fixed(handle)))
+        if not self._half:
+            self._set_timer("round", self._session.timeouts.round)
+
+    def _ask_next(self) -> tuple[str, ...]:
+        if self._rule.candidate_with_bid:
+            return ()
+        noise = self._noise[0][1] if self._noisy else ()
+        ranks = self._ranks() if self._rule.ranked else np.zeros(len(self.owners), dtype=np.intp)
+        standings = []
+        for owner, bid in self._bids().items():
+            if not bid.exhausted:
+                seat = self.seats[owner]
+                times = seat.times[bid.handle]
+                rank = int(ranks[seat.rank])
+                standings.append(Standing(owner, bid.score, times, seat.rank, rank))
+        standings.sort(key=lambda standing: (-standing.score, standing.owner))
+        asked = self._rule.ask(self._round.stage, standings, frozenset(self._round.obtained), noise)
+        self._round.stage += 1
+        return asked
+
+    def _ranks(self) -> npt.NDArray[np.intp]:
+        """The ranks of this round's bids, by owner, against the points of the owners that are present."""
+        bids = np.full(len(self.owners), NO_SCORE, dtype=np.int64)
+        withheld = np.ones(len(self.owners), dtype=np.bool_)
+        for owner, bid in self._bids().items():
+            rank = self.seats[owner].rank
+            withheld[rank] = False
+            if not bid.exhausted:
+                bids[rank] = bid.score
+        pooled = self._pool.best_scores(self._require_weights(), len(bids), withheld=withheld)
+        return bid_ranks(bids, pooled)
+
+    def _on_offer(self, owner: str, offer: Offer) -> None:
+        self._take_offer(owner, offer)
+        self._close_asking_if_complete()
+
+    def _on_late_offer(self, owner: str, offer: Offer) -> None:
+        self._take_offer(owner, offer)
+        self._resume(owner)
+
+    def _take_offer(self, owner: str, offer: Offer) -> None:
+        seat = self._seat_of(owner)
+        bid = seat.bid
+        if bid is None or not seat.asked or (offer.round, unfixed(offer.handle)) != (bid.round, seat.asked):
+            raise RemoteProtocolError(Offence.OUT_OF_TURN, "A point was sent that was not asked for.")
+        check_shape(offer.candidate, self._opened)
+        seat.asked = 0
+        self._hand_over(owner, bid, offer.candidate)
+
+    def _close_asking_if_complete(self) -> None:
+        # Who let an earlier stage's time pass is not waited for a second time.
+        here = (owner for owner in self._round.asked if self.seats[owner].asked)
+        if not any(self.seats[owner].connected or owner in self._expected_back for owner in here):
+            self._verify_or_decide()
+
+    def _on_asking_over(self) -> None:
+        self._verify_or_decide()
+
+    # -- the choice -------------------------------------------------------------------------------------
+
+    def _decide(self) -> None:
+        """Take the best points of the present owners, as far as there are any, and go on when it is time."""
+        present = self._bids().keys()
+        withheld = np.array([owner not in present for owner in self.owners])
+        self._take(
+            self._pool.first(
+                self._require_weights(),
+                self._opened.bought_in(self.round),
+                withheld=withheld if withheld.any() else None,
+            )
+        )
+        for owner in self.owners:
+            if owner not in present:
+                self.ledger.absences.append(Absence(self.round, owner))
+                # Whose point does not match is told nothing, by silence neither: being in time decides alone.
+                seat = self.seats[owner]
+                seat.out |= self._leave_for_good and not seat.has_bid(self.round)
+        if self._noisy:
+            self._noise.popleft()
+        self._decided = self._now
+        if self._half and not self._round.time_over:
+            self.phase = "pacing"
+        else:
+            self._go_on()
+
+    def _take(self, found: Sequence[Best]) -> None:
+        for best in found:
+            point, self._pooled[best.entry] = self._pooled[best.entry], None
+            if point is None:
+                raise LocalProtocolError(f"Entry {best.entry} of the pool was taken twice.")
+            self._pool.withdraw(best.entry)
+            self.ledger.wins.append(replace(point, score=best.score, chosen_round=self.round))
+        if found:
+            features = np.stack([self._pool.features(best.entry) for best in found])
+            self._total += self._statistic.of(features).sum(axis=0)
+
+    def _on_cadence_over(self) -> None:
+        self._round.time_over = True
+        if self.phase == "asking":
+            self._verify_or_decide()
+        elif self.phase == "pacing":
+            self._go_on()
+
+    def _go_on(self) -> None:
+        if self.round == self._opened.rounds:
+            self._deliver()
+        else:
+            self._start_round()

@@ -1,0 +1,226 @@
+"""Delivery, settlement and closing of a session: what comes after its last round, or instead of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+
+from curator.delivery import parts_of
+from curator.events import CandidatesChecked, DestroyBoxes, NoiseDrawn, WeightsComputed
+from curator.ledger import Dispute, settle, settle_privately
+from curator.state import CuratorState
+from curator.statement import GAINED, gain_errors, shared_gains, target_noise
+from protocol.errors import BudgetExceeded, ExitCode, Offence, RemoteProtocolError
+from protocol.machine import Finish, HeadSigned, SignHead
+from protocol.messages import Close, Delivery, Farewell, Receipt, Target, unfixed
+from protocol.names import CONSUMER
+from protocol.payment import Errors, PaidStatement, Price
+from protocol.session import Session
+from protocol.verification import signs_head
+
+__all__ = ["Closing"]
+
+
+class Closing(CuratorState):
+    """The end of a session; its arguments are those of `CuratorState`."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._parts: tuple[Delivery, ...] = ()
+        self._part = 0
+        self._private_settlement: Mapping[str, float] | None = None
+        """What owners may be told, once it was released."""
+        self._closed: set[str] = set()
+        self._farewells: set[str] = set()
+        self._outcome: Literal["complete", "abandoned"] = "complete"
+        self._ending = Finish(ExitCode.DONE, "")
+        self._signed: HeadSigned | None = None
+
+    # -- delivery -----------------------------------------------------------------------------------
+
+    def _deliver(self) -> None:
+        self.phase = "delivering"
+        self._parts = parts_of(self.ledger.wins)
+        self._part = 0
+        self._next_part()
+
+    def _next_part(self) -> None:
+        self._part += 1
+        self._send(CONSUMER, self._parts[self._part - 1])
+        self._set_timer("delivery", self._session.timeouts.delivery)
+
+    def _on_receipt(self, peer: str, receipt: Receipt) -> None:
+        if receipt.part != self._part:
+            raise RemoteProtocolError(
+                Offence.OUT_OF_TURN, f"A receipt of part {receipt.part}; due was one of part {self._part}."
+            )
+        self._note_disputes(receipt)
+        if self._part < len(self._parts):
+            self._next_part()
+            return
+        self._clear_timer("delivery")
+        self._destroy_boxes()
+        if self._opened.settlement is not None:
+            try:
+                self._settle_privately()
+            except BudgetExceeded as error:
+                self._give_up(ExitCode.FAILED, error.what, error.advice)
+                return
+        self._begin_closing("complete", Finish(ExitCode.DONE, "The session is complete."))
+
+    def _settle_privately(self) -> None:
+        """Charge the private settlement and release it, in one step; its noise came with the last rounds'."""
+        self._charge(self._opened.owners_releases)
+        ((noise,), _) = self._noise.popleft()
+        self._private_settlement = settle_privately(
+            self.ledger.wins, self._disputed(), self.owners, self._first_weights, noise
+        )
+
+    def _note_disputes(self, receipt: Receipt) -> None:
+        """Keep in the books what the consumer disputes; owners are not told (DESIGN §3, "No feedback")."""
+        purchases = self._parts[self._part - 1].purchases
+        bits = np.unpackbits(np.frombuffer(receipt.disputed, dtype=np.uint8))
+        if len(receipt.disputed) != (len(purchases) + 7) // 8 or bits[len(purchases) :].any():
+            raise RemoteProtocolError(
+                Offence.MALFORMED, f"A receipt's disputes are not of the {len(purchases)} points of its part."
+            )
+        self.ledger.disputes.extend(
+            Dispute(purchase.round, purchase.owner, unfixed(purchase.handle))
+            for purchase, disputed in zip(purchases, bits.tolist(), strict=False)
+            if disputed
+        )
+
+    def _destroy_boxes(self) -> None:
+        """Forget what the consumer did not buy, and what it now has (DESIGN §3, "`sealed`, further")."""
+        if self._rule.sealed:
+            self._boxes_destroyed = True
+            self._pooled = [None] * len(self._pooled)
+            for seat in self.seats.values():
+                seat.bid = None
+            self._unverified, self._verifying = [], ()
+            self._do(DestroyBoxes())
+
+    def _on_delivery_over(self) -> None:
+        """End the process and keep the delivery: started again, the curator waits for the receipt anew."""
+        ending = Finish(
+            ExitCode.TIMEOUT,
+            f"The consumer sent no receipt of part {self._part} of the delivery in time.",
+            "The chosen points are kept: have the consumer started, and start the curator again with the "
+            "same state directory.",
+            final=False,
+        )
+        self._do(ending)
+
+    # -- closing ------------------------------------------------------------------------------------
+
+    def _give_up(self, code: ExitCode, reason: str, advice: str = "") -> None:
+        if self.phase != "closing":
+            if self.phase != "delivering":
+                self._destroy_boxes()
+            self._begin_closing("abandoned", Finish(code, reason, advice))
+
+    def _begin_closing(self, outcome: Literal["complete", "abandoned"], ending: Finish) -> None:
+        """Tell all who can be reached that the session is over, and wait until they have it, but not long.
+
+        A connection that is ended too soon takes along what its peer has not read yet; and who is away may
+        come back.
+        """
+        self.phase = "closing"
+        self._outcome, self._ending = outcome, ending
+        for timer in ("enrolment", "round", "pause", "cadence", "delivery"):
+            self._clear_timer(timer)
+        self._do(SignHead())
+
+    def _on_head_signed(self, signed: HeadSigned) -> None:
+        self._signed = signed
+        for peer in self._reachable():
+            self._close(peer)
+        if self.links:
+            self._set_timer("closing", self._session.timeouts.closing)
+        else:
+            self._finish()
+
+    def _close(self, peer: str) -> None:
+        if self._signed is not None and peer not in self._closed:
+            self._closed.add(peer)
+            close = Close(outcome=self._outcome, head=self._signed.head, signature=self._signed.signature)
+            self._send(peer, close)
+
+    def _on_farewell(self, peer: str, farewell: Farewell) -> None:
+        if peer not in self._closed:
+            raise RemoteProtocolError(Offence.OUT_OF_TURN, "A farewell came before the close.")
+        if not signs_head(self._opened, peer, farewell.head, farewell.signature):
+            # Refused, it is not on record: what does not hold stands in its sender's transcript alone.
+            raise RemoteProtocolError(
+                Offence.MISMATCH,
+                "The signature in a farewell is not its sender's over the head in it.",
+                advice="The peer should check its key, and how it signs its transcript's head.",
+            )
+        self._farewells.add(peer)
+        self._finish_if_all_left()
+
+    def _finish_if_all_left(self) -> None:
+        """End once all who were told have left; who was here a short while ago may come to be told."""
+        if self._farewells >= self._closed | self._expected_back.keys():
+            self._finish()
+
+    def _on_closing_over(self) -> None:
+        self._finish()
+
+    def _on_moot(self, event: NoiseDrawn | WeightsComputed | CandidatesChecked) -> None:
+        """What was under way when the session ended changes nothing any more."""
+
+    def _on_moot_message(self, peer: str, message: Target | Receipt) -> None:
+        """Nor does what came meanwhile."""
+
+    def _finish(self) -> None:
+        self.phase = "done"
+        self._do(self._ending)
+
+    # -- settlement ---------------------------------------------------------------------------------
+
+    def settlement(self) -> Mapping[str, float] | None:
+        """What each owner is to be paid by.
+
+        Returns:
+            Where the session settles privately, what was released (`curator.ledger.settle_privately`), and
+            None before. Else each owner's exact share so far (`curator.ledger.settle`).
+        """
+        if self._opened.settlement is not None:
+            return self._private_settlement
+        target = self.target
+        if target is None:
+            return dict.fromkeys(self.owners, 0.0)
+        return settle(
+            self.ledger.wins,
+            self._disputed(),
+            self.owners,
+            target.embedding,
+            target.seed_total,
+            target.seed_size,
+            self.seed_weight,
+        )
+
+    def statement(self, price: Price) -> tuple[Errors, PaidStatement] | None:
+        """The standard errors of `settlement`, and what owners should be paid by; None before there is one.
+
+        Args:
+            price: What is paid.
+        """
+        target, settlement = self.target, self.settlement()
+        if target is None or settlement is None:
+            return None
+        opened, wins, disputed = self._opened, self.ledger.wins, self._disputed()
+        noise = target_noise(opened, target)
+        if opened.settlement is not None:
+            errors: Errors = dict.fromkeys(self.owners, opened.settlement.standard_error)
+            unit = "points by worth"
+            return errors, PaidStatement.of(unit, settlement, errors, signal=noise.signal, price=price)
+        values, theirs = shared_gains(wins, disputed, self.owners, opened, target, noise)
+        errors = gain_errors(wins, disputed, self.owners, target, noise, self.seed_weight)
+        return errors, PaidStatement.of(GAINED, values, theirs, signal=noise.signal, price=price)
+
+    def _disputed(self) -> set[tuple[int, str, int]]:
+        return {(dispute.chosen_round, dispute.owner, dispute.handle) for dispute in self.ledger.disputes}

@@ -1,0 +1,132 @@
+"""Peers that go, come back, or break the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from curator.choosing import Choosing
+from curator.ledger import Refusal
+from protocol import limits
+from protocol.errors import ExitCode
+from protocol.machine import Lost, Offended, Restarted, Returned
+from protocol.messages import CONTROL_SEQUENCE, Refused
+from protocol.names import CONSUMER
+from protocol.session import Session
+
+__all__ = ["Peers"]
+
+
+class Peers(Choosing):
+    """Who is here, who is waited for, and who was refused; its arguments are those of `CuratorState`."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._comeback_set = False
+        """Whether a timer will fire for the first of those that are expected back."""
+        self._dismissed: set[str] = set()
+        """Peers that were refused, and have not said hello since."""
+
+    def _on_lost(self, event: Lost) -> None:
+        """Wait a while for a peer that was here: it may have crashed, and go on where it was."""
+        self._expect_back([event.peer])
+        self._disconnect(event.peer)
+
+    def _expect_back(self, peers: Iterable[str]) -> None:
+        """Wait for peers that will come back, if they can, for each its own time."""
+        over = self._now + self._session.timeouts.comeback
+        for peer in peers:
+            if peer not in self._farewells and peer not in self._dismissed:
+                self._expected_back[peer] = over
+        if not self._comeback_set:
+            self._await_comeback()
+
+    def _await_comeback(self) -> None:
+        """Have a timer fire when the first of them has been waited for long enough."""
+        if self._expected_back:
+            self._comeback_set = True
+            self._set_timer_at("comeback", min(self._expected_back.values()))
+
+    def _on_comeback_over(self) -> None:
+        """See who has been waited for long enough; who was lost later has time left."""
+        self._comeback_set = False
+        for peer in [peer for peer, over in self._expected_back.items() if over <= self._now]:
+            del self._expected_back[peer]
+        self._await_comeback()
+        if self.phase == "closing":
+            self._finish_if_all_left()
+        else:
+            self._go_on_if_complete()
+
+    def _on_restarted(self, event: Restarted) -> None:
+        """All connections are gone, and all peers are expected back; what is due gets its time anew."""
+        self._comeback_set = False
+        self._expect_back(self._reachable())
+        self.consumer_connected = False
+        for seat in self.seats.values():
+            seat.connected = False
+        self._round.awaited.clear()
+        timeouts = self._session.timeouts
+        answers = self._half or timeouts.round
+        due = {
+            "enrolling": ("enrolment", timeouts.enrolment),
+            "bidding": ("pause", timeouts.pause) if self.paused else ("round", answers),
+            "asking": ("cadence" if self._half else "round", answers),
+            "pacing": ("cadence", self._half),
+            "delivering": ("delivery", timeouts.delivery),
+            "closing": ("closing", timeouts.closing),
+        }
+        self._set_timer(*due[self.phase])
+
+    def _connect(self, owner: str) -> None:
+        seat = self.seats[owner]
+        seat.connected = True
+        if seat.broadcast and seat.broadcast == self.round:
+            self._round.awaited.add(owner)
+        self._resume(owner)
+
+    def _disconnect(self, peer: str) -> None:
+        if peer == CONSUMER:
+            self.consumer_connected = False
+            return
+        self.seats[peer].connected = False
+        self._round.awaited.discard(peer)
+        self._go_on_if_complete()
+
+    def _go_on_if_complete(self) -> None:
+        """See anew whether anybody is waited for, in the phases that wait for owners."""
+        if self.phase == "bidding":
+            self._close_bidding_if_complete()
+        elif self.phase == "asking":
+            self._close_asking_if_complete()
+
+    def _on_returned(self, event: Returned) -> None:
+        peer = event.peer
+        self._expected_back.pop(peer, None)
+        if peer == CONSUMER:
+            self.consumer_connected = True
+        else:
+            self._connect(peer)
+        self._close(peer)
+
+    def _on_offended(self, offended: Offended) -> None:
+        refusal = Refused(
+            code=offended.offence.value,
+            detail=offended.detail[: limits.MAX_ERROR_DETAIL],
+            advice=offended.advice[: limits.MAX_ERROR_DETAIL],
+        )
+        self._greet(offended.peer, refusal)
+        self.ledger.refusals.append(Refusal(self.round, offended.peer, offended.offence))
+        self._dismissed.add(offended.peer)
+        self._expected_back.pop(offended.peer, None)
+        if offended.sequence == CONTROL_SEQUENCE or offended.peer not in self.links:
+            # A hello that was refused ends its own connection only: an earlier one may be in use.
+            return
+        if offended.peer == CONSUMER and self.target is not None:
+            self.consumer_connected = False
+            self._give_up(
+                ExitCode.FAILED,
+                f"The consumer broke the protocol ({offended.offence.value}): {offended.detail}",
+                offended.advice,
+            )
+            return
+        self._disconnect(offended.peer)

@@ -1,0 +1,25 @@
+"""A release that is not of the package: `gaussian`, rounded to a coarse grid after its noise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from protocol.grid import Totals
+from protocol.releases import GaussianRelease, register_release
+
+STEP = 2.0**-10
+
+
+@register_release
+class CoarseRelease(GaussianRelease):
+    """A `gaussian` release in steps of 2⁻¹⁰: post-processing, so that its guarantee is that of `gaussian`."""
+
+    name = "coarse"
+
+    def _release(
+        self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
+    ) -> npt.NDArray[np.float64]:
+        return np.round(super()._release(index, total, count, noise) / STEP) * STEP
