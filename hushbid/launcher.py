@@ -32,6 +32,7 @@ from hushbid.run_check import check_run
 from hushbid.run_directory import RunDirectory, prepare
 from hushbid.simulation import Progress, baselines
 from hushbid.verdict import NOT_REHEARSING, Rehearsing
+from protocol import platform
 from protocol.config.loading import load_toml
 from protocol.config.party import ConsumerFile, OwnerFile
 from protocol.config.session import SessionFile
@@ -105,6 +106,7 @@ def run(
             (`run_parties`).
         HushbidError: The session or the directory cannot be made.
     """
+    platform.check_linux("A run, whose curator is a process of this machine,")
     verdict = NO_VERDICT
 
     def check(session: SessionFile) -> None:

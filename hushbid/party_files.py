@@ -19,6 +19,7 @@ import tomli_w
 from pydantic import BaseModel
 
 from hushbid.cluster_data import ClusterData
+from protocol import platform
 from protocol.config.loading import load_toml
 from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
 from protocol.config.session import RosterSection
@@ -202,13 +203,13 @@ def _write_new(path: Path, write: Callable[[io.BufferedWriter], object], *, mode
     """Write a file under another name first, so that what a crash leaves behind is not taken for the file."""
     unfinished = path.with_name(f".{path.name}.new")
     unfinished.unlink(missing_ok=True)
-    handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    handle = platform.open_file(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with open(handle, "wb") as file:
-        os.fchmod(handle, mode)  # whatever the umask takes away: all parties read a public file
+        platform.set_mode(handle, mode)  # whatever the umask takes away: all parties read a public file
         write(file)
         file.flush()
         os.fsync(handle)
-    unfinished.rename(path)
+    unfinished.replace(path)
 
 
 def _another(path: Path) -> ConfigError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from hushbid.report.write import with_report
 from hushbid.results import RunResult
 from hushbid.simulator import Simulation
 from hushbid.verdict import NOT_REHEARSING, Rehearsing
+from protocol import platform
 from protocol.config.session import NetworkSection, NoiseSection, RosterSection, SessionFile
 from protocol.errors import ConfigError
 from protocol.names import CURATOR
@@ -212,14 +212,11 @@ def _check_unused(directory: Path) -> None:
 
 
 def _allow_open_files(transcripts: int) -> None:
-    """Raise this process's own limit, which is often 1,024, as far as the system lets it."""
+    """Raise this process's own limit, or refuse what would not fit in it."""
     needed = transcripts + _OTHER_FILES
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= needed:
-        return
-    if hard != resource.RLIM_INFINITY and hard < needed:
+    allowed = platform.allow_open_files(needed)
+    if allowed is not None and allowed < needed:
         raise ConfigError(
-            f"Recording takes {needed} open files, and this system allows a process {hard}.",
+            f"Recording takes {needed} open files, and this system allows a process {allowed}.",
             advice="Raise the limit (ulimit -n), simulate fewer owners, or leave --record out.",
         )
-    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

@@ -16,6 +16,7 @@ from hushbid.report.curves import APPRAISAL, BASELINES
 from hushbid.report.figures import Figures, figures_of
 from hushbid.report.page import FIRST_BYTES, page_of
 from hushbid.report.sources import open_sources
+from protocol import platform
 from protocol.errors import ConfigError, HushbidError
 from protocol.names import CONSUMER, CURATOR
 
@@ -27,7 +28,6 @@ __all__ = ["EVALUATION", "REPORT", "with_report", "write_report"]
 
 REPORT: Final = "report.html"
 EVALUATION: Final = "evaluation.json"
-_MODE: Final = 0o600
 
 
 def write_report(transcripts: Sequence[Path], output: Path, *, evaluation: Path | None = None) -> Figures:
@@ -110,7 +110,7 @@ def _write(output: Path, text: str) -> None:
     unfinished = output.with_name(output.name + ".partial")
     try:
         unfinished.unlink(missing_ok=True)
-        descriptor = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _MODE)
+        descriptor = platform.open_file(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
             stream.write(text)
         unfinished.replace(output)
