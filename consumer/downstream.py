@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protocol.errors import ConfigError
+from protocol.extras import need
 
 __all__ = [
     "MODELS",
@@ -63,16 +64,22 @@ MODELS: Final[Mapping[str, Callable[[int], Any]]] = {
 """Classifiers of scikit-learn by the name that a consumer's file uses; each takes a seed."""
 
 
-def check_model(name: str) -> None:
+def check_model(name: str, *, trained: bool) -> None:
     """Refuse a downstream model that there is none of.
 
+    Args:
+        name: The model's.
+        trained: Whether one will be, as there are points to judge it by: scikit-learn has to be here then.
+
     Raises:
-        ConfigError: There is none of that name.
+        ConfigError: There is none of that name, or no scikit-learn to train it.
     """
     if name not in MODELS:
         raise ConfigError(
             f"There is no downstream model named {name!r}.", advice=f"Choose one of: {', '.join(MODELS)}."
         )
+    if trained:
+        need("sklearn", "A model that is trained to judge points by test points")
 
 
 def accuracy(
@@ -105,9 +112,9 @@ def accuracy(
         labelled test point.
 
     Raises:
-        ConfigError: There is no such model.
+        ConfigError: There is no such model, or no scikit-learn.
     """
-    check_model(model)
+    check_model(model, trained=True)
     classes: dict[int | float | str, int] = {}
     train_rows, train_classes = [], []
     for row, label in enumerate(_plain(train_labels)):

@@ -61,7 +61,7 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
     one_blas_thread()
     session = open_session(session_file)
     check_durability(session, file.durability)
-    check_model(file.model)
+    check_model(file.model, trained=file.test is not None)
     pair = own_keys(session, file, expected=session_file.roster.consumer, party=CONSUMER)
     columns = session_file.reading(file.columns.columns())
     validation = load_dataset(file.validation, columns)

@@ -103,7 +103,7 @@ def _rehearse(session_file: SessionFile, file: ConsumerFile, rehearsing: Rehears
     if verdict is None:
         subject = Subject("consumer", CONSUMER, session, file, offline=True)
         check_durability(session, file.durability)
-        check_model(file.model)
+        check_model(file.model, trained=file.test is not None)
         _ = subject.pair
         data(subject)
         budget(subject, warn=False)

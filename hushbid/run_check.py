@@ -61,9 +61,11 @@ def check_run(cluster: Cluster, file: SessionFile, rehearsing: Rehearsing) -> Ve
     with _said_by(CURATOR):
         check_durability(session, cluster.file.run.durability)
         _check_free(file.network.address)
-    with _said_by(CONSUMER):
-        check_model(cluster.model)
     subjects = {name: _subject(cluster, session, name) for name in (CONSUMER, *cluster.owners)}
+    with _said_by(CONSUMER):
+        own = subjects[CONSUMER].file
+        assert isinstance(own, ConsumerFile), "the consumer's"
+        check_model(own.model, trained=own.test is not None)
     for name, subject in subjects.items():
         with _said_by(name):
             data(subject)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from consumer.appraisal import appraise
+from consumer.downstream import check_model
 from consumer.events import StorePurchases
 from consumer.own_figures import own_figures
 from consumer.store import PurchaseFile, keep_verdict
@@ -76,6 +77,7 @@ def simulate(
         data = spread(data, owners, owner_points, seed=cluster.file.consumer.seed)
     roster = RosterSection(owners=dict.fromkeys(data.owners, ""))
     session = open_session(_simulated(cluster.session_file(roster, _NO_NETWORK), cluster.file.consumer.seed))
+    check_model(cluster.model, trained=data.test is not None)
     if record is not None:
         _check_unused(record)
     verdict = rehearsing.verdict(session, data.validation, data.seed_set)

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from hushbid.report.curves import APPRAISAL, BASELINES
 from hushbid.report.figures import Figures, figures_of
-from hushbid.report.page import FIRST_BYTES, page_of
+from hushbid.report.html import FIRST_BYTES
 from hushbid.report.sources import open_sources
 from protocol import platform
 from protocol.errors import ConfigError, HushbidError
+from protocol.extras import need
 from protocol.names import CONSUMER, CURATOR
 
 if TYPE_CHECKING:
@@ -42,11 +43,14 @@ def write_report(transcripts: Sequence[Path], output: Path, *, evaluation: Path 
         What the report shows.
 
     Raises:
-        ConfigError: The transcripts do not go together, or the report cannot be written.
+        ConfigError: The transcripts do not go together, the report cannot be written, or plotly is not here.
         DataError: A transcript or the evaluation cannot be used.
         TranscriptDamaged: The chain of one does not hold.
         ReplayDivergence: One is not what its party's machine does.
     """
+    need("plotly", "A report")
+    from hushbid.report.page import page_of
+
     _check_free(output)
     figures = figures_of(open_sources(transcripts), evaluation)
     _write(output, page_of(figures))
