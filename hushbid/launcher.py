@@ -186,7 +186,7 @@ def charged_lines(prepared: RunDirectory) -> list[str]:
 def _keep(result: RunResult, directory: Path) -> None:
     text = json.dumps(result.as_json(), indent=2, allow_nan=False)
     path = directory / "result.json"
-    path.touch(mode=0o600)  # it has figures of every party's private data
+    path.touch(mode=platform.PRIVATE)  # it has figures of every party's private data
     path.write_text(text + "\n", encoding="utf-8")
 
 

@@ -50,7 +50,6 @@ Share: TypeAlias = Mapping[str, Dataset]
 SESSION_FILE: Final = "session.toml"
 PARTY_FILE: Final = "party.toml"
 _PRIVATE_DIRECTORY: Final = 0o700
-_PRIVATE: Final = 0o600
 _FILES: Final[Mapping[Role, type[BaseModel]]] = {
     "curator": CuratorFile,
     "owner": OwnerFile,
@@ -139,7 +138,7 @@ def furnish(
     values |= {name: _seen_from(layout.own, getattr(layout, name)) for name in ("key", "state")}
     if party.role == "owner":
         values["name"] = party.name
-    keep(own / PARTY_FILE, _FILES[party.role].model_validate(values), mode=_PRIVATE)
+    keep(own / PARTY_FILE, _FILES[party.role].model_validate(values), mode=platform.PRIVATE)
 
 
 def write_share(share: Share, directory: Path) -> dict[str, Path]:
@@ -156,7 +155,7 @@ def write_share(share: Share, directory: Path) -> dict[str, Path]:
     for what, dataset in share.items():
         path = directory / f"{what.replace('_', '-')}.npz"
         if not path.exists():
-            _write_new(path, _archive(dataset), mode=_PRIVATE)
+            _write_new(path, _archive(dataset), mode=platform.PRIVATE)
         elif dataset_digest(load_dataset(path, DataColumns())) != dataset_digest(dataset):
             raise _another(path)
         written[what] = path

@@ -26,7 +26,7 @@ _NAMES = (
 _PRELOADED = (
     "concurrent.futures", "dp_accounting", "http.server", "nacl.public", "nacl.signing", "numkong", "numpy",
     "opendp.measurements", "pyarrow.csv", "pyarrow.parquet", "pydantic", "rich.console", "scipy.stats",
-    "sklearn.linear_model", "subprocess", "tempfile", "threadpoolctl", "typer", "zmq.auth",
+    "subprocess", "tempfile", "threadpoolctl", "typer", "zmq.auth",
 )  # fmt: skip
 """Others' packages know the system that they were installed on."""
 

@@ -22,7 +22,7 @@ from hushbid.cluster import open_cluster
 from hushbid.preflight.checks import CHECKS
 from hushbid.preflight.state import expected_bytes
 from hushbid.simulation import simulate
-from protocol import __version__
+from protocol import __version__, platform
 from protocol.config.party import BudgetSection
 from protocol.config.session import SessionFile
 from protocol.runtime.keys import KeyPair, new_keypair, write_secret
@@ -381,6 +381,15 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> dict[str, str | None]:
     monkeypatch.setattr(importlib.metadata, "version", there)
     monkeypatch.setattr(importlib.metadata, "requires", lambda _: [*project["dependencies"], *extra])
     return versions
+
+
+def test_a_system_whose_files_do_not_say_who_may_read_them(
+    party: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platform, "has_modes", lambda: False)
+    report = party().preflight("--offline")
+    assert (report.code, report.checks["key"]["status"]) == (0, "warning")
+    assert "does not say who else can read the file" in report.checks["key"]["said"]
 
 
 def test_a_libzmq_that_cannot_encrypt(party: Any, monkeypatch: pytest.MonkeyPatch) -> None:
