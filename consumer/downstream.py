@@ -33,6 +33,7 @@ Labels: TypeAlias = Sequence[int | float | str | None] | npt.NDArray[Any]
 """One class per point; None where its owner has none."""
 
 
+_JUDGING: Final = "A model that points are judged by, on test points with labels,"
 _NORMAL: Final = 1.959964
 """Standard normal deviations of 95 %, both sides."""
 
@@ -69,7 +70,7 @@ def check_model(name: str, *, trained: bool) -> None:
 
     Args:
         name: The model's.
-        trained: Whether one will be, as there are points to judge it by: scikit-learn has to be here then.
+        trained: Whether one will be, as there are labels to judge it by: scikit-learn has to be here then.
 
     Raises:
         ConfigError: There is none of that name, or no scikit-learn to train it.
@@ -79,7 +80,7 @@ def check_model(name: str, *, trained: bool) -> None:
             f"There is no downstream model named {name!r}.", advice=f"Choose one of: {', '.join(MODELS)}."
         )
     if trained:
-        need("sklearn", "A model that is trained to judge points by test points")
+        need("sklearn", _JUDGING)
 
 
 def accuracy(
@@ -114,7 +115,7 @@ def accuracy(
     Raises:
         ConfigError: There is no such model, or no scikit-learn.
     """
-    check_model(model, trained=True)
+    check_model(model, trained=False)
     classes: dict[int | float | str, int] = {}
     train_rows, train_classes = [], []
     for row, label in enumerate(_plain(train_labels)):
@@ -124,6 +125,7 @@ def accuracy(
     judged = [(row, label) for row, label in enumerate(_plain(test_labels)) if label is not None]
     if len(classes) < 2 or not judged:
         return None
+    need("sklearn", _JUDGING)
     from sklearn.exceptions import ConvergenceWarning
 
     estimator = MODELS[model](seed)

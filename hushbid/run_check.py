@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from consumer.downstream import check_model
 from consumer.verdict import Verdict
 from hushbid.cluster import Cluster
 from hushbid.party_files import shares
@@ -62,10 +61,6 @@ def check_run(cluster: Cluster, file: SessionFile, rehearsing: Rehearsing) -> Ve
         check_durability(session, cluster.file.run.durability)
         _check_free(file.network.address)
     subjects = {name: _subject(cluster, session, name) for name in (CONSUMER, *cluster.owners)}
-    with _said_by(CONSUMER):
-        own = subjects[CONSUMER].file
-        assert isinstance(own, ConsumerFile), "the consumer's"
-        check_model(own.model, trained=own.test is not None)
     for name, subject in subjects.items():
         with _said_by(name):
             data(subject)

@@ -77,7 +77,7 @@ def simulate(
         data = spread(data, owners, owner_points, seed=cluster.file.consumer.seed)
     roster = RosterSection(owners=dict.fromkeys(data.owners, ""))
     session = open_session(_simulated(cluster.session_file(roster, _NO_NETWORK), cluster.file.consumer.seed))
-    check_model(cluster.model, trained=data.test is not None)
+    check_model(cluster.model, trained=data.test is not None and data.test.labels is not None)
     if record is not None:
         _check_unused(record)
     verdict = rehearsing.verdict(session, data.validation, data.seed_set)

@@ -7,13 +7,14 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from packaging.requirements import Requirement
 
+from consumer.downstream import accuracy
 from hushbid.audit.run import audit
 from hushbid.cluster import open_cluster
 from hushbid.report.write import write_report
-from hushbid.weighing import weigh
 from protocol.errors import ConfigError
 from protocol.extras import EXTRA, PACKAGES, need
 from tests.conftest import ROOT
@@ -30,7 +31,7 @@ def test_the_extra_has_these_packages() -> None:
 USES: list[tuple[str, Callable[[Path], object]]] = [
     ("scikit-learn", lambda _: open_cluster(DIGITS).load()),
     ("scikit-learn", lambda _: list(audit(()))),
-    ("scikit-learn", lambda place: weigh(place / "a.npz", place / "b.npz", test=place / "c.npz")),
+    ("scikit-learn", lambda _: accuracy("logistic", np.eye(2), [0, 1], np.eye(2), [0, 1], seed=0)),
     ("scikit-learn", lambda _: __import__("hushbid.kme")),
     ("scikit-learn", lambda _: __import__("hushbid.race")),
     ("scikit-learn", lambda _: __import__("hushbid.experiments")),
@@ -39,7 +40,7 @@ USES: list[tuple[str, Callable[[Path], object]]] = [
 
 
 @pytest.mark.parametrize(
-    ("package", "use"), USES, ids=["digits", "audit", "weigh", "kme", "race", "experiments", "report"]
+    ("package", "use"), USES, ids=["digits", "audit", "model", "kme", "race", "experiments", "report"]
 )
 def test_who_needs_one_says_so(
     package: str, use: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
