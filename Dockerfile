@@ -9,12 +9,12 @@ RUN set -eu; cd /wheelhouse; \
     if ls ./*.whl >/dev/null 2>&1; then printf 'no-index = true\nfind-links = /wheelhouse\n' >>/etc/pip.conf; fi; \
     python3.11 -m venv --without-pip /opt/hushbid
 
-# What it takes to run, at the versions of the lock, and no more: a fifth of all files are packages' own tests.
+# What it takes to run, as every party and the setup, at the versions of the lock, and no more: a fifth of all files are packages' own tests.
 # Byte code is compiled here, since containers cannot write it.
 FROM wheels AS packages
 RUN set -eu; cd /wheelhouse; \
     python3.11 -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-print(*project["dependencies"], sep="\n")' >runtime.txt; \
+print(*project["dependencies"], *project["optional-dependencies"]["operator"], sep="\n")' >runtime.txt; \
     python3.11 -m pip --python /opt/hushbid/bin/python \
         install --quiet --no-cache-dir --no-compile --requirement runtime.txt; \
     find /opt/hushbid/lib -type d -name tests -prune -exec rm -r {} +; \
@@ -27,7 +27,7 @@ COPY . /project
 # /party is what a party's container has; /parties/NAME is the same for each party, as the setup sees it.
 RUN set -eu; cd /project; \
     python3.11 -m pip --python /opt/hushbid/bin/python install --quiet --no-cache-dir --no-deps .; \
-    cp -r configs /opt/hushbid/configs; \
+    ln -s lib/python3.11/site-packages/hushbid/configs /opt/hushbid/configs; \
     chmod -R a+rX /opt/hushbid; \
     for party in party parties/curator parties/consumer \
         parties/owner-1 parties/owner-2 parties/owner-3 parties/owner-4 parties/owner-5 \

@@ -99,7 +99,8 @@ wheelhouse/.complete: requirements.lock pyproject.toml | $(BIN)/python
 	rm -rf wheelhouse
 	$(PIP) download --only-binary :all: --python-version 3.11 --dest wheelhouse --constraint requirements.lock \
 	    $$($(BIN)/python -c 'import tomllib; toml = tomllib.load(open("pyproject.toml", "rb")); \
-	        print(*toml["project"]["dependencies"], *toml["build-system"]["requires"])')
+	        project = toml["project"]; \
+	        print(*project["dependencies"], *project["optional-dependencies"]["operator"], *toml["build-system"]["requires"])')
 	@touch $@
 
 # A virtual environment of its own, so that the lock holds what the project needs and nothing else.

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protocol.errors import ConfigError
+from protocol.extras import need
 
 __all__ = [
     "MODELS",
@@ -32,6 +33,7 @@ Labels: TypeAlias = Sequence[int | float | str | None] | npt.NDArray[Any]
 """One class per point; None where its owner has none."""
 
 
+_JUDGING: Final = "A model that points are judged by, on test points with labels,"
 _NORMAL: Final = 1.959964
 """Standard normal deviations of 95 %, both sides."""
 
@@ -63,16 +65,22 @@ MODELS: Final[Mapping[str, Callable[[int], Any]]] = {
 """Classifiers of scikit-learn by the name that a consumer's file uses; each takes a seed."""
 
 
-def check_model(name: str) -> None:
+def check_model(name: str, *, trained: bool) -> None:
     """Refuse a downstream model that there is none of.
 
+    Args:
+        name: The model's.
+        trained: Whether one will be, as there are labels to judge it by: scikit-learn has to be here then.
+
     Raises:
-        ConfigError: There is none of that name.
+        ConfigError: There is none of that name, or no scikit-learn to train it.
     """
     if name not in MODELS:
         raise ConfigError(
             f"There is no downstream model named {name!r}.", advice=f"Choose one of: {', '.join(MODELS)}."
         )
+    if trained:
+        need("sklearn", _JUDGING)
 
 
 def accuracy(
@@ -105,9 +113,9 @@ def accuracy(
         labelled test point.
 
     Raises:
-        ConfigError: There is no such model.
+        ConfigError: There is no such model, or no scikit-learn.
     """
-    check_model(model)
+    check_model(model, trained=False)
     classes: dict[int | float | str, int] = {}
     train_rows, train_classes = [], []
     for row, label in enumerate(_plain(train_labels)):
@@ -117,6 +125,7 @@ def accuracy(
     judged = [(row, label) for row, label in enumerate(_plain(test_labels)) if label is not None]
     if len(classes) < 2 or not judged:
         return None
+    need("sklearn", _JUDGING)
     from sklearn.exceptions import ConvergenceWarning
 
     estimator = MODELS[model](seed)

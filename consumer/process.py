@@ -61,7 +61,6 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
     one_blas_thread()
     session = open_session(session_file)
     check_durability(session, file.durability)
-    check_model(file.model)
     pair = own_keys(session, file, expected=session_file.roster.consumer, party=CONSUMER)
     columns = session_file.reading(file.columns.columns())
     validation = load_dataset(file.validation, columns)
@@ -72,9 +71,11 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
     if verdict.word is not None:
         log(SESSION_REHEARSED, verdict=verdict.word)
     test = load_dataset(file.test, columns) if file.test is not None else None
+    judging = test is not None and test.labels is not None
+    check_model(file.model, trained=judging)
     if test is not None:
         session_file.check_points(test)
-        if test.labels is not None:  # else there is nothing that a model could be judged by
+        if judging:
             check_labels(test, session.file.session.labels)
     target = (
         None if file.target_file is None else kept_target(session, file.target_file, validation, seed_set)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from consumer.columns import column
 from consumer.events import StorePurchases
 from consumer.verdict import NO_VERDICT, Verdict
+from protocol import platform
 from protocol.config.session import FeatureSection
 from protocol.data import read_attributes
 from protocol.data.schema import Schema
@@ -148,7 +149,7 @@ def replace_privately(path: Path, write: Callable[[BinaryIO], None]) -> None:
     """Write a file in the place of an earlier one; as `write_arrays`."""
     partial = path.with_name(f".{path.name}.partial")
     partial.unlink(missing_ok=True)  # of a process that was killed
-    descriptor = os.open(partial, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY, 0o600)
+    descriptor = platform.open_file(partial, os.O_CREAT | os.O_EXCL | platform.NO_LINK | os.O_WRONLY)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             write(stream)

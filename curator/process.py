@@ -10,6 +10,7 @@ from curator.hub import Hub
 from curator.machine import CONSUMER, CuratorMachine
 from curator.party import curator_party
 from curator.session_log import CuratorLog
+from protocol import platform
 from protocol.config.party import CuratorFile
 from protocol.config.session import SessionFile
 from protocol.errors import ConfigError
@@ -17,7 +18,6 @@ from protocol.names import CURATOR
 from protocol.payment import Price
 from protocol.recorded_session import started
 from protocol.runtime.box_file import BoxFile, KeptBoxes
-from protocol.runtime.connection_limits import raise_descriptor_limit
 from protocol.runtime.drawn_ahead import DrawnAhead
 from protocol.runtime.driver import Driver
 from protocol.runtime.log_events import CURATOR_LISTENING
@@ -73,8 +73,9 @@ def run_curator(
 def _curate(
     session_file: SessionFile, file: CuratorFile, progress: int | None, vitals: Vitals
 ) -> dict[str, Any]:
+    platform.check_linux("The curator")
     one_blas_thread()
-    raise_descriptor_limit()
+    platform.allow_open_files()  # with none left libzmq cannot accept, and tries again without a pause
     session = open_session(session_file)
     pair = own_keys(session, file, expected=session_file.roster.curator, party=CURATOR)
     address = file.listen or listen_address(session_file.network.address)

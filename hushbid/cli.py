@@ -39,7 +39,7 @@ from hushbid.sweep_verbs import sweep_app
 from hushbid.transcript_verbs import transcript_app
 from hushbid.weigh_verb import weigh_command
 from owner.cli import command as owner_command
-from protocol import __version__
+from protocol import __version__, platform
 from protocol.runtime.command import run_app, run_verb
 
 if TYPE_CHECKING:
@@ -250,5 +250,5 @@ def _end_on_signals() -> None:
     def end(number: int, _frame: object) -> NoReturn:
         raise SystemExit(128 + number)
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in platform.ENDING:
         signal.signal(number, end)

@@ -88,7 +88,6 @@ def consumer_command(
 
 def _rehearse(session_file: SessionFile, file: ConsumerFile, rehearsing: Rehearsing) -> None:
     """Keep the verdict of a session that has not begun. What its consumer would refuse is refused first."""
-    from consumer.downstream import check_model
     from consumer.store import keep_verdict
     from hushbid.preflight.data import budget, data
     from hushbid.preflight.subject import Subject
@@ -103,7 +102,6 @@ def _rehearse(session_file: SessionFile, file: ConsumerFile, rehearsing: Rehears
     if verdict is None:
         subject = Subject("consumer", CONSUMER, session, file, offline=True)
         check_durability(session, file.durability)
-        check_model(file.model)
         _ = subject.pair
         data(subject)
         budget(subject, warn=False)

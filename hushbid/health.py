@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from protocol import platform
 from protocol.errors import ConfigError, HushbidError
 from protocol.runtime.command import run_verb
 from protocol.runtime.status_file import Status, find_statuses, process_start
@@ -112,13 +112,7 @@ def trouble(status: Status, now: float, *, max_age: float, ready: bool) -> str |
 def _is_running(status: Status) -> bool:
     if status.process_start is not None:  # else another process that has its number counts as it
         return process_start(status.pid) == status.process_start
-    try:
-        os.kill(status.pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
+    return platform.is_running(status.pid)
 
 
 def _show(found: Mapping[str, Any]) -> None:

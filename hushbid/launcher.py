@@ -32,6 +32,7 @@ from hushbid.run_check import check_run
 from hushbid.run_directory import RunDirectory, prepare
 from hushbid.simulation import Progress, baselines
 from hushbid.verdict import NOT_REHEARSING, Rehearsing
+from protocol import platform
 from protocol.config.loading import load_toml
 from protocol.config.party import ConsumerFile, OwnerFile
 from protocol.config.session import SessionFile
@@ -105,6 +106,7 @@ def run(
             (`run_parties`).
         HushbidError: The session or the directory cannot be made.
     """
+    platform.check_linux("A run, whose curator is a process of this machine,")
     verdict = NO_VERDICT
 
     def check(session: SessionFile) -> None:
@@ -184,7 +186,7 @@ def charged_lines(prepared: RunDirectory) -> list[str]:
 def _keep(result: RunResult, directory: Path) -> None:
     text = json.dumps(result.as_json(), indent=2, allow_nan=False)
     path = directory / "result.json"
-    path.touch(mode=0o600)  # it has figures of every party's private data
+    path.touch(mode=platform.PRIVATE)  # it has figures of every party's private data
     path.write_text(text + "\n", encoding="utf-8")
 
 

@@ -19,6 +19,7 @@ import tomli_w
 from pydantic import BaseModel
 
 from hushbid.cluster_data import ClusterData
+from protocol import platform
 from protocol.config.loading import load_toml
 from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
 from protocol.config.session import RosterSection
@@ -49,7 +50,6 @@ Share: TypeAlias = Mapping[str, Dataset]
 SESSION_FILE: Final = "session.toml"
 PARTY_FILE: Final = "party.toml"
 _PRIVATE_DIRECTORY: Final = 0o700
-_PRIVATE: Final = 0o600
 _FILES: Final[Mapping[Role, type[BaseModel]]] = {
     "curator": CuratorFile,
     "owner": OwnerFile,
@@ -138,7 +138,7 @@ def furnish(
     values |= {name: _seen_from(layout.own, getattr(layout, name)) for name in ("key", "state")}
     if party.role == "owner":
         values["name"] = party.name
-    keep(own / PARTY_FILE, _FILES[party.role].model_validate(values), mode=_PRIVATE)
+    keep(own / PARTY_FILE, _FILES[party.role].model_validate(values), mode=platform.PRIVATE)
 
 
 def write_share(share: Share, directory: Path) -> dict[str, Path]:
@@ -155,7 +155,7 @@ def write_share(share: Share, directory: Path) -> dict[str, Path]:
     for what, dataset in share.items():
         path = directory / f"{what.replace('_', '-')}.npz"
         if not path.exists():
-            _write_new(path, _archive(dataset), mode=_PRIVATE)
+            _write_new(path, _archive(dataset), mode=platform.PRIVATE)
         elif dataset_digest(load_dataset(path, DataColumns())) != dataset_digest(dataset):
             raise _another(path)
         written[what] = path
@@ -202,13 +202,13 @@ def _write_new(path: Path, write: Callable[[io.BufferedWriter], object], *, mode
     """Write a file under another name first, so that what a crash leaves behind is not taken for the file."""
     unfinished = path.with_name(f".{path.name}.new")
     unfinished.unlink(missing_ok=True)
-    handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+    handle = platform.open_file(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with open(handle, "wb") as file:
-        os.fchmod(handle, mode)  # whatever the umask takes away: all parties read a public file
+        platform.set_mode(handle, mode)  # whatever the umask takes away: all parties read a public file
         write(file)
         file.flush()
         os.fsync(handle)
-    unfinished.rename(path)
+    unfinished.replace(path)
 
 
 def _another(path: Path) -> ConfigError:

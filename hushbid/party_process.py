@@ -14,6 +14,7 @@ from typing import Any, Final
 import hushbid
 from hushbid.party_files import PARTY_FILE, SESSION_FILE, Party
 from protocol import __name__ as protocol_package
+from protocol import platform
 from protocol.errors import ExitCode, HushbidError
 
 __all__ = ["PartyFailed", "PartyProcess", "party_environment"]
@@ -164,4 +165,4 @@ class PartyProcess:
 
 
 def _new_file(path: Path) -> Any:
-    return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
+    return os.fdopen(platform.open_file(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY), "wb")

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from consumer.downstream import check_model
 from consumer.verdict import Verdict
 from hushbid.cluster import Cluster
 from hushbid.party_files import shares
@@ -61,8 +60,6 @@ def check_run(cluster: Cluster, file: SessionFile, rehearsing: Rehearsing) -> Ve
     with _said_by(CURATOR):
         check_durability(session, cluster.file.run.durability)
         _check_free(file.network.address)
-    with _said_by(CONSUMER):
-        check_model(cluster.model)
     subjects = {name: _subject(cluster, session, name) for name in (CONSUMER, *cluster.owners)}
     for name, subject in subjects.items():
         with _said_by(name):

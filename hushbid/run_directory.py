@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from hushbid.cluster import Cluster
 from hushbid.party_files import SESSION_FILE, Layout, Party, furnish, keep, parties_in, roster_of, shares
+from protocol import platform
 from protocol.config.session import NetworkSection, SessionFile
 from protocol.errors import ConfigError, ConnectionFailed
 from protocol.names import CONSUMER, CURATOR
@@ -22,7 +23,6 @@ __all__ = ["RunDirectory", "named_files", "prepare", "redirect"]
 
 _KEY: Final = Path("secret.key")
 _PRIVATE_DIRECTORY: Final = 0o700
-_PRIVATE: Final = 0o600
 
 _PORTS: Final = (20_000, 32_000)
 """Where a free port is looked for: below what operating systems give to outgoing connections, since a party
@@ -105,7 +105,7 @@ def redirect(prepared: RunDirectory, address: str) -> None:
         path = party.directory / SESSION_FILE
         try:
             path.unlink()
-            keep(path, session, mode=_PRIVATE)
+            keep(path, session, mode=platform.PRIVATE)
         except OSError as error:
             raise _cannot_write(path, error) from None
 
@@ -123,7 +123,7 @@ def _fill(path: Path, cluster: Cluster, session: SessionFile, keys: Mapping[str,
         elif party.role == "curator":
             settings |= cluster.paying
         furnish(party, layout, key=keys.get(party.name), share=dealt.get(party.name, {}), settings=settings)
-        keep(party.directory / SESSION_FILE, session, mode=_PRIVATE)
+        keep(party.directory / SESSION_FILE, session, mode=platform.PRIVATE)
     return RunDirectory(path, session, parties)
 
 

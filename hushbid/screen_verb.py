@@ -11,6 +11,7 @@ import typer
 
 from owner.cli import BudgetOption, FeaturesOption, LedgerOption, LiftOption, stated_budget
 from protocol.errors import ConfigError
+from protocol.extras import need
 from protocol.runtime.command import run_verb
 
 if TYPE_CHECKING:
@@ -79,7 +80,6 @@ def screen_command(
     """Rank owners by their catalogue entries, by a release of one's own validation set."""
 
     def body() -> dict[str, Any]:
-        from hushbid.catalogue.page import screening_page
         from hushbid.catalogue.screening import Screening, screen
         from hushbid.catalogue.screening import write_session as write
         from hushbid.roster import RosterFile
@@ -90,6 +90,8 @@ def screen_command(
                 "There is no session to write the owners of.",
                 advice="Give the session file with `--session`.",
             )
+        if plot is not None:
+            need("plotly", "--plot")
         for file in (plot, write_session):  # before anything is charged
             if file is not None and (session is None or file.resolve() != session.resolve()):
                 check_new_file(file)
@@ -116,6 +118,8 @@ def screen_command(
         )
         result = screen(what, consumer)
         if plot is not None:
+            from hushbid.catalogue.page import screening_page
+
             write_new_file(plot, screening_page(result))
         if write_session is not None and what.session is not None:
             write(what.session, result.chosen, write_session)

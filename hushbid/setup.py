@@ -24,6 +24,7 @@ from hushbid.party_files import (
     roster_of,
     shares,
 )
+from protocol import platform
 from protocol.config.party import BudgetSection
 from protocol.config.session import SessionFile
 from protocol.errors import ConfigError, ExitCode, HushbidError
@@ -195,7 +196,7 @@ def check_readable(path: Path) -> None:
     for place in (*reversed(path.absolute().parents), path):
         if os.path.exists(place) and not os.access(place, os.X_OK if place.is_dir() else os.R_OK):
             raise ConfigError(
-                f"{place} cannot be read by user {os.geteuid()}, as whom this runs.",
+                f"{place} cannot be read by {platform.user()}, as whom this runs.",
                 advice="Let that user read it, on the machine that it is from: `chmod -R o+rX`, or `chown`.",
             )
 

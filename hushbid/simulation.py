@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from consumer.appraisal import appraise
+from consumer.downstream import check_model
 from consumer.events import StorePurchases
 from consumer.own_figures import own_figures
 from consumer.store import PurchaseFile, keep_verdict
@@ -22,6 +22,7 @@ from hushbid.report.write import with_report
 from hushbid.results import RunResult
 from hushbid.simulator import Simulation
 from hushbid.verdict import NOT_REHEARSING, Rehearsing
+from protocol import platform
 from protocol.config.session import NetworkSection, NoiseSection, RosterSection, SessionFile
 from protocol.errors import ConfigError
 from protocol.names import CURATOR
@@ -76,6 +77,7 @@ def simulate(
         data = spread(data, owners, owner_points, seed=cluster.file.consumer.seed)
     roster = RosterSection(owners=dict.fromkeys(data.owners, ""))
     session = open_session(_simulated(cluster.session_file(roster, _NO_NETWORK), cluster.file.consumer.seed))
+    check_model(cluster.model, trained=data.test is not None and data.test.labels is not None)
     if record is not None:
         _check_unused(record)
     verdict = rehearsing.verdict(session, data.validation, data.seed_set)
@@ -212,14 +214,11 @@ def _check_unused(directory: Path) -> None:
 
 
 def _allow_open_files(transcripts: int) -> None:
-    """Raise this process's own limit, which is often 1,024, as far as the system lets it."""
+    """Raise this process's own limit, or refuse what would not fit in it."""
     needed = transcripts + _OTHER_FILES
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= needed:
-        return
-    if hard != resource.RLIM_INFINITY and hard < needed:
+    allowed = platform.allow_open_files(needed)
+    if allowed is not None and allowed < needed:
         raise ConfigError(
-            f"Recording takes {needed} open files, and this system allows a process {hard}.",
+            f"Recording takes {needed} open files, and this system allows a process {allowed}.",
             advice="Raise the limit (ulimit -n), simulate fewer owners, or leave --record out.",
         )
-    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))

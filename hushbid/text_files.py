@@ -6,13 +6,13 @@ Whoever reads a file, changes it and replaces it does so within `one_at_a_time`.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from protocol import platform
 from protocol.errors import ConfigError
 
 __all__ = ["check_new_file", "one_at_a_time", "replace_file", "write_new_bytes", "write_new_file"]
@@ -33,7 +33,7 @@ def write_new_bytes(path: Path, content: bytes) -> None:
         ConfigError: It is there, or cannot be written; then nothing of it is left.
     """
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE)
+        descriptor = platform.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE)
     except FileExistsError:
         raise _is_there(path) from None
     except OSError as error:
@@ -83,19 +83,15 @@ def one_at_a_time(path: Path) -> Iterator[None]:
     Raises:
         ConfigError: The directory cannot be locked.
     """
-    directory = path.resolve().parent
-    try:
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        raise _not_locked(path, error) from None
-    try:
+    with contextlib.ExitStack() as stack:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            stack.enter_context(platform.locked_directory(path.resolve().parent))
         except OSError as error:
-            raise _not_locked(path, error) from None
+            raise ConfigError(
+                f"{path}: cannot keep others from changing it at the same time: {error.strerror}.",
+                advice="Keep it in a directory that this user can read, on a file system with locks.",
+            ) from None
         yield
-    finally:
-        os.close(descriptor)
 
 
 def replace_file(path: Path, text: str) -> None:
@@ -108,11 +104,11 @@ def replace_file(path: Path, text: str) -> None:
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
-        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        descriptor = platform.open_file(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         try:
-            os.fchmod(descriptor, mode)
+            platform.set_mode(descriptor, mode)
             _write(descriptor, text.encode())
-            unfinished.rename(path)
+            unfinished.replace(path)
         except BaseException:
             unfinished.unlink(missing_ok=True)
             raise
@@ -121,13 +117,6 @@ def replace_file(path: Path, text: str) -> None:
             f"{path}: cannot be written: {error.strerror}. It is as it was.",
             advice="Check the mode of the file and of its directory, and the room on its disk.",
         ) from None
-
-
-def _not_locked(path: Path, error: OSError) -> ConfigError:
-    return ConfigError(
-        f"{path}: cannot keep others from changing it at the same time: {error.strerror}.",
-        advice="Keep it in a directory that exists and that this user can read, on a file system with locks.",
-    )
 
 
 def _write(descriptor: int, content: bytes) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consumer.appraisal import Judge, Judgement
-from consumer.downstream import MODELS, Labels
+from consumer.downstream import Labels, check_model
 from consumer.matching import check_ridge
 from consumer.store import replace_privately, write_arrays
 from protocol.config.loading import load_toml
@@ -64,10 +64,7 @@ def weigh(
     """
     ridge = RIDGE if ridge is None else ridge
     check_ridge(ridge)
-    if model not in MODELS:
-        raise ConfigError(
-            f"There is no downstream model named {model!r}.", advice=f"There are: {', '.join(MODELS)}."
-        )
+    check_model(model, trained=False)  # whether there are labels to judge by, is seen later
     arrays = _arrays(delivered)
     place = output or delivered
     if any(_is_same(place, other) for other in (validation, test)):

@@ -7,6 +7,8 @@ import os
 import stat
 from pathlib import Path
 
+from protocol import platform
+
 __all__ = ["read_plain"]
 
 
@@ -20,8 +22,10 @@ def read_plain(path: Path, longest: int) -> tuple[bytes, os.stat_result]:
     Raises:
         OSError: It cannot be read, or is no plain file.
     """
-    # O_NONBLOCK: a named pipe must not hang us; it has no effect on a plain file.
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+    # NO_WAIT: a named pipe must not hang us; it has no effect on a plain file.
+    with open(
+        path, "rb", opener=lambda name, flags: platform.open_file(name, flags | platform.NO_WAIT)
+    ) as file:
         # The open file is asked, not the path: between two looks at a path it can change.
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):

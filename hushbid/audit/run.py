@@ -23,6 +23,7 @@ from hushbid.audit.faults import FAULTS
 from hushbid.audit.statistic import Evidence, fit
 from hushbid.audit.suites import SUITES, Expected, Suite, suite_of
 from protocol.errors import ConfigError
+from protocol.extras import need
 from protocol.runtime.party import one_blas_thread
 
 __all__ = ["FEWEST_TRIALS", "AuditResult", "Progress", "audit", "choose"]
@@ -135,7 +136,7 @@ def audit(
         Each suite's result, as soon as it is there.
 
     Raises:
-        ConfigError: Too few trials, or another argument out of its range.
+        ConfigError: Too few trials, another argument out of its range, or no scikit-learn.
     """
     if not 0.0 < confidence < 1.0:
         raise ConfigError(f"A confidence of {confidence} is none.", advice="Give one between 0 and 1.")
@@ -144,6 +145,7 @@ def audit(
             "An audit's jobs, repeats, seed or trials are out of range.",
             advice=f"Give at least 1 job, 1 repeat, {FEWEST_TRIALS} trials, and a seed of 0 or more.",
         )
+    need("sklearn", "An audit")
     with ExitStack() as stack:
         run: _Runner = partial(map, _run)
         if jobs > 1:

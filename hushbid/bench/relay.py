@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
+from protocol import platform
 from protocol.errors import ConnectionFailed, TimedOut
 
 __all__ = ["relay"]
@@ -52,6 +53,7 @@ def relay(address: str, *, delay: float) -> Iterator[str]:
     from hushbid.party_process import party_environment  # much that the relay's own process has no use for
 
     host, _, port = address.removeprefix("tcp://").rpartition(":")
+    platform.check_linux("The benchmark's relay")
     # -P: the working directory is no place to import from.
     command = [sys.executable, "-P", "-m", "hushbid.bench.relay", host.strip("[]"), port, repr(delay)]
     try:

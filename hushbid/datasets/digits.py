@@ -11,6 +11,7 @@ import numpy.typing as npt
 from hushbid.datasets.digit_groups import DIGIT_GROUPS, WANTED_DIGITS, deal_to_owners, thin_second_digit
 from hushbid.datasets.partition import Partition, PartitionOptions, Table, limited
 from protocol.errors import ConfigError
+from protocol.extras import need
 
 __all__ = ["digits"]
 
@@ -37,6 +38,7 @@ def digits(path: Path | None, generator: np.random.Generator, options: Partition
             "The digits dataset takes no path: its images come with scikit-learn.",
             advice="Leave --data, HUSHBID_DATA and dataset.path out.",
         )
+    need("sklearn", "The digits dataset")
     # All of scikit-learn takes a second to import, for whatever reads a cluster file.
     from sklearn.datasets import load_digits
 

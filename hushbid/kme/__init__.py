@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from protocol.extras import need
+
+need("sklearn", "`hushbid.kme`")  # before what imports it
+
 from hushbid.kme.estimator import KernelMeanRelease
 from hushbid.kme.privacy import Calibration, calibrate
 from hushbid.kme.reduced_set import reduced_set

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import decimal
 import math
-import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -13,6 +12,8 @@ from typing import Final, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
+
+from protocol import platform
 
 __all__ = ["distance", "in_threads", "kernel", "kernel_means", "squared_norm", "weighted_squared_norm"]
 
@@ -39,7 +40,7 @@ TAYLOR: Final = (1 / 24 / STEPS**4, -1 / 6 / STEPS**3, 1 / 2 / STEPS**2, -1 / ST
 
 def in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     """`function` of each item, in their order; a thread a core, and BLAS with one each."""
-    with threadpool_limits(1), ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with threadpool_limits(1), ThreadPoolExecutor(platform.cores()) as pool:
         return list(pool.map(function, items))
 
 

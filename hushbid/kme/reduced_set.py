@@ -6,7 +6,6 @@ Everything here is post-processing: it sees a release and public values, never d
 from __future__ import annotations
 
 import math
-import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Literal, TypeAlias
 
@@ -16,6 +15,7 @@ from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
 from hushbid.kme.l1_ball import L1Ball, within_norm
+from protocol import platform
 from protocol.errors import ConfigError
 from protocol.features import Bound, FeatureMap, FourierMap, PairedSpace
 
@@ -168,7 +168,7 @@ class _Fit:
                 by_variable.append(ball.pull_back(variables[cut:], by_weight))
             return value, np.concatenate(by_variable)
 
-        with threadpool_limits(1), ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        with threadpool_limits(1), ThreadPoolExecutor(platform.cores()) as pool:
             found = minimize(
                 objective,
                 np.concatenate(start),

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import cast
 
+from consumer.downstream import check_model
 from consumer.machine import ConsumerMachine
 from consumer.party import check_disjoint
 from consumer.process import kept_target
@@ -30,7 +31,7 @@ __all__ = ["boxes", "budget", "data"]
 
 
 def data(subject: Subject) -> str:
-    """Whether every file can be read, has the right columns, and holds nothing out of bounds."""
+    """Whether all files can be read, have the right columns and nothing out of bounds; and the model."""
     for dataset in subject.datasets.values():
         subject.session.file.check_points(dataset, sold=dataset is not _start_of(subject))
     kind = subject.session.file.session.labels
@@ -39,7 +40,9 @@ def data(subject: Subject) -> str:
         check_labels(dataset, kind)
     elif isinstance(subject.file, ConsumerFile):
         test = None if subject.file.test is None else subject.datasets[subject.file.test]
-        if test is not None and test.labels is not None:
+        judging = test is not None and test.labels is not None
+        check_model(subject.file.model, trained=judging)
+        if test is not None and judging:
             check_labels(test, kind)
         values = subject.session.file.session.column_values
         check_disjoint(subject.validation, subject.seed_set, column_values=values)

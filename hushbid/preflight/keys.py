@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hushbid.preflight.subject import NotChecked, Subject
+from hushbid.preflight.subject import NotChecked, Subject, Warned
+from protocol import platform
 from protocol.identity import PublicIdentity
 from protocol.names import CONSUMER, CURATOR
 
@@ -18,11 +19,16 @@ def roster(subject: Subject) -> str:
     return f"complete: the curator, the consumer and {owners}; this is {subject.name}"
 
 
-def key(subject: Subject) -> str | NotChecked:
+def key(subject: Subject) -> str | NotChecked | Warned:
     """Whether the key file is the party's alone, and its key the one that the roster gives it."""
     pair = subject.pair
     if pair is None:
         return NotChecked(_NO_KEYS)
+    if not platform.has_modes():
+        return Warned(
+            f"{subject.file.key} has the roster's key; this system does not say who else can read the file",
+            "Keep it below this user's own directory.",
+        )
     return f"{subject.file.key} is readable by its owner alone; fingerprint {pair.public.fingerprint}"
 
 

@@ -5,38 +5,56 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 import time
+from pathlib import Path
 from typing import Final
 
 import zmq
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
-from hushbid.preflight.subject import Subject
+from hushbid.preflight.subject import Subject, Warned
+from protocol import __file__ as protocol_file
 from protocol import __version__
 from protocol.errors import ConfigError
+from protocol.extras import EXTRA
 from protocol.runtime.party import transcript_path
 
 __all__ = ["clock", "installed", "versions"]
 
+_LOCK: Final = Path(protocol_file).parents[1] / "requirements.lock"
 WATCHED_SECONDS: Final = 0.2
 MOST_APART_SECONDS: Final = 0.05
 MOST_AHEAD_SECONDS: Final = 60.0
 
 
-def versions(_subject: Subject) -> str:
-    """Whether the packages are those that hushbid is made for, and encryption is among them."""
+def versions(_subject: Subject) -> str | Warned:
+    """Whether the packages are those that hushbid is tested with, and encryption is among them."""
     if not zmq.has("curve"):
         raise ConfigError(
             f"libzmq {zmq.zmq_version()} was built without CURVE: nothing could be encrypted.",
             advice="Install pyzmq from its own wheel: `pip install --force-reinstall --no-cache-dir pyzmq`.",
         )
+    required = {each.name: each.specifier for each in _required() if _there(each.name) or not each.marker}
+    refused = [
+        f"{name} {_there(name) or 'missing'} in place of {allowed}"
+        for name, allowed in required.items()
+        if not allowed.contains(_there(name) or "0", prereleases=True)
+    ]
+    if refused:
+        raise ConfigError(
+            f"hushbid {__version__} is installed with {', '.join(refused)}.",
+            advice="Install it anew with pip, which keeps to these.",
+        )
+    tested = _tested()
     others = [
-        f"{name} {there} in place of {pinned}"
-        for name, pinned in _pins()
-        if (there := _there(name)) != pinned
+        f"{name} {_there(name)} (tested: {tested[name]})"
+        for name in required
+        if tested.get(name, _there(name)) != _there(name)
     ]
     if others:
-        raise ConfigError(
-            f"hushbid {__version__} is installed with {', '.join(others)}.",
-            advice="Install what requirements.lock says: with others, figures may come out differently.",
+        return Warned(
+            f"hushbid {__version__} runs with {', '.join(others)}: the same seed may give other bytes",
+            f"To have the tested ones: `pip install --constraint {_LOCK} hushbid`.",
         )
     return (
         f"hushbid {__version__}, Python {platform.python_version()}, numpy {_there('numpy')}, "
@@ -47,23 +65,31 @@ def versions(_subject: Subject) -> str:
 def installed() -> dict[str, str]:
     """Versions of everything that results depend on: hushbid, Python, libzmq, and the packages it needs."""
     found = {"hushbid": __version__, "python": platform.python_version(), "libzmq": zmq.zmq_version()}
-    return found | {name: _there(name) for name, _ in _pins()}
+    return found | {each.name: _there(each.name) or "none" for each in _required()}
 
 
-def _pins() -> list[tuple[str, str]]:
-    """The packages that hushbid needs to run, with their versions; none if hushbid is not installed."""
+def _required() -> list[Requirement]:
+    """What hushbid needs, then the extra's packages, which have a marker; nothing if it is not installed."""
     try:
-        required = importlib.metadata.requires("hushbid") or []
+        texts = importlib.metadata.requires("hushbid") or []
     except importlib.metadata.PackageNotFoundError:
         return []
-    return [(name, pin) for text in required if ";" not in text for name, _, pin in [text.partition("==")]]
+    found = [Requirement(text) for text in texts]
+    return [each for each in found if each.marker is None or each.marker.evaluate({"extra": EXTRA})]
 
 
-def _there(name: str) -> str:
+def _tested() -> dict[str, str]:
+    """The versions of requirements.lock, which lies beside the packages in a checkout and in a wheel."""
+    lines = _LOCK.read_text(encoding="utf-8").splitlines() if _LOCK.exists() else []
+    pins = [line.partition("==") for line in lines if not line.startswith("#")]
+    return {canonicalize_name(name): version for name, _, version in pins}
+
+
+def _there(name: str) -> str | None:
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
-        return "none"
+        return None
 
 
 def clock(subject: Subject) -> str:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from protocol.extras import need
+
+need("sklearn", "`hushbid.race`")  # before what imports it
+
 from hushbid.race.classifier import RaceClassifier
 from hushbid.race.counts import Counts, count_cells, row_starts
 from hushbid.race.density import RaceDensity

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cache
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import ThreadpoolController
 
+from protocol import platform
 from protocol.lsh import HashFamily, Points
 
 __all__ = ["Counts", "count_cells", "one_blas_thread", "row_starts"]
@@ -51,7 +51,7 @@ def count_cells(family: HashFamily, points: Points, *, threads: int | None = Non
     starts = row_starts(family)
     length = max(1, CHUNK_CODES // family.rows)
     chunks = [points[start : start + length] for start in range(0, len(points), length)]
-    threads = max(1, min(threads or len(os.sched_getaffinity(0)), len(chunks)))
+    threads = max(1, min(threads or platform.cores(), len(chunks)))
 
     def count(share: list[Points]) -> Counts:
         counts = np.zeros(starts[-1], dtype=np.int64)

@@ -11,8 +11,10 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-__all__ = ["Html", "data_script", "element", "fragment", "table"]
+__all__ = ["FIRST_BYTES", "Html", "data_script", "element", "fragment", "table"]
 
+FIRST_BYTES: Final = b"<!DOCTYPE html>\n<!-- report of a hushbid session -->\n"
+"""What a report begins with, and no other page."""
 _VOID: Final = frozenset({"br", "meta"})
 
 

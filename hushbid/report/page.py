@@ -11,16 +11,13 @@ from typing import Final
 from plotly.offline import get_plotlyjs
 
 from hushbid.report.figures import Figures
-from hushbid.report.html import Html, data_script, element, fragment
+from hushbid.report.html import FIRST_BYTES, Html, data_script, element, fragment
 from hushbid.report.overview import notices, tiles
 from hushbid.report.plots import DRAWING, plots_of
 from hushbid.report.sections import sections
 from protocol import __version__
 
-__all__ = ["FIRST_BYTES", "page_of"]
-
-FIRST_BYTES: Final = b"<!DOCTYPE html>\n<!-- report of a hushbid session -->\n"
-"""What a report begins with, and no other page."""
+__all__ = ["page_of"]
 
 _POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "

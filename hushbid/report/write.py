@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from hushbid.report.curves import APPRAISAL, BASELINES
 from hushbid.report.figures import Figures, figures_of
-from hushbid.report.page import FIRST_BYTES, page_of
+from hushbid.report.html import FIRST_BYTES
 from hushbid.report.sources import open_sources
+from protocol import platform
 from protocol.errors import ConfigError, HushbidError
+from protocol.extras import need
 from protocol.names import CONSUMER, CURATOR
 
 if TYPE_CHECKING:
@@ -27,7 +29,6 @@ __all__ = ["EVALUATION", "REPORT", "with_report", "write_report"]
 
 REPORT: Final = "report.html"
 EVALUATION: Final = "evaluation.json"
-_MODE: Final = 0o600
 
 
 def write_report(transcripts: Sequence[Path], output: Path, *, evaluation: Path | None = None) -> Figures:
@@ -42,11 +43,14 @@ def write_report(transcripts: Sequence[Path], output: Path, *, evaluation: Path 
         What the report shows.
 
     Raises:
-        ConfigError: The transcripts do not go together, or the report cannot be written.
+        ConfigError: The transcripts do not go together, the report cannot be written, or plotly is not here.
         DataError: A transcript or the evaluation cannot be used.
         TranscriptDamaged: The chain of one does not hold.
         ReplayDivergence: One is not what its party's machine does.
     """
+    need("plotly", "A report")
+    from hushbid.report.page import page_of
+
     _check_free(output)
     figures = figures_of(open_sources(transcripts), evaluation)
     _write(output, page_of(figures))
@@ -110,7 +114,7 @@ def _write(output: Path, text: str) -> None:
     unfinished = output.with_name(output.name + ".partial")
     try:
         unfinished.unlink(missing_ok=True)
-        descriptor = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _MODE)
+        descriptor = platform.open_file(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
             stream.write(text)
         unfinished.replace(output)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from hushbid.transcripts.values import encoded, header_fields, whole
+from protocol import platform
 from protocol.errors import ConfigError, TranscriptUnwritable
 from protocol.transcript.reader import TranscriptReader, iterate
 from protocol.transcript.record import Record, RecordedItem
@@ -27,7 +28,6 @@ from protocol.transcript.redaction import redact
 
 __all__ = ["Exported", "Format", "export", "export_lines"]
 
-_MODE: Final = 0o600
 _BATCH_BYTES: Final = 2**24
 """Bytes of values that are held before they are written to a Parquet file as one row group."""
 _BATCH_ROWS: Final = 2**16
@@ -106,7 +106,7 @@ def _new_file(output: Path) -> Iterator[BinaryIO]:
     if os.path.lexists(output):
         raise ConfigError(f"{output} is there already.", advice="Name another file: none is replaced.")
     try:
-        descriptor = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _MODE)
+        descriptor = platform.open_file(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
     except FileExistsError:
         raise ConfigError(
             f"{unfinished} is there: an export is being written, or one was killed.",
@@ -119,7 +119,7 @@ def _new_file(output: Path) -> Iterator[BinaryIO]:
         ) from None
     try:
         with os.fdopen(descriptor, "wb") as stream:
-            os.fchmod(descriptor, _MODE)
+            platform.set_mode(descriptor, platform.PRIVATE)
             yield stream
             stream.flush()
             os.fsync(descriptor)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from protocol import platform
 from protocol.data.dataset import Dataset, row_chunks
 from protocol.errors import DataError
 from protocol.grid import Features
@@ -63,12 +64,7 @@ def feature_table(
 def _unnamed_file(name: str, scratch: Path, shape: tuple[int, int], size: int) -> Features:
     path = scratch / f".features-{os.getpid()}"
     try:
-        path.unlink(missing_ok=True)  # of a process that was killed between the next two lines
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode=0o600)
-        path.unlink(missing_ok=True)
-        with os.fdopen(descriptor, "r+b") as file:
-            # Reserved at once: a disk that fills up later would kill the process with SIGBUS.
-            os.posix_fallocate(descriptor, 0, size)
+        with os.fdopen(platform.unnamed_file(path, size), "r+b") as file:
             return np.memmap(file, dtype=np.int16, mode="r+", shape=shape)
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else "input/output error"

@@ -8,8 +8,9 @@ import struct
 from pathlib import Path
 from typing import Final
 
+from protocol import platform
 from protocol.errors import ConfigError, DataError, TranscriptUnwritable
-from protocol.transcript.journal import Durability, sync_directory
+from protocol.transcript.journal import Durability
 from protocol.transcript.replay import filler_box
 
 __all__ = ["BoxFile", "KeptBoxes", "read_boxes"]
@@ -40,11 +41,11 @@ class BoxFile:
         self.destroyed = False
         """Whether the boxes are not wanted any more."""
         try:
-            self._descriptor = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+            self._descriptor = platform.open_file(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
             self._size = sum(_LENGTH.size + len(box) for box in read_boxes(path))
             os.ftruncate(self._descriptor, self._size)
             if self._sync:
-                sync_directory(path.parent)
+                platform.sync_directory(path.parent)
         except OSError as error:
             raise ConfigError(
                 f"{path}: cannot open the file of sealed boxes: {error.strerror}.",

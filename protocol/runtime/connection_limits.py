@@ -27,7 +27,6 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import os
-import resource
 import socket
 import struct
 import threading
@@ -44,7 +43,7 @@ from protocol import limits
 from protocol.runtime.log_events import CONNECTIONS_UNFOLLOWED
 from protocol.runtime.logs import log
 
-__all__ = ["UNREAD_EVENTS", "ConnectionLimits", "Cut", "raise_descriptor_limit"]
+__all__ = ["UNREAD_EVENTS", "ConnectionLimits", "Cut"]
 
 UNREAD_EVENTS: Final = 1_001
 """Of the monitor: libzmq's own 1,000, which cannot be changed, and one."""
@@ -303,15 +302,6 @@ class ConnectionLimits:
             of_peer = self._of_peer[stream.peer]
             if stream in of_peer:
                 of_peer.remove(stream)
-
-
-def raise_descriptor_limit() -> None:
-    """Let this process open as many files as its administrator allows: the usual 1,024 are few for a server.
-
-    Without a descriptor left libzmq cannot accept, and tries again without a pause.
-    """
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _was_ended_here(stream: _Stream) -> bool:

@@ -18,6 +18,7 @@ import stat
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from protocol import platform
 from protocol.errors import ConfigError, KeyFileError
 from protocol.identity import KEY_BYTES, Identity, PublicIdentity, fingerprint_of
 from protocol.plain_files import read_plain
@@ -123,7 +124,7 @@ def _create(path: Path, content: str, mode: int) -> None:
     # O_EXCL refuses an existing file and a dangling link alike; the mode holds from the first moment on, so
     # that nobody can open the file before a later chmod.
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        handle = platform.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     except FileExistsError:
         raise KeyFileError(
             f"The key file {path} exists already and was left as it is.",
@@ -186,7 +187,7 @@ def _read(path: Path, tag: str, count: int, *, private: bool) -> list[str]:
 
 
 def _check_mode(path: Path, status: os.stat_result) -> None:
-    if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+    if platform.others_may_use(status):
         raise KeyFileError(
             f"The key file {path} can be used by others than its owner "
             f"(mode {stat.S_IMODE(status.st_mode):04o}), so its key may be known already.",

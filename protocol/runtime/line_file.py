@@ -6,7 +6,6 @@ opened: whoever appended it was never told that it was there.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import stat
@@ -17,13 +16,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from protocol import platform
 from protocol.errors import ConfigError, DataError, HushbidError
 
 __all__ = ["LOCK_SECONDS", "LineFile", "malformed", "parse_line", "whole_lines"]
 
 LOCK_SECONDS: Final = 1.0
 """How long to wait for another process that holds the file."""
-_MODE: Final = 0o600
 
 
 class LineFile:
@@ -100,7 +99,7 @@ class LineFile:
     def begin(self, header: Mapping[str, Any]) -> None:
         """Append the first line, and see that the file itself outlives a power cut."""
         self.append(header)
-        _sync_directory(self.path.parent)
+        platform.sync_directory(self.path.parent)
 
     def close(self) -> None:
         """Give the file back. Closing twice is allowed."""
@@ -185,7 +184,7 @@ def malformed(path: Path, number: int, why: str) -> DataError:
 def _open_alone(path: Path, what: str, patience: float) -> int:
     """A descriptor of the file, made if it was not there, that no other process has locked."""
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, _MODE)
+        descriptor = platform.open_file(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | platform.NO_WAIT)
     except OSError as error:
         raise ConfigError(
             f"{path}: cannot open {what}: {error.strerror}.",
@@ -195,7 +194,7 @@ def _open_alone(path: Path, what: str, patience: float) -> int:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise ConfigError(f"{path}: {what} is not a plain file.", advice="Name the file itself.")
-        if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        if platform.others_may_use(status):
             raise ConfigError(
                 f"{path}: {what} can be used by others than its owner "
                 f"(mode {stat.S_IMODE(status.st_mode):04o}).",
@@ -213,7 +212,7 @@ def _lock(path: Path, descriptor: int, what: str, patience: float) -> None:
     give_up = time.monotonic() + patience
     while True:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            platform.lock(descriptor)
         except BlockingIOError:
             if time.monotonic() >= give_up:
                 raise ConfigError(
@@ -238,11 +237,3 @@ def _is_record(line: bytes) -> bool:
         return isinstance(json.loads(line), dict)
     except (ValueError, RecursionError):
         return False
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

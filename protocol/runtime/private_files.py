@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
-from typing import Final
 
+from protocol import platform
 from protocol.errors import ConfigError, DataError
 from protocol.plain_files import read_plain
 
 __all__ = ["read_private", "write_private"]
-
-_MODE: Final = 0o600
 
 
 def write_private(path: Path, content: bytes) -> None:
@@ -22,7 +20,7 @@ def write_private(path: Path, content: bytes) -> None:
         ConfigError: It is there already, or cannot be written; then nothing of it is left.
     """
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE)
+        descriptor = platform.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     except FileExistsError:
         raise ConfigError(
             f"{path} is there already, and was left as it is.", advice="Name another file."
@@ -57,7 +55,7 @@ def read_private(path: Path, longest: int) -> bytes:
         content, status = read_plain(path, longest)
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}.", advice="Check the path.") from None
-    if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+    if platform.others_may_use(status):
         raise ConfigError(
             f"{path} holds what is private, and can be used by others than its owner "
             f"(mode {stat.S_IMODE(status.st_mode):04o}).",

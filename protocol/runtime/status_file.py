@@ -15,12 +15,12 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Final, Literal, Self, get_args, get_origin, get_type_hints
 
+from protocol import platform
 from protocol.errors import HushbidError
 
 __all__ = ["SUFFIX", "Status", "find_statuses", "process_start", "status_path"]
 
 SUFFIX: Final = ".status"
-_MODE: Final = 0o600
 _LARGEST: Final = 2**53
 """Above every number that a status has."""
 
@@ -70,9 +70,9 @@ class Status:
             OSError: It cannot be written; the one that was there is still there.
         """
         scratch = path.with_name(f".{path.name}.new")
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | platform.NO_LINK
         try:
-            with os.fdopen(os.open(scratch, flags, _MODE), "wb") as file:
+            with os.fdopen(platform.open_file(scratch, flags), "wb") as file:
                 file.write(json.dumps(asdict(self)).encode())
             scratch.replace(path)
         except OSError:

@@ -6,7 +6,6 @@ effect leaves. `append` only encodes; `commit` is one write, and in durability "
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -14,18 +13,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Literal, Protocol, Self, TypeAlias
 
+from protocol import platform
 from protocol.errors import ConfigError, LocalProtocolError, TranscriptDamaged, TranscriptUnwritable
 from protocol.transcript.item import Item
 from protocol.transcript.reader import TranscriptReader, iterate
 from protocol.transcript.record import DIGEST_BYTES, Header, encode_header, encode_record
 
-__all__ = ["Durability", "Journal", "JournalLike", "MemoryJournal", "NullJournal", "sync_directory"]
+__all__ = ["Durability", "Journal", "JournalLike", "MemoryJournal", "NullJournal"]
 
 Durability: TypeAlias = Literal["fsync", "flush"]
 """What a commit waits for: "fsync" the disk; "flush" only the operating system, so that the crash of the
 process loses nothing but that of the machine may. "flush" is for simulated noise only."""
 
-_MODE: Final = 0o600
 _ADVICE_NOT_OLDER: Final = (
     "Put back this very file, if there is a copy of it, and never an older one: what was released since "
     "would be released again with another value. Without it the session is over for this party."
@@ -132,7 +131,7 @@ class Journal(_Chain):
         """
         lead, head = encode_header(header)
         try:
-            descriptor = os.open(path, os.O_CREAT | os.O_NOFOLLOW | os.O_APPEND | os.O_WRONLY, _MODE)
+            descriptor = platform.open_file(path, os.O_CREAT | platform.NO_LINK | os.O_APPEND | os.O_WRONLY)
         except OSError as error:
             raise ConfigError(
                 f"{path}: cannot create the transcript: {error.strerror}.",
@@ -146,10 +145,10 @@ class Journal(_Chain):
             os.close(descriptor)
             raise
         try:
-            os.fchmod(descriptor, _MODE)
+            platform.set_mode(descriptor, platform.PRIVATE)
             journal._write(lead)
             if journal._sync:
-                sync_directory(path.parent)
+                platform.sync_directory(path.parent)
         except (OSError, TranscriptUnwritable) as error:
             os.close(descriptor)
             path.unlink()
@@ -176,7 +175,7 @@ class Journal(_Chain):
             TranscriptUnwritable: The disk fails.
         """
         try:
-            descriptor = os.open(path, os.O_APPEND | os.O_WRONLY)
+            descriptor = platform.open_file(path, os.O_APPEND | os.O_WRONLY)
         except OSError as error:
             raise ConfigError(
                 f"{path}: cannot go on with the transcript: {error.strerror}.",
@@ -282,7 +281,7 @@ class Journal(_Chain):
 def _lock(path: Path, descriptor: int) -> None:
     """Hold the file until it is closed, or this process ends: two that record to it would end its chain."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        platform.lock(descriptor)
     except BlockingIOError:
         raise ConfigError(
             f"{path}: another process records to this transcript.",
@@ -359,15 +358,6 @@ class NullJournal:
 
     def close(self) -> None:
         """Nothing to do."""
-
-
-def sync_directory(directory: Path) -> None:
-    """Make the names in a directory durable."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _unwritable(path: Path, error: Exception) -> TranscriptUnwritable:

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import socket
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from hushbid.cluster import open_cluster
 from hushbid.preflight.checks import CHECKS
 from hushbid.preflight.state import expected_bytes
 from hushbid.simulation import simulate
-from protocol import __version__
+from protocol import __version__, platform
 from protocol.config.party import BudgetSection
 from protocol.config.session import SessionFile
 from protocol.runtime.keys import KeyPair, new_keypair, write_secret
@@ -334,12 +335,61 @@ def test_a_disk_that_is_too_small(party: Any, monkeypatch: pytest.MonkeyPatch) -
     wrong(party().preflight("--offline"), "disk", 4, "0.0 MB are free")
 
 
-def test_other_versions_than_those_that_it_is_made_for(party: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    version = importlib.metadata.version
-    monkeypatch.setattr(
-        importlib.metadata, "version", lambda name: "1.0" if name == "numpy" else version(name)
+@pytest.mark.parametrize(
+    ("name", "version", "said"),
+    [
+        ("numpy", "1.26.4", "numpy 1.26.4 in place of"),
+        ("numpy", "3.0.0", "numpy 3.0.0 in place of"),
+        ("opendp", None, "opendp missing in place of"),
+        ("plotly", "5.24.1", "plotly 5.24.1 in place of"),
+    ],
+)
+def test_versions_that_it_does_not_run_with(
+    installed: Any, party: Any, name: str, version: str | None, said: str
+) -> None:
+    installed[name] = version
+    wrong(party().preflight("--offline"), "versions", 4, said)
+
+
+def test_versions_that_it_is_not_tested_with(installed: Any, party: Any) -> None:
+    one = party()
+    assert one.preflight("--offline").checks["versions"]["status"] == "ok"
+    installed |= {"numpy": "2.2.0", "plotly": None}  # what comes with the extra may be missing
+    report = one.preflight("--offline")
+    check = report.checks["versions"]
+    assert (report.code, check["status"]) == (0, "warning")
+    assert re.search(
+        r"runs with numpy 2\.2\.0 \(tested: [\d.]+\): the same seed may give other", check["said"]
     )
-    wrong(party().preflight("--offline"), "versions", 4, "numpy 1.0 in place of")
+    assert re.search(r"--constraint \S+/requirements\.lock hushbid", check["fix"])
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> dict[str, str | None]:
+    """Versions that are not as they are here; what the project says that it needs is what it says now."""
+    versions: dict[str, str | None] = {}
+    version = importlib.metadata.version
+
+    def there(name: str) -> str:
+        found = versions[name] if name in versions else version(name)
+        if found is None:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return found
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extra = [f'{text}; extra == "operator"' for text in project["optional-dependencies"]["operator"]]
+    monkeypatch.setattr(importlib.metadata, "version", there)
+    monkeypatch.setattr(importlib.metadata, "requires", lambda _: [*project["dependencies"], *extra])
+    return versions
+
+
+def test_a_system_whose_files_do_not_say_who_may_read_them(
+    party: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platform, "has_modes", lambda: False)
+    report = party().preflight("--offline")
+    assert (report.code, report.checks["key"]["status"]) == (0, "warning")
+    assert "does not say who else can read the file" in report.checks["key"]["said"]
 
 
 def test_a_libzmq_that_cannot_encrypt(party: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,38 @@
+"""Packages that are not on every machine: they come with the extra `operator` (pyproject.toml).
+
+A party's own machine takes part without them. What uses one asks for it first, where it is not too late.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Final
+
+from protocol.errors import ConfigError
+
+__all__ = ["EXTRA", "PACKAGES", "need"]
+
+EXTRA: Final = "operator"
+PACKAGES: Final = {"plotly": "plotly", "sklearn": "scikit-learn"}
+"""What is imported, and what it is installed as."""
+
+
+def need(module: str, what: str) -> None:
+    """Refuse what needs a package that is not here; call it before the import, and before any work.
+
+    Args:
+        module: A key of `PACKAGES`.
+        what: The subject of the sentence, as in "A report".
+
+    Raises:
+        ConfigError: It is not installed; names the extra.
+    """
+    try:
+        found = importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):  # something stands in for it
+        found = False
+    if not found:
+        raise ConfigError(
+            f"{what} needs {PACKAGES[module]}, which is not installed.",
+            advice=f"Install hushbid with its extra: `pip install 'hushbid[{EXTRA}]'`.",
+        )

@@ -1,0 +1,54 @@
+"""What comes with an extra is asked for before it is needed, by a refusal that says how to get it."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from packaging.requirements import Requirement
+
+from consumer.downstream import accuracy
+from hushbid.audit.run import audit
+from hushbid.cluster import open_cluster
+from hushbid.report.write import write_report
+from protocol.errors import ConfigError
+from protocol.extras import EXTRA, PACKAGES, need
+from tests.conftest import ROOT
+
+DIGITS = ROOT / "configs" / "digits" / "cluster.toml"
+
+
+def test_the_extra_has_these_packages() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert {Requirement(text).name for text in extras[EXTRA]} == set(PACKAGES.values())
+    assert f"hushbid[{EXTRA}]" in extras["dev"], "one install for whoever works on it"
+
+
+USES: list[tuple[str, Callable[[Path], object]]] = [
+    ("scikit-learn", lambda _: open_cluster(DIGITS).load()),
+    ("scikit-learn", lambda _: list(audit(()))),
+    ("scikit-learn", lambda _: accuracy("logistic", np.eye(2), [0, 1], np.eye(2), [0, 1], seed=0)),
+    ("scikit-learn", lambda _: __import__("hushbid.kme")),
+    ("scikit-learn", lambda _: __import__("hushbid.race")),
+    ("scikit-learn", lambda _: __import__("hushbid.experiments")),
+    ("plotly", lambda place: write_report([], place / "report.html")),
+]
+
+
+@pytest.mark.parametrize(
+    ("package", "use"), USES, ids=["digits", "audit", "model", "kme", "race", "experiments", "report"]
+)
+def test_who_needs_one_says_so(
+    package: str, use: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("hushbid.kme", "hushbid.race", "hushbid.experiments"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    for module in PACKAGES:
+        need(module, "What is here")
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ConfigError, match=rf"needs {package}.*pip install 'hushbid\[operator\]'"):
+        use(tmp_path)

@@ -1,0 +1,159 @@
+"""One module knows what operating systems differ in; the rest asks it."""
+
+from __future__ import annotations
+
+import ast
+import fcntl
+import os
+import stat
+import sys
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from hushbid.text_files import one_at_a_time
+from protocol import platform
+from protocol.runtime.private_files import read_private
+from tests.conftest import ROOT
+
+MODULES = {"fcntl", "grp", "msvcrt", "pwd", "resource", "termios"}
+ATTRIBUTES = {
+    "fchmod", "fork", "geteuid", "getpgid", "getuid", "kill", "killpg", "mkfifo", "posix_fallocate",
+    "sched_getaffinity", "setsid", "umask", "O_BINARY", "O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW",
+    "O_NONBLOCK", "O_TEMPORARY", "SIGHUP", "SIGKILL", "SIGUSR1", "SIGUSR2",
+}  # fmt: skip
+"""Of `os` and `signal`; `open` besides, as what it opens is text on Windows."""
+
+
+def asked_of_the_system(source: str) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Import(names=names):
+                found |= {name.name for name in names} & MODULES
+            case ast.ImportFrom(module=str(module)):
+                found |= {module} & MODULES
+                found |= {name.name for name in node.names if module in ("os", "signal")} & ATTRIBUTES
+            case ast.Attribute(value=ast.Name(id="os" | "signal" as owner), attr=name):
+                found |= {name} & (ATTRIBUTES | ({"open"} if owner == "os" else set()))
+    return found
+
+
+def test_only_one_module_asks_which_system_this_is() -> None:
+    modules = [
+        path
+        for package in ("consumer", "curator", "hushbid", "owner", "protocol")
+        for path in (ROOT / package).rglob("*.py")
+    ]
+    asking = {
+        str(path.relative_to(ROOT)): found
+        for path in modules
+        if (found := asked_of_the_system(path.read_text(encoding="utf-8")))
+    }
+    assert asking.pop("protocol/platform.py") >= {"fchmod", "geteuid", "kill", "O_DIRECTORY", "open"}
+    # Opened to be thrown away, and as a standard stream: no file of ours.
+    assert asking.pop("protocol/runtime/command.py") == {"open"}
+    assert asking == {}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import fcntl",
+        "from resource import getrlimit",
+        "from os import fork",
+        "os.open(p, f)",
+        "signal.SIGHUP",
+    ],
+)
+def test_that_test_sees(source: str) -> None:
+    assert asked_of_the_system(source)
+
+
+def test_without_modes_none_refuses_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "kept"
+    path.write_bytes(b"kept")
+    path.chmod(0o644)
+    assert platform.others_may_use(path.stat())
+    monkeypatch.delattr(os, "geteuid")
+    assert read_private(path, 10) == b"kept"
+    assert platform.is_running(2**22 + 1), "what cannot be asked is not denied"
+
+
+@pytest.mark.parametrize("call", [True, False], ids=["reserved", "written"])
+def test_an_unnamed_file_has_its_room(call: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not call:
+        monkeypatch.delattr(os, "posix_fallocate")
+    size = 2**20 + 5
+    descriptor = platform.unnamed_file(tmp_path / "features", size)
+    status = os.fstat(descriptor)
+    os.close(descriptor)
+    assert (status.st_size, stat.S_IMODE(status.st_mode)) == (size, 0o600)
+    assert status.st_blocks * 512 >= size
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("directories", [True, False], ids=["directory", "file in it"])
+def test_two_change_a_file_one_after_the_other(
+    directories: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not directories:
+        monkeypatch.delattr(os, "O_DIRECTORY")
+        monkeypatch.setitem(sys.modules, "fcntl", None)
+        monkeypatch.setitem(sys.modules, "msvcrt", SimpleNamespace(LK_NBLCK=2, locking=locking))
+    inside = threading.Event()
+
+    def second() -> None:
+        with one_at_a_time(tmp_path / "roster.toml"):
+            inside.set()
+
+    other = threading.Thread(target=second)
+    with one_at_a_time(tmp_path / "roster.toml"):
+        other.start()
+        assert not inside.wait(0.2)
+    assert inside.wait(10)
+    other.join()
+
+
+def locking(descriptor: int, _how: int, _size: int) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise PermissionError(13, "Permission denied") from None
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "needed", "allowed", "then"),
+    [
+        (8, 64, 32, 32, 32),
+        (8, 64, 8, 8, None),
+        (8, 64, 71, 64, None),
+        (8, 64, None, 64, 64),
+        (8, -1, 71, 71, 71),
+        (8, -1, None, None, -1),
+        (-1, -1, 71, None, None),
+    ],
+)
+def test_limits_of_open_files(
+    soft: int,
+    hard: int,
+    needed: int | None,
+    allowed: int | None,
+    then: int | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`then` is the new soft limit; None: it stays."""
+    became: list[tuple[int, int]] = []
+    fake = SimpleNamespace(
+        RLIMIT_NOFILE=7,
+        RLIM_INFINITY=-1,
+        getrlimit=lambda _which: (soft, hard),
+        setrlimit=lambda _which, limits: became.append(limits),
+    )
+    monkeypatch.setitem(sys.modules, "resource", fake)
+    assert platform.allow_open_files(needed) == allowed
+    assert became == ([] if then is None else [(then, hard)])
+    monkeypatch.setitem(sys.modules, "resource", None)
+    assert platform.allow_open_files(needed) is None
