@@ -15,6 +15,7 @@ from hushbid.report.html import Html, data_script, element, fragment
 from hushbid.report.overview import notices, tiles
 from hushbid.report.plots import DRAWING, plots_of
 from hushbid.report.sections import sections
+from hushbid.report.style import DARK
 from protocol import __version__
 
 __all__ = ["FIRST_BYTES", "page_of"]
@@ -47,6 +48,7 @@ def page_of(figures: Figures) -> str:
         data_script("figures", figures.as_json()),
         data_script("plots", specifications),
         data_script("drawing", DRAWING),
+        data_script("dark", DARK),
         element("script", Html(get_plotlyjs())),
         element("script", Html(_file("page.js"))),
     )

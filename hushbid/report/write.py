@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from hushbid.report.curves import APPRAISAL, BASELINES
 from hushbid.report.figures import Figures, figures_of
+from hushbid.report.own_rows import Wanted, own_rows
 from hushbid.report.page import FIRST_BYTES, page_of
 from hushbid.report.sources import open_sources
 from protocol.errors import ConfigError, HushbidError
@@ -30,25 +31,34 @@ EVALUATION: Final = "evaluation.json"
 _MODE: Final = 0o600
 
 
-def write_report(transcripts: Sequence[Path], output: Path, *, evaluation: Path | None = None) -> Figures:
+def write_report(
+    transcripts: Sequence[Path],
+    output: Path,
+    *,
+    evaluation: Path | None = None,
+    wanted: Wanted | None = None,
+) -> Figures:
     """Make a report of the transcripts of one session.
 
     Args:
         transcripts: At least one.
         output: Where to write it, readable by its owner only; an older report there is replaced.
         evaluation: A file of the baselines' curves.
+        wanted: Where the consumer's rows are, for pictures of them; None: there are no pictures.
 
     Returns:
         What the report shows.
 
     Raises:
-        ConfigError: The transcripts do not go together, or the report cannot be written.
-        DataError: A transcript or the evaluation cannot be used.
+        ConfigError: The transcripts do not go together, or the report cannot be written; or pictures are
+            asked for of other transcripts than the consumer's alone.
+        DataError: A transcript, the evaluation or the consumer's rows cannot be used.
         TranscriptDamaged: The chain of one does not hold.
         ReplayDivergence: One is not what its party's machine does.
     """
     _check_free(output)
-    figures = figures_of(open_sources(transcripts), evaluation)
+    sources = open_sources(transcripts)
+    figures = figures_of(sources, evaluation, None if wanted is None else own_rows(sources, wanted))
     _write(output, page_of(figures))
     return figures
 
