@@ -19,7 +19,7 @@ from protocol.config.session import SessionFile
 from protocol.data import DataColumns, Dataset, check_dataset, load_dataset
 from protocol.errors import ConfigError, DataError
 
-__all__ = ["weigh"]
+__all__ = ["read_delivered", "weigh"]
 
 _ENDINGS: Final = (".npz", ".csv", ".parquet")
 _BOUNDS: Final = ("gamma", "lower", "upper")
@@ -65,7 +65,7 @@ def weigh(
     ridge = RIDGE if ridge is None else ridge
     check_ridge(ridge)
     check_model(model, trained=False)  # whether there are labels to judge by, is seen later
-    arrays = _arrays(delivered)
+    arrays = read_delivered(delivered)
     place = output or delivered
     if any(_is_same(place, other) for other in (validation, test)):
         raise ConfigError(f"{place} would be written over.", advice="Name another file with --output.")
@@ -115,7 +115,12 @@ def _written(place: Path, arrays: dict[str, Any], judgement: Judgement) -> dict[
     return {"points": len(arrays["features"]), **judgement.as_json(), "output": str(place.resolve())}
 
 
-def _arrays(delivered: Path) -> dict[str, Any]:
+def read_delivered(delivered: Path) -> dict[str, Any]:
+    """The arrays of a consumer's ``delivered.npz`` (`consumer.store.PurchaseFile`), at least one point's.
+
+    Raises:
+        DataError: It cannot be read, is none, or has no points.
+    """
     what = DataError(
         f"{delivered} is no file of delivered points, or a damaged one.",
         advice="Name the `delivered.npz` of the consumer's state directory.",

@@ -12,7 +12,8 @@ from plotly.subplots import make_subplots
 
 from hushbid.catalogue.screening import ScreeningResult
 from hushbid.report.html import Html, data_script, element, fragment, table
-from hushbid.report.plots import BAR_OWNERS, BLUE, DRAWING, FONT, GREEN, GRID, INK, MUTED, PAPER
+from hushbid.report.plots import BAR_OWNERS, DRAWING
+from hushbid.report.style import BLUE, DARK, FONT, GREEN, GRID, INK, MUTED, PAPER
 from protocol import __version__
 
 __all__ = ["screening_page"]
@@ -20,11 +21,6 @@ __all__ = ["screening_page"]
 _POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "
     "base-uri 'none'; form-action 'none'"
-)
-_DRAW: Final = Html(
-    "const read = (name) => JSON.parse(document.getElementById(name).textContent);"
-    "const plot = read('plot');"
-    "Plotly.newPlot('owners', plot.data, plot.layout, read('drawing'));"
 )
 _ROW_PIXELS: Final = 30
 
@@ -35,7 +31,10 @@ def screening_page(result: ScreeningResult) -> str:
     Args:
         result: What was found.
     """
-    css = (resources.files("hushbid.report") / "page.css").read_text(encoding="utf-8")
+    css, drawer = (
+        (resources.files("hushbid.report") / name).read_text(encoding="utf-8")
+        for name in ("page.css", "page.js")
+    )
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -50,17 +49,18 @@ def screening_page(result: ScreeningResult) -> str:
         element(
             "main",
             element("p", _basis(result)),
-            element("div", id="owners", class_="plot"),
+            element("div", id="plot-owners", class_="plot"),
             _owners(result),
             element("h2", "Choices of owners"),
             _subsets(result),
         ),
         element("footer", element("p", f"Made by hushbid {__version__}.")),
-        data_script("plot", json.loads(_plot(result).to_json())),
+        data_script("plots", {"owners": json.loads(_plot(result).to_json())}),
         data_script("drawing", DRAWING),
+        data_script("dark", DARK),
         data_script("screening", result.as_json()),
         element("script", Html(get_plotlyjs())),
-        element("script", _DRAW),
+        element("script", Html(drawer)),
     )
     return fragment(Html("<!DOCTYPE html>\n"), element("html", head, body, lang="en"), Html("\n"))
 

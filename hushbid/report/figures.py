@@ -18,7 +18,9 @@ from consumer.verdict import Verdict
 from hushbid.report.curves import Quality, quality_of
 from hushbid.report.incidents import Incidents, incidents_of
 from hushbid.report.missing import Missing, missing_of
+from hushbid.report.own_rows import OwnRows
 from hushbid.report.owners import OwnerFigures, owners_of
+from hushbid.report.pictures import Pictures, pictures_of
 from hushbid.report.rounds import RoundFigures, rounds_of, wins_of
 from hushbid.report.sources import Source
 from protocol.odometer import Odometer, odometers
@@ -110,25 +112,43 @@ class Figures:
     odometers: tuple[Odometer, ...]
     incidents: Incidents
     missing: tuple[Missing, ...]
+    pictures: Pictures | None = None
+    """Of the consumer's private rows, where it has asked for them."""
 
     def as_json(self) -> dict[str, Any]:
         """The figures as JSON can hold them: what is not finite is null."""
-        values = {entry.name: getattr(self, entry.name) for entry in dataclasses.fields(self)}
+        values = {
+            entry.name: getattr(self, entry.name)
+            for entry in dataclasses.fields(self)
+            if entry.name != "pictures"
+        }
         return {
             **{name: _plain(value) for name, value in values.items()},
             "verdict": None if self.verdict is None else self.verdict.as_json()["verdict"],
             "settlement_terms": _plain(self.settlement_terms.as_json()),
             "privacy": [_plain(statement.as_json()) for statement in self.privacy],
             "odometers": [_plain(odometer.as_json()) for odometer in self.odometers],
+            "pictures": None if self.pictures is None else self._pictures(self.pictures),
+        }
+
+    def _pictures(self, pictures: Pictures) -> dict[str, Any]:
+        """All but the pixels, which the page shows and does not list."""
+        return {
+            entry.name: _plain(getattr(pictures, entry.name))
+            for entry in dataclasses.fields(pictures)
+            if entry.name != "pixels"
         }
 
 
-def figures_of(sources: Sequence[Source], evaluation: Path | None = None) -> Figures:
+def figures_of(
+    sources: Sequence[Source], evaluation: Path | None = None, rows: OwnRows | None = None
+) -> Figures:
     """Work out a report's figures.
 
     Args:
         sources: The transcripts of one session (`open_sources`).
         evaluation: The baselines' curves (`hushbid.report.curves.read_evaluation`).
+        rows: The consumer's own, which pictures are made of; None: there are none.
 
     Raises:
         DataError: The evaluation cannot be used.
@@ -153,6 +173,7 @@ def figures_of(sources: Sequence[Source], evaluation: Path | None = None) -> Fig
         ),
         incidents=incidents_of(sources),
         missing=missing_of(sources, quality),
+        pictures=None if rows is None else pictures_of(rows),
     )
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
-__all__ = ["FIRST_BYTES", "Html", "data_script", "element", "fragment", "table"]
+__all__ = ["FIRST_BYTES", "Html", "data_script", "element", "fragment", "notice", "plot", "section", "table"]
 
 FIRST_BYTES: Final = b"<!DOCTYPE html>\n<!-- report of a hushbid session -->\n"
 """What a report begins with, and no other page."""
-_VOID: Final = frozenset({"br", "meta"})
+_VOID: Final = frozenset({"br", "img", "meta"})
 
 
 class Html(str):
@@ -63,6 +63,40 @@ def table(columns: Iterable[tuple[str, str]], rows: Iterable[Iterable[str | Html
     ]
     titled = (element("thead", head),) if any(title for title, _ in titles) else ()
     return element("div", element("table", *titled, element("tbody", *body)), class_="table")
+
+
+def plot(name: str, plots: Collection[str], *caption: str | Html, kind: str = "plot") -> Iterable[Html]:
+    """The place of a plot, with a caption that says what it shows: to those who do not see it, too.
+
+    Args:
+        name: The plot's.
+        plots: Names of the plots that there are.
+        caption: Of text and markup.
+        kind: The class of its place.
+    """
+    if name in plots:
+        about = {"role": "img", "aria_labelledby": f"about-{name}"}
+        box = element("div", class_=kind, id=f"plot-{name}", **about)
+        yield element("figure", box, element("figcaption", *caption, id=f"about-{name}"))
+
+
+def section(title: str, parts: Iterable[Html], *lead: str | Html) -> Iterable[Html]:
+    """A section, unless there is nothing in it."""
+    content = tuple(parts)
+    if content:
+        yield element("section", element("h2", title), element("p", *lead) if lead else "", *content)
+
+
+def notice(title: str, lines: Iterable[str], *, alert: bool) -> Html:
+    """A box with something that must not be overlooked."""
+    items = [element("li", line) for line in lines]
+    return element(
+        "div",
+        element("strong", title),
+        element("ul", *items),
+        class_="notice alert" if alert else "notice",
+        role="note",
+    )
 
 
 def data_script(identifier: str, value: Mapping[str, Any]) -> Html:

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from hushbid.report.figures import Figures
-from hushbid.report.html import Html, element, fragment
+from hushbid.report.gallery import PRIVATE_ROWS
+from hushbid.report.html import Html, element, fragment, notice
 from protocol.errors import ExitCode
 from protocol.noise import SimulatedNoise
 from protocol.session import CONSUMERS_DATA, OWNERS_DATA, TRUSTED, PrivacyStatement
@@ -33,28 +34,19 @@ def notices(figures: Figures) -> tuple[Html, ...]:
         reasons = [sentence(f"{each.protects}, from {each.against}: {each.why}") for each in unprotected]
         if any(_simulated(statement) for statement in unprotected):
             reasons.append("Every ε below is what secret noise of the same size would give.")
-        found.append(_notice("Not everybody's data are protected", reasons, alert=True))
+        found.append(notice("Not everybody's data are protected", reasons, alert=True))
     torn = [each.party for each in figures.transcripts if each.torn_bytes]
     if torn:
         why = (
             f"The last record of {', '.join(torn)} was being written when the party stopped: it is left out."
         )
-        found.append(_notice("A transcript is torn", [why], alert=True))
+        found.append(notice("A transcript is torn", [why], alert=True))
+    if figures.pictures is not None:
+        found.append(notice("Private rows", [PRIVATE_ROWS], alert=True))
     if figures.missing:
         absent = [sentence(f"{each.what}: {each.why}") for each in figures.missing]
-        found.append(_notice("Not shown here", absent, alert=False))
+        found.append(notice("Not shown here", absent, alert=False))
     return tuple(found)
-
-
-def _notice(title: str, lines: Iterable[str], *, alert: bool) -> Html:
-    items = [element("li", line) for line in lines]
-    return element(
-        "div",
-        element("strong", title),
-        element("ul", *items),
-        class_="notice alert" if alert else "notice",
-        role="note",
-    )
 
 
 def _ending(figures: Figures) -> str:

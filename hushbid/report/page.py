@@ -15,6 +15,7 @@ from hushbid.report.html import FIRST_BYTES, Html, data_script, element, fragmen
 from hushbid.report.overview import notices, tiles
 from hushbid.report.plots import DRAWING, plots_of
 from hushbid.report.sections import sections
+from hushbid.report.style import DARK
 from protocol import __version__
 
 __all__ = ["page_of"]
@@ -44,6 +45,7 @@ def page_of(figures: Figures) -> str:
         data_script("figures", figures.as_json()),
         data_script("plots", specifications),
         data_script("drawing", DRAWING),
+        data_script("dark", DARK),
         element("script", Html(get_plotlyjs())),
         element("script", Html(_file("page.js"))),
     )

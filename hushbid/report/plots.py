@@ -1,15 +1,10 @@
-"""The plots of a report, as plotly specifications. Whatever they draw is in the report's figures.
-
-Colours are those of Okabe and Ito, which people who see red and green alike tell apart; what they say is
-said by dashes, symbols or rows too.
-"""
+"""The plots of a report, as plotly specifications. Whatever they draw is in the report's figures."""
 
 from __future__ import annotations
 
 import html
 import json
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any, Final
 
@@ -17,15 +12,15 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from hushbid.report import style
 from hushbid.report.figures import Figures
+from hushbid.report.gallery import picture_plots
 from hushbid.report.rounds import MAP_OWNERS
+from hushbid.report.style import BLUE, GREEN, GRID, INK, MUTED, ORANGE, PAPER, PURPLE, SKY, VERMILION
 from protocol.session import OWNERS_DATA
 
 __all__ = ["BAR_OWNERS", "DRAWING", "STATE_NAMES", "plots_of"]
 
-BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9"
-INK, MUTED, GRID, PAPER = "#1F2933", "#7B8794", "#E4E7EB", "#FFFFFF"
-FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 
 DRAWING: Final[Mapping[str, Any]] = {
     "responsive": True,
@@ -51,7 +46,14 @@ STATE_NAMES: Final = {
     "a": "absent",
     "W": "its point was chosen",
 }
-_STATE_COLOURS: Final = {"-": PAPER, "s": "#DCE9F3", "r": "#F6D79A", "q": ORANGE, "a": VERMILION, "W": BLUE}
+_STATE_COLOURS: Final = {
+    "-": PAPER,
+    "s": style.PALE_BLUE,
+    "r": style.PALE_ORANGE,
+    "q": ORANGE,
+    "a": VERMILION,
+    "W": BLUE,
+}
 _SYMBOLS: Final = ("circle", "square", "diamond", "cross", "triangle-up", "star")
 _OWNER_STYLES: Final = tuple(
     (colour, symbol) for symbol, colour in product(_SYMBOLS, (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION))
@@ -71,6 +73,7 @@ def plots_of(figures: Figures) -> dict[str, dict[str, Any]]:
         "shares": _shares(figures),
         "odometer": _odometer(figures),
         "times": _times(figures),
+        **({} if figures.pictures is None else picture_plots(figures.pictures)),
     }
     # Through JSON, which plotly writes its own way: arrays in base64, what is not a number as null.
     return {name: json.loads(figure.to_json()) for name, figure in drawn.items() if figure is not None}
@@ -83,13 +86,13 @@ def _quality(figures: Figures) -> go.Figure | None:
         ("greedy, nothing private", quality.greedy, GREEN, "dash"),
         ("this session", quality.session, BLUE, "solid"),
     )
-    figure = _figure("points", "MMD² against the validation set")
+    figure = style.figure("points", "MMD² against the validation set")
     for name, curve, colour, dash in curves:
         if curve is not None:
-            figure.add_trace(_line(name, curve.points, curve.mmd2, colour, dash, form=".5f"))
+            figure.add_trace(style.line(name, curve.points, curve.mmd2, colour, dash, form=".5f"))
     if not figure.data:
         return None
-    return _logarithmic(
+    return style.logarithmic(
         figure, [value for _, curve, _, _ in curves if curve is not None for value in curve.mmd2]
     )
 
@@ -98,10 +101,10 @@ def _objective(figures: Figures) -> go.Figure | None:
     series = figures.rounds.curator
     if series is None or series.objective_before is None:
         return None
-    figure = _figure("round", "J in the released target")
+    figure = style.figure("round", "J in the released target")
     rounds = (0, *figures.rounds.number)
     figure.add_trace(
-        _line("J", rounds, (series.objective_before, *series.objective), BLUE, "solid", form=".5f")
+        style.line("J", rounds, (series.objective_before, *series.objective), BLUE, "solid", form=".5f")
     )
     return figure.update_layout(showlegend=False)
 
@@ -110,18 +113,18 @@ def _gains(figures: Figures) -> go.Figure | None:
     series, winners = figures.rounds.curator, figures.rounds.winner
     if series is None or winners is None or not any(gain is not None for gain in series.gain):
         return None
-    figure = _figure("round", "gain of the round's point", hovermode="closest")
-    rounds, gains = np.array(figures.rounds.number), _floats(series.gain)
+    figure = style.figure("round", "gain of the round's point", hovermode="closest")
+    rounds, gains = np.array(figures.rounds.number), style.floats(series.gain)
     places = np.array([-1 if place is None else place for place in winners])
     shown = _most(figures, MAP_OWNERS)
     for (colour, symbol), place in zip(_OWNER_STYLES, shown, strict=False):
         mine = places == place
         if mine.any():
             name = html.escape(figures.owners.name[place])
-            figure.add_trace(_marks(name, rounds[mine], gains[mine], colour, symbol))
+            figure.add_trace(style.marks(name, rounds[mine], gains[mine], colour, symbol))
     others = ~np.isin(places, [-1, *shown])
     if others.any():
-        figure.add_trace(_marks("others", rounds[others], gains[others], MUTED, "circle-open"))
+        figure.add_trace(style.marks("others", rounds[others], gains[others], MUTED, "circle-open"))
     figure.update_xaxes(range=_span(figures))
     return figure.update_yaxes(zeroline=True, zerolinecolor=MUTED, zerolinewidth=1)
 
@@ -137,10 +140,10 @@ def _map(figures: Figures) -> go.Figure | None:
         (edge, _STATE_COLOURS[letter]) for letter, step in zip(letters, steps, strict=True) for edge in step
     ]
     names = [html.escape(owner) for owner in found.owners]
-    figure = _figure("round", "", hovermode="closest", height=110 + _ROW_PIXELS * len(names))
+    figure = style.figure("round", "", hovermode="closest", height=110 + _ROW_PIXELS * len(names))
     figure.add_trace(
         go.Heatmap(
-            x=_integers(figures.rounds.number),
+            x=style.integers(figures.rounds.number),
             y=names,
             z=codes,
             zmin=-0.5,
@@ -155,7 +158,7 @@ def _map(figures: Figures) -> go.Figure | None:
     )
     for letter in letters[1:]:
         if any(letter in row for row in found.states):
-            figure.add_trace(_key(STATE_NAMES[letter], _STATE_COLOURS[letter]))
+            figure.add_trace(style.key(STATE_NAMES[letter], _STATE_COLOURS[letter]))
     figure.update_yaxes(showgrid=False, autorange="reversed", automargin=True)
     return figure.update_xaxes(showgrid=False)
 
@@ -164,7 +167,7 @@ def _counts(figures: Figures) -> go.Figure | None:
     series = figures.rounds.curator
     if series is None or not figures.rounds.number:
         return None
-    figure = _figure("round", "owners", height=260)
+    figure = style.figure("round", "owners", height=260)
     lines = (
         ("handed a sealed point over", series.sealed, SKY, "solid"),
         ("handed a raw point over", series.raw, ORANGE, "solid"),
@@ -173,7 +176,7 @@ def _counts(figures: Figures) -> go.Figure | None:
     )
     for name, counts, colour, dash in lines:
         if any(counts):
-            trace = _line(name, figures.rounds.number, counts, colour, dash, form="d")
+            trace = style.line(name, figures.rounds.number, counts, colour, dash, form="d")
             figure.add_trace(trace.update(line_shape="hvh"))
     if not figure.data:
         return None
@@ -203,7 +206,7 @@ def _shares(figures: Figures) -> go.Figure | None:
             x=values, y=names, orientation="h", marker_color=colour, hovertemplate=f"{hover}<extra></extra>"
         )
         figure.add_trace(bar, row=1, col=column)
-    _dress(figure, height=100 + _ROW_PIXELS * len(names), hovermode="closest", showlegend=False)
+    style.dress(figure, height=100 + _ROW_PIXELS * len(names), hovermode="closest", showlegend=False)
     for annotation, axis in zip(figure.layout.annotations, ("xaxis", "xaxis2"), strict=False):
         annotation.update(x=figure.layout[axis].domain[0], xanchor="left", font={"size": 13, "color": INK})
     figure.update_layout(bargap=0.35)
@@ -215,7 +218,7 @@ def _odometer(figures: Figures) -> go.Figure | None:
     end = figures.rounds.run
     if not end:  # none was run, or nobody tells how many: a single reading, which the table has
         return None
-    figure = _figure("round", "ε spent", height=300)
+    figure = style.figure("round", "ε spent", height=300)
     for odometer in figures.odometers:
         of_owners = odometer.protects == OWNERS_DATA
         rounds, spent = odometer.rounds, odometer.epsilon
@@ -223,7 +226,7 @@ def _odometer(figures: Figures) -> go.Figure | None:
             # A single release is all that is spent, from before the first round on.
             rounds, spent = (*rounds, end), (*spent, spent[-1])
         colour, dash = (BLUE, "solid") if of_owners else (VERMILION, "dash")
-        figure.add_trace(_line(odometer.protects, rounds, spent, colour, dash, form=".4g"))
+        figure.add_trace(style.line(odometer.protects, rounds, spent, colour, dash, form=".4g"))
     return figure.update_yaxes(rangemode="tozero") if figure.data else None
 
 
@@ -231,65 +234,18 @@ def _times(figures: Figures) -> go.Figure | None:
     seconds = figures.rounds.seconds
     if seconds is None or not any(value is not None for value in seconds):
         return None
-    milliseconds = _floats(seconds) * 1e3
-    figure = _figure("round", "milliseconds", height=280, hovermode="closest")
-    marks = _marks("a round", np.array(figures.rounds.number), milliseconds, BLUE, "circle")
+    milliseconds = style.floats(seconds) * 1e3
+    figure = style.figure("round", "milliseconds", height=280, hovermode="closest")
+    marks = style.marks("a round", np.array(figures.rounds.number), milliseconds, BLUE, "circle")
     figure.add_trace(marks.update(hovertemplate="round %{x}: %{y:.3~f} ms<extra></extra>", marker_size=4))
     median = float(np.nanmedian(milliseconds))
     ends = (figures.rounds.number[0], figures.rounds.number[-1])
-    figure.add_trace(_line("median", ends, (median, median), VERMILION, "dash", form=".3~f"))
+    figure.add_trace(style.line("median", ends, (median, median), VERMILION, "dash", form=".3~f"))
     figure.update_xaxes(range=_span(figures))
-    return _logarithmic(figure, [value * 1e3 for value in seconds if value is not None])
+    return style.logarithmic(figure, [value * 1e3 for value in seconds if value is not None])
 
 
 # -- parts of plots ---------------------------------------------------------------------------------------
-
-
-def _figure(x: str, y: str, *, height: int = 360, hovermode: str = "x unified") -> go.Figure:
-    figure = _dress(go.Figure(), height=height, hovermode=hovermode)
-    axis = {"gridcolor": GRID, "zeroline": False, "title": {"font": {"size": 13}, "standoff": 8}}
-    figure.update_xaxes(**axis, title_text=x, linecolor=MUTED, ticks="outside")
-    return figure.update_yaxes(**axis, title_text=y)
-
-
-def _dress(figure: go.Figure, *, height: int, hovermode: str, showlegend: bool = True) -> go.Figure:
-    return figure.update_layout(
-        template="none",
-        autosize=True,
-        height=height,
-        hovermode=hovermode,
-        showlegend=showlegend,
-        font={"family": FONT, "size": 13, "color": INK},
-        paper_bgcolor=PAPER,
-        plot_bgcolor=PAPER,
-        margin={"l": 76, "r": 24, "t": 36, "b": 48},
-        legend={"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"},
-        hoverlabel={"font": {"family": FONT, "size": 13}, "namelength": -1},
-    )
-
-
-def _logarithmic(figure: go.Figure, values: Sequence[float]) -> go.Figure:
-    """Scale y by magnitude, with ticks that are read as they stand; not if there is no magnitude."""
-    low, high = min(values), max(values)
-    if low <= 0:
-        return figure
-    powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1)
-    ticks = [step * 10.0**power for power in powers for step in (1, 2, 5)]
-    return figure.update_yaxes(type="log", tickvals=ticks, ticktext=[f"{tick:g}" for tick in ticks])
-
-
-def _line(
-    name: str, x: Sequence[int], y: Sequence[float], colour: str, dash: str, *, form: str
-) -> go.Scatter:
-    return go.Scatter(
-        name=name,
-        x=_integers(x),
-        y=np.asarray(y, dtype=np.float32),
-        # One point makes no line.
-        mode="lines" if len(x) > 1 else "markers",
-        line={"color": colour, "width": 2, "dash": dash},
-        hovertemplate=f"%{{y:{form}}}",
-    )
 
 
 def _span(figures: Figures) -> tuple[float, float]:
@@ -298,33 +254,7 @@ def _span(figures: Figures) -> tuple[float, float]:
     return 1 - room, figures.rounds.run + room
 
 
-def _marks(name: str, x: Any, y: Any, colour: str, symbol: str) -> go.Scatter:
-    return go.Scatter(
-        name=name,
-        x=_integers(x),
-        y=np.asarray(y, dtype=np.float32),
-        mode="markers",
-        marker={"color": colour, "symbol": symbol, "size": 6, "opacity": 0.75},
-        hovertemplate="round %{x}: %{y:+.6f}",
-    )
-
-
-def _key(name: str, colour: str) -> go.Scatter:
-    """An entry of the legend without a line in the plot."""
-    marker = {"color": colour, "symbol": "square", "size": 12}
-    return go.Scatter(name=name, x=[None], y=[None], mode="markers", marker=marker, hoverinfo="skip")
-
-
 def _most(figures: Figures, count: int) -> list[int]:
     """The places of the owners that won most, in the order of their names."""
     won = figures.owners.won or (0,) * len(figures.owners.name)
     return sorted(sorted(range(len(won)), key=lambda place: (-won[place], place))[:count])
-
-
-def _integers(values: Iterable[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """As an array, which plotly writes in as few bytes each as they need."""
-    return np.array(list(values), dtype=np.int64)
-
-
-def _floats(values: Iterable[float | None]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)

@@ -23,6 +23,7 @@ __all__ = [
     "rounds_of",
     "shortened",
     "shown",
+    "thinned",
     "wins_of",
 ]
 
@@ -102,8 +103,13 @@ class RoundFigures:
 
 
 def shown(count: int) -> tuple[int, ...]:
-    """Which of the numbers 1 … `count` are shown: all, or `SHOWN_ROUNDS` that are evenly spaced."""
-    return tuple(np.unique(np.linspace(1, count, min(count, SHOWN_ROUNDS)).astype(np.int64)).tolist())
+    """Which of the numbers 1 … `count` are shown of a series, at most `SHOWN_ROUNDS`."""
+    return thinned(count, SHOWN_ROUNDS)
+
+
+def thinned(count: int, most: int) -> tuple[int, ...]:
+    """The numbers 1 … `count`, or so many of them, evenly spaced: the first and the last are among them."""
+    return tuple(np.unique(np.linspace(1, count, min(count, most)).astype(np.int64)).tolist())
 
 
 def shortened(value: float) -> float:

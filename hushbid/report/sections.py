@@ -9,7 +9,8 @@ from typing import Any, Final
 from consumer.own_figures import MOST_SHOWN
 from hushbid.report.appraisal import Appraisal
 from hushbid.report.figures import Figures, TranscriptFacts
-from hushbid.report.html import Html, element, fragment, table
+from hushbid.report.gallery import pictures
+from hushbid.report.html import Html, element, fragment, plot, section, table
 from hushbid.report.incidents import Incidents
 from hushbid.report.overview import guarantee, sentence
 from hushbid.report.rounds import SHOWN_ROUNDS
@@ -46,6 +47,7 @@ def sections(figures: Figures, plots: Collection[str]) -> tuple[Html, ...]:
     return (
         *_choice(figures, plots),
         *_appraisal(figures),
+        *pictures(figures.pictures, plots),
         *_course(figures, plots),
         *_settlement(figures, plots),
         *_privacy(figures, plots),
@@ -54,19 +56,6 @@ def sections(figures: Figures, plots: Collection[str]) -> tuple[Html, ...]:
         *_session(figures),
         *_transcripts(figures),
     )
-
-
-def _plot(name: str, plots: Collection[str], *caption: str | Html) -> Iterable[Html]:
-    if name in plots:
-        box = element("div", class_="plot", id=f"plot-{name}")
-        yield element("figure", box, element("figcaption", *caption))
-
-
-def _section(title: str, parts: Iterable[Html], *lead: str | Html) -> Iterable[Html]:
-    """A section, unless there is nothing in it."""
-    content = tuple(parts)
-    if content:
-        yield element("section", element("h2", title), element("p", *lead) if lead else "", *content)
 
 
 def _appraisal(figures: Figures) -> Iterable[Html]:
@@ -95,7 +84,7 @@ def _appraisal(figures: Figures) -> Iterable[Html]:
         "By exact kernels, the validation set and the test points: the consumer's to show. An interval is of "
         "which test points there are (Wilson), for the one model; not of the purchase or its noise."
     )
-    return _section("What it is worth, by the consumer alone", parts, lead)
+    return section("What it is worth, by the consumer alone", parts, lead)
 
 
 def _parts(appraisal: Appraisal) -> Iterable[Html]:
@@ -128,7 +117,7 @@ def _known(value: float | None, form: str) -> str:
 
 def _choice(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
     parts = (
-        *_plot(
+        *plot(
             "quality",
             plots,
             "Biased MMD² between the first points and the validation set, by the exact kernel on scaled "
@@ -138,14 +127,14 @@ def _choice(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
         *_verdict(figures),
         *_seed_set(figures),
         *_warnings(figures),
-        *_plot(
+        *plot(
             "objective",
             plots,
             "J(S) = 2·g̃ᵀμ − ‖μ‖² with the released g̃ and with μ, the mean embedding of the seed set and the "
             "points chosen so far. Larger is better, as far as g̃ is right in spite of its noise. From the "
             "curator's transcript.",
         ),
-        *_plot(
+        *plot(
             "gains",
             plots,
             "J(S + x) − J(S) of each round's point, by its owner",
@@ -154,7 +143,7 @@ def _choice(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
             _thinned(figures),
         ),
     )
-    return _section("How close the choice came", parts)
+    return section("How close the choice came", parts)
 
 
 def _seed_set(figures: Figures) -> Iterable[Html]:
@@ -216,7 +205,7 @@ def _course(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
     left_out = f"The {found.left_out:,} other owners have no row. " if found and found.left_out else ""
     teller = "curator's transcript" if figures.rounds.curator else "owners' transcripts"
     parts = (
-        *_plot(
+        *plot(
             "map",
             plots,
             "What each owner did in each round. A chosen point may have been handed over earlier. From the ",
@@ -224,9 +213,9 @@ def _course(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
             left_out,
             _thinned(figures),
         ),
-        *_plot("counts", plots, "How many owners, by round. From the curator's transcript."),
+        *plot("counts", plots, "How many owners, by round. From the curator's transcript."),
     )
-    return _section("Who was asked, and who won", parts)
+    return section("Who was asked, and who won", parts)
 
 
 # -- owners -----------------------------------------------------------------------------------------------
@@ -272,13 +261,13 @@ def _settlement(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
             ]
         )
     parts = (
-        *_plot("shares", plots, "By owner; the table has the figures."),
+        *plot("shares", plots, "By owner; the table has the figures."),
         table(titles, rows),
     )
     if owners.settlement is None:
-        return _section("What owners sold" if owners.won is not None else "What owners handed over", parts)
+        return section("What owners sold" if owners.won is not None else "What owners handed over", parts)
     paid_for = () if owners.paid_for is None else (owners.paid_for,)
-    return _section("Shares and settlement", parts, " ".join((_lead(terms), *paid_for, terms.sentence())))
+    return section("Shares and settlement", parts, " ".join((_lead(terms), *paid_for, terms.sentence())))
 
 
 def _lead(terms: SettlementTerms) -> str:
@@ -356,7 +345,7 @@ def _privacy(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
         table(titles, rows),
         element("h3", "What is not guaranteed"),
         element("ul", *(element("li", line) for line in not_guaranteed)),
-        *_plot(
+        *plot(
             "odometer",
             plots,
             "ε of all that was released so far, at the session's δ. It holds where the noise is secret and "
@@ -368,7 +357,7 @@ def _privacy(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
             ),
         ),
     )
-    return _section("Privacy", parts)
+    return section("Privacy", parts)
 
 
 # -- time and trouble -------------------------------------------------------------------------------------
@@ -380,7 +369,7 @@ def _time(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
         f"From the start of each round to the start of the next, by {teller}'s clock. ",
         _thinned(figures),
     )
-    return _section("How long rounds took", _plot("times", plots, *caption))
+    return section("How long rounds took", plot("times", plots, *caption))
 
 
 def _incidents(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
@@ -390,9 +379,9 @@ def _incidents(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
         nothing = f"Nothing that went wrong is on record in the transcripts of: {tellers}."
         parts = (element("p", nothing),)
     if figures.owners.absent is None:
-        return _section("What went wrong", parts)
+        return section("What went wrong", parts)
     absent = "in the map above, and in the settlement table" if "map" in plots else "in the settlement table"
-    return _section("What went wrong", parts, f"Absent owners are {absent}.")
+    return section("What went wrong", parts, f"Absent owners are {absent}.")
 
 
 def _what_was_taken_out(figures: Figures) -> Iterable[Html]:
@@ -450,7 +439,7 @@ def _session(figures: Figures) -> Iterable[Html]:
         ("noise", facts.noise),
         ("δ", f"{facts.delta:g}"),
     ]
-    return _section("The session", [table((("", "text"), ("", "text")), rows)])
+    return section("The session", [table((("", "text"), ("", "text")), rows)])
 
 
 def _described(section: Mapping[str, Any], name: str) -> str:
@@ -481,7 +470,7 @@ def _transcripts(figures: Figures) -> Iterable[Html]:
         element("code", "hushbid transcript verify"),
         " tells.",
     )
-    return _section("The transcripts", [table(titles, rows)], *lead)
+    return section("The transcripts", [table(titles, rows)], *lead)
 
 
 def _environment(transcript: TranscriptFacts) -> Html:

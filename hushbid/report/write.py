@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from hushbid.report.curves import APPRAISAL, BASELINES
 from hushbid.report.figures import Figures, figures_of
 from hushbid.report.html import FIRST_BYTES
+from hushbid.report.own_rows import Wanted, own_rows
 from hushbid.report.sources import open_sources
 from protocol import platform
 from protocol.errors import ConfigError, HushbidError
@@ -31,20 +32,28 @@ REPORT: Final = "report.html"
 EVALUATION: Final = "evaluation.json"
 
 
-def write_report(transcripts: Sequence[Path], output: Path, *, evaluation: Path | None = None) -> Figures:
+def write_report(
+    transcripts: Sequence[Path],
+    output: Path,
+    *,
+    evaluation: Path | None = None,
+    wanted: Wanted | None = None,
+) -> Figures:
     """Make a report of the transcripts of one session.
 
     Args:
         transcripts: At least one.
         output: Where to write it, readable by its owner only; an older report there is replaced.
         evaluation: A file of the baselines' curves.
+        wanted: Where the consumer's rows are, for pictures of them; None: there are no pictures.
 
     Returns:
         What the report shows.
 
     Raises:
-        ConfigError: The transcripts do not go together, the report cannot be written, or plotly is not here.
-        DataError: A transcript or the evaluation cannot be used.
+        ConfigError: The transcripts do not go together, the report cannot be written, or plotly is not here;
+            or pictures are asked for of other transcripts than the consumer's alone.
+        DataError: A transcript, the evaluation or the consumer's rows cannot be used.
         TranscriptDamaged: The chain of one does not hold.
         ReplayDivergence: One is not what its party's machine does.
     """
@@ -52,7 +61,8 @@ def write_report(transcripts: Sequence[Path], output: Path, *, evaluation: Path 
     from hushbid.report.page import page_of
 
     _check_free(output)
-    figures = figures_of(open_sources(transcripts), evaluation)
+    sources = open_sources(transcripts)
+    figures = figures_of(sources, evaluation, None if wanted is None else own_rows(sources, wanted))
     _write(output, page_of(figures))
     return figures
 

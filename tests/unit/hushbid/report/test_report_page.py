@@ -30,8 +30,8 @@ from tests.simulation.harness import session_file
 from tests.support.report_sessions import LABEL, OWNERS, Recorded, record
 
 HOSTILE = "</script><script>alert('φ')</script><img src=x onerror=alert(1)>&amp;\"'"
-SCRIPTS = 5
-"""The figures, the plots, their configuration, plotly, and what draws them."""
+SCRIPTS = 6
+"""The figures, the plots, their configuration, colours in the dark, plotly, and what draws them."""
 
 
 class Elements(HTMLParser):

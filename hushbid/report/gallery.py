@@ -1,0 +1,286 @@
+"""The pictures of a report: images, columns, a map and weights of the consumer's rows, wanted and bought."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Collection, Iterable
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import plotly.graph_objects as go
+from plotly.utils import image_array_to_data_uri
+
+from hushbid.report import style
+from hushbid.report.html import Html, element, notice, plot, section
+from hushbid.report.pictures import MAP_POINTS, Distribution, Pictures, PrincipalMap, Sheet, WeightFigures
+from hushbid.report.style import BLUE, GREEN, INK, ORANGE, PAPER
+
+__all__ = ["PRIVATE_ROWS", "picture_plots", "pictures"]
+
+PRIVATE_ROWS: Final = (
+    "This page shows rows of the consumer's validation set and of what was bought. They are as private here "
+    "as in the files that they are from: the page is the consumer's alone, and is not to be passed on."
+)
+
+_KINDS: Final = (("wanted", ORANGE, "solid"), ("bought", BLUE, "solid"), ("with weights", GREEN, "dot"))
+"""Of shares, and what they are drawn in; page.css has the same in the legend of small plots."""
+_FILL: Final = "rgba(230, 159, 0, 0.3)"
+_SMALL: Final = "plot small"
+_SMALL_MARGIN: Final = {"l": 44, "r": 16, "t": 8, "b": 34}
+_BAR_PIXELS: Final = 13
+_LONGEST_WORD: Final = 18
+
+
+def picture_plots(found: Pictures) -> dict[str, go.Figure]:
+    """The plots of the pictures, by name."""
+    plots = {f"column-{place}": _column(column) for place, column in enumerate(found.columns)}
+    if found.map is not None:
+        plots["principal"] = _principal(found.map)
+    if found.weights is not None:
+        plots["weights"] = _weights(found.weights)
+    return plots
+
+
+def pictures(found: Pictures | None, plots: Collection[str]) -> Iterable[Html]:
+    """The section that has them, if there are any.
+
+    Args:
+        found: What they show.
+        plots: Names of the plots that there are.
+    """
+    if found is None:
+        return ()
+    parts = (
+        notice("Private rows", [PRIVATE_ROWS], alert=True),
+        *_sheets(found),
+        *_columns(found, plots),
+        *_map_place(found, plots),
+        *_weights_place(found, plots),
+    )
+    lead = (
+        f"{found.wanted:,} rows are wanted, and {found.bought:,} points were bought that are not disputed. "
+        "From the consumer's transcript and its own files. The consumer has never seen what was offered and "
+        "not bought, nor points of owners that were drawn at random: no picture has any."
+    )
+    return section("What was wanted, and what was bought", parts, lead)
+
+
+# -- images -----------------------------------------------------------------------------------------------
+
+
+def _sheets(found: Pictures) -> Iterable[Html]:
+    if found.image is None:
+        return
+    size = f"{found.image.width} × {found.image.height}"
+    yield element("h3", "The images, by round")
+    yield element(
+        "p",
+        f"Images of {size} pixels, black at the lower bound and white at the upper. Of many some are shown, "
+        "evenly spaced in their order.",
+    )
+    sheets = [_sheet(sheet, pixels) for sheet, pixels in zip(found.sheets, found.pixels, strict=True)]
+    yield element("div", element("div", sheets[0]), element("div", *sheets[1:]), class_="sheets")
+
+
+def _sheet(sheet: Sheet, pixels: npt.NDArray[np.uint8]) -> Html:
+    name = "sheet-wanted" if sheet.rounds is None else f"sheet-{sheet.rounds[0]}"
+    images = [element("img", src=image_array_to_data_uri(image, backend="pypng"), alt="") for image in pixels]
+    box = element("div", *images, class_="sheet", role="img", aria_labelledby=name)
+    return element("figure", element("figcaption", _sheet_caption(sheet), id=name), box)
+
+
+def _sheet_caption(sheet: Sheet) -> str:
+    count = f"{sheet.points:,} image{'' if sheet.points == 1 else 's'}"
+    if len(sheet.shown) < sheet.points:
+        count = f"{len(sheet.shown):,} of {count}"
+    if sheet.rounds is None:
+        return f"Wanted: {count} of the validation set."
+    first, last = sheet.rounds
+    return f"Bought in {f'round {first}' if first == last else f'rounds {first} to {last}'}: {count}."
+
+
+# -- columns ----------------------------------------------------------------------------------------------
+
+
+def _columns(found: Pictures, plots: Collection[str]) -> Iterable[Html]:
+    if not found.columns:
+        return
+    left = ""
+    if found.columns_left_out:
+        left = (
+            f" The {len(found.columns)} columns in which wanted and bought differ most are shown; "
+            f"{found.columns_left_out:,} others are not."
+        )
+    kinds = _KINDS[: len(_shares(found.columns[0]))]
+    yield element("h3", "Column by column")
+    yield element(
+        "p",
+        "What part of the wanted rows, of the bought points, and of their weights has which values. Where "
+        "there are many numbers, the outermost bars also have the hundredth of the rows that lies beyond "
+        f"them.{left}",
+    )
+    names = (element("span", name, class_=f"key {name.replace(' ', '-')}") for name, _, _ in kinds)
+    yield element("p", *names, class_="keys")
+    places = (
+        element("div", element("h4", each.name), *plot(f"column-{place}", plots, _said(each), kind=_SMALL))
+        for place, each in enumerate(found.columns)
+    )
+    yield element("div", *places, class_="columns")
+
+
+def _said(column: Distribution) -> str:
+    """What a column's plot shows, in words."""
+    named = [name for name, _, _ in _KINDS]
+    if column.means is not None:
+        means = (f"{_number(mean)} {name}" for name, mean in zip(named, column.means, strict=False))
+        told = f"Mean {', '.join(means)}."
+    else:
+        assert column.values is not None
+        singles = len(column.values) - (column.others > 0)
+        most = int(np.argmax(column.wanted[:singles]))
+        parts = (
+            f"{_percent(each[most])} {name}"
+            for name, each in zip(named, _shares(column), strict=False)
+        )  # fmt: skip
+        told = f"Most wanted, {column.values[most]}: {', '.join(parts)}."
+    weighted = column.apart_weighted
+    also = "" if weighted is None else f", with weights by {_percent(weighted)}"
+    return f"{told} Bought and wanted differ by {_percent(column.apart)}{also}."
+
+
+def _shares(column: Distribution) -> list[tuple[float, ...]]:
+    return [column.wanted, column.bought, *([] if column.weighted is None else [column.weighted])]
+
+
+def _number(value: float) -> str:
+    return format(value, ",.4g" if abs(value) < 1e4 else ",.0f").replace("-", "−")
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.0f}\N{NO-BREAK SPACE}%"
+
+
+def _column(column: Distribution) -> go.Figure:
+    figure = _words(column) if column.edges is None else _intervals(column, column.edges)
+    # One legend above all of them says what is what.
+    return figure.update_layout(margin=_SMALL_MARGIN, showlegend=False)
+
+
+def _intervals(column: Distribution, edges: tuple[float, ...]) -> go.Figure:
+    """Steps, the wanted ones filled."""
+    figure = style.figure("", "", height=200)
+    for (name, colour, dash), shares in zip(_KINDS, _shares(column), strict=False):
+        trace = go.Scatter(
+            name=name,
+            x=np.array([edges[0], *edges]),
+            y=np.array([0.0, *shares, 0.0], dtype=np.float32) * 100.0,
+            mode="lines",
+            line={"color": colour, "width": 2, "dash": dash, "shape": "hv"},
+            fill="tozeroy" if name == "wanted" else None,
+            fillcolor=_FILL if name == "wanted" else None,
+            hovertemplate="%{y:.1f} %",
+        )
+        figure.add_trace(trace)
+    figure.update_yaxes(rangemode="tozero", ticksuffix=" %", nticks=5)
+    return figure.update_xaxes(nticks=6, tickangle=0)
+
+
+def _words(column: Distribution) -> go.Figure:
+    """Bars, a group for each value."""
+    assert column.values is not None
+    kinds, places = _shares(column), np.arange(len(column.values))
+    room = _SMALL_MARGIN["t"] + _SMALL_MARGIN["b"]
+    height = room + (len(kinds) * _BAR_PIXELS + 8) * len(places)
+    figure = style.figure("", "", height=height, hovermode="closest")
+    for (name, colour, _), shares, pattern in zip(_KINDS, kinds, ("", "", "/"), strict=False):
+        bar = go.Bar(
+            name=name,
+            y=places,  # two words may be alike where they are cut short
+            x=np.array(shares, dtype=np.float32) * 100.0,
+            orientation="h",
+            marker={"color": colour, "pattern": {"shape": pattern, "size": 5}},
+            customdata=[html.escape(word) for word in column.values],
+            hovertemplate=f"%{{customdata}}, {name}: %{{x:.1f}} %<extra></extra>",
+        )
+        figure.add_trace(bar)
+    figure.update_yaxes(
+        tickvals=places,
+        ticktext=[html.escape(_short(word)) for word in column.values],
+        autorange="reversed",
+        showgrid=False,
+        automargin=True,
+        ticks="",
+        ticklabelstandoff=4,
+    )
+    figure.update_xaxes(rangemode="tozero", ticksuffix=" %", nticks=4, tickangle=0)
+    return figure.update_layout(barmode="group", bargap=0.2, bargroupgap=0.0)
+
+
+def _short(word: str) -> str:
+    return word if len(word) <= _LONGEST_WORD else word[: _LONGEST_WORD - 1] + "…"
+
+
+# -- map and weights --------------------------------------------------------------------------------------
+
+
+def _principal(found: PrincipalMap) -> go.Figure:
+    first, second = (f"{_percent(share)} of the variance" for share in found.explained)
+    figure = style.figure(f"first component, {first}", f"second, {second}", height=460, hovermode="closest")
+    kinds = (("wanted", found.wanted, ORANGE, "circle"), ("bought", found.bought, BLUE, "x"))
+    for name, places, colour, symbol in kinds:
+        x, y = np.array(places, dtype=np.float32).T
+        mark = {"color": colour, "symbol": symbol, "size": 7, "opacity": 0.75}
+        figure.add_trace(
+            go.Scatter(name=name, x=x, y=y, mode="markers", marker=mark, hovertemplate="%{x:.3f}, %{y:.3f}")
+        )
+    return figure
+
+
+def _map_place(found: Pictures, plots: Collection[str]) -> Iterable[Html]:
+    if found.map is None:
+        return
+    shown = len(found.map.wanted), len(found.map.bought)
+    thinned = ""
+    if shown != (found.wanted, found.bought):
+        thinned = f"Of each kind at most {MAP_POINTS:,} are shown, evenly spaced in their order. "
+    yield element("h3", "A map of both")
+    yield from plot(
+        "principal",
+        plots,
+        f"{shown[0]:,} wanted rows and {shown[1]:,} bought points, by the first two principal components of "
+        "all of them under the session's kernel, which have "
+        f"{_percent(sum(found.map.explained))} of the variance: as far as that goes, what the kernel "
+        f"takes for near lies near. {thinned}Points that were offered and not bought are not in it: the "
+        "consumer has none.",
+    )
+
+
+def _weights(found: WeightFigures) -> go.Figure:
+    edges = np.array(found.edges)
+    figure = style.figure("weight, as a multiple of an equal one", "points", height=280, hovermode="closest")
+    bar = go.Bar(
+        x=(edges[:-1] + edges[1:]) / 2.0,
+        y=style.integers(found.points),
+        width=np.diff(edges),
+        marker={"color": GREEN, "line": {"color": PAPER, "width": 1}},
+        hovertemplate="about %{x:.2f}: %{y} points<extra></extra>",
+    )
+    figure.add_trace(bar)
+    figure.add_vline(x=1.0, line={"color": INK, "width": 2, "dash": "dash"})
+    return figure.update_layout(showlegend=False)
+
+
+def _weights_place(found: Pictures, plots: Collection[str]) -> Iterable[Html]:
+    yield element("h3", "The weights")
+    weights = found.weights
+    if weights is None:
+        yield element("p", f"No weights are shown: {found.no_weights}.")
+        return
+    yield from plot(
+        "weights",
+        plots,
+        f"{found.bought:,} points by their weights, beside equal ones at the dashed line. They are worth "
+        f"{weights.effective:,.1f} effective points, 1/Σw². {weights.hardly:,} of them weigh less than a "
+        "hundredth of an equal weight.",
+    )

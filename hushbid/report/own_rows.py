@@ -1,0 +1,191 @@
+"""The consumer's own rows, wanted and bought, for the pictures of its report: nobody else has both."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from consumer.machine import ConsumerMachine
+from hushbid.report.sources import Source
+from hushbid.weighing import read_delivered
+from protocol.data import DataColumns, load_dataset
+from protocol.errors import ConfigError, DataError
+from protocol.mmd import mmd2
+from protocol.session import Session
+
+__all__ = ["Image", "OwnRows", "Wanted", "own_rows", "read_image"]
+
+_DELIVERED: Final = "delivered.npz"
+"""Beside the consumer's transcript: what was delivered, with its weights."""
+_CLOSE: Final = 1e-9
+"""Largest difference between two MMD² of the same rows."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """How many pixels a row is, line by line from the top."""
+
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Where the consumer's rows are.
+
+    Attributes:
+        validation: The file of D_v.
+        columns: Which of its columns are features, as in the consumer's own file.
+        image: What grey image a row is; None: it is none.
+    """
+
+    validation: Path
+    columns: DataColumns
+    image: Image | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OwnRows:
+    """What the consumer wanted and what it bought, as numbers of the session's columns.
+
+    Attributes:
+        session: The session.
+        names: Of the columns in the consumer's file; None: it gives none.
+        wanted: D_v, shape (m, columns).
+        bought: The points that are not disputed, in the order of delivery, float64, shape (n, columns).
+        rounds: In which each was chosen, shape (n,).
+        weights: Of each, with sum 1; None: there are none.
+        no_weights: Why there are none.
+        image: What grey image a row is; None: it is none.
+    """
+
+    session: Session
+    names: tuple[str, ...] | None
+    wanted: npt.NDArray[Any]
+    bought: npt.NDArray[np.float64]
+    rounds: npt.NDArray[np.int64]
+    weights: npt.NDArray[np.float64] | None
+    no_weights: str
+    image: Image | None
+
+
+def read_image(text: str) -> Image:
+    """The image that a text like 28x28 names, width first.
+
+    Raises:
+        ConfigError: It is none.
+    """
+    found = re.fullmatch(r"([1-9]\d{0,4})x([1-9]\d{0,4})", text)
+    if not found:
+        raise ConfigError(
+            "--image is not of the form WIDTHxHEIGHT.", advice="Give both in pixels, as in --image 28x28."
+        )
+    return Image(int(found[1]), int(found[2]))
+
+
+def own_rows(sources: Sequence[Source], wanted: Wanted) -> OwnRows:
+    """The rows of a consumer whose transcript alone a report is made of.
+
+    Args:
+        sources: The transcripts of the report.
+        wanted: Where D_v is.
+
+    Raises:
+        ConfigError: The transcripts are not the consumer's alone, or its private fields were taken out; rows
+            are no images of that size.
+        DataError: D_v cannot be read, or is not what the session was held against; nothing was bought.
+    """
+    source, machine = _consumers(sources)
+    session = source.session
+    bought = [entry for entry in machine.delivered if entry.candidate is not None and not entry.dispute]
+    if machine.mmd2 is None or not bought:
+        raise DataError(
+            f"{source.path}: nothing was bought that a picture could show.",
+            advice="Leave --validation out: the report has everything else.",
+        )
+    if wanted.image is not None:
+        _check_image(session, wanted.image)
+    dataset = load_dataset(wanted.validation, session.file.reading(wanted.columns))
+    session.file.check_points(dataset)
+    readable = [entry.candidate.point for entry in machine.delivered if entry.candidate is not None]
+    distance = mmd2(
+        session.space.scale(_stacked(readable)), session.space.scale(dataset.features), session.space.gamma
+    )
+    sizes = source.course.sizes
+    if (sizes is not None and sizes[0] != len(dataset)) or abs(distance - machine.mmd2[-1]) > _CLOSE:
+        raise DataError(
+            f"{dataset.name} is not the validation set of this session.",
+            advice="Name the file that the session was run with, and its columns as then (`--features`, "
+            "`--label`).",
+        )
+    points = _stacked([entry.candidate.point for entry in bought if entry.candidate is not None])
+    weights, why = _weights(source.path.with_name(_DELIVERED), points)
+    return OwnRows(
+        session=session,
+        names=dataset.feature_names,
+        wanted=dataset.features,
+        bought=points,
+        rounds=np.array([entry.round for entry in bought], dtype=np.int64),
+        weights=weights,
+        no_weights=why,
+        image=wanted.image,
+    )
+
+
+def _consumers(sources: Sequence[Source]) -> tuple[Source, ConsumerMachine]:
+    for source in sources:
+        if source.header.role != "consumer":
+            raise ConfigError(
+                f"Pictures show the consumer's private rows, and {source.path} is of {source.header.party}.",
+                advice="Give the consumer's transcript alone, or leave --validation out.",
+            )
+    source = sources[0]
+    if source.consumer is None:
+        raise ConfigError(
+            f"{source.path} is redacted: what was bought was taken out of it.",
+            advice="Give the file that the consumer itself recorded, or leave --validation out.",
+        )
+    return source, source.consumer
+
+
+def _check_image(session: Session, image: Image) -> None:
+    space = session.space
+    if image.width * image.height != space.columns:
+        raise ConfigError(
+            f"--image {image.width}x{image.height} has {image.width * image.height} pixels, and a row of the "
+            f"session {space.columns} columns.",
+            advice="Give the width and the height of the images that rows are.",
+        )
+    if np.ptp(space.lower) or np.ptp(space.range):
+        raise ConfigError(
+            "Rows are no images: the session has other bounds for one column than for another.",
+            advice="Leave --image out; columns are then drawn one by one.",
+        )
+
+
+def _stacked(points: Sequence[npt.NDArray[Any]]) -> npt.NDArray[np.float64]:
+    """Points as one array: owners may hold the same columns in different number types."""
+    return np.stack([np.asarray(point, dtype=np.float64) for point in points])
+
+
+def _weights(path: Path, points: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64] | None, str]:
+    """The weights of these points that lie beside the transcript; None, and why there are none."""
+    try:
+        arrays = read_delivered(path)
+    except DataError:
+        return None, f"no {_DELIVERED} that can be read lies beside the transcript"
+    if not np.array_equal(np.asarray(arrays["features"], dtype=np.float64), points):
+        return None, f"the {_DELIVERED} beside the transcript has other points"
+    weights = arrays.get("weights")
+    if weights is None:
+        return None, f"the {_DELIVERED} beside the transcript has none"
+    # NaN is neither.
+    if weights.dtype != np.float64 or not (weights.min() >= 0.0 and abs(weights.sum() - 1.0) < _CLOSE):
+        return None, f"what the {_DELIVERED} beside the transcript has are no weights"
+    return weights, ""

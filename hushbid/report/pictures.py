@@ -1,0 +1,346 @@
+"""The figures of a report's pictures: what was bought beside what is wanted, by the consumer alone.
+
+All of them are of private rows, exact and without noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from consumer.matching import effective_points
+from hushbid.report.own_rows import Image, OwnRows
+from hushbid.report.rounds import shortened, thinned
+from protocol.data.schema import Column
+from protocol.mmd import Vector, kernel_matrix
+
+__all__ = [
+    "BARS",
+    "MAP_POINTS",
+    "MOST_COLUMNS",
+    "MOST_WORDS",
+    "Distribution",
+    "Pictures",
+    "PrincipalMap",
+    "Sheet",
+    "WeightFigures",
+    "pictures_of",
+]
+
+MOST_COLUMNS: Final = 24
+"""Most columns that are drawn: those in which wanted and bought differ most."""
+BARS: Final = 20
+"""Most bars of a column of numbers."""
+MOST_WORDS: Final = 12
+"""Of one of words: the most wanted, and the others in one."""
+MAP_POINTS: Final = 1_000
+"""Most points of each kind in the map."""
+_WANTED_IMAGES: Final = 120
+_BOUGHT_IMAGES: Final = 40
+"""Of each group of rounds."""
+_GROUPS: Final = 8
+_TAIL: Final = 0.01
+"""Share of the rows on either side that goes into the outermost bars."""
+_NO_SPREAD: Final = 1e-12
+"""Variance of a point in feature space below which all are one."""
+_HARDLY: Final = 0.01
+"""Below this share of an equal weight a point hardly counts."""
+
+Shares = tuple[float, ...]
+Place = tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distribution:
+    """A column's values, in shares of the rows.
+
+    Attributes:
+        name: The column's.
+        edges: Of the bars, one more than there are; None: each is one of `values`.
+        values: What each bar stands for, in words; None: an interval.
+        others: How many values the last of `values` stands for, where there are too many; 0: each for one.
+        wanted: Shares of D_v's rows.
+        bought: Of the bought points.
+        weighted: Of their weights; None: there are none.
+        means: Of wanted, bought and, where there are weights, weighted rows; None: values are words.
+        apart: Half of the sum of differences between wanted and bought shares, from 0 to 1.
+        apart_weighted: The same with weights.
+    """
+
+    name: str
+    edges: tuple[float, ...] | None
+    values: tuple[str, ...] | None
+    others: int
+    wanted: Shares
+    bought: Shares
+    weighted: Shares | None
+    means: tuple[float, ...] | None
+    apart: float
+    apart_weighted: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrincipalMap:
+    """Points by the first two kernel principal components of all that are shown, wanted and bought.
+
+    Attributes:
+        explained: Which part of the variance in feature space each component has.
+        wanted: Points of D_v.
+        bought: Bought points.
+    """
+
+    explained: Place
+    wanted: tuple[Place, ...]
+    bought: tuple[Place, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightFigures:
+    """How the weights of bought points are spread.
+
+    Attributes:
+        edges: Of the bars, in shares of an equal weight: 1 is 1/n.
+        points: How many points each bar has.
+        effective: Effective points, 1/Σw².
+        hardly: How many points weigh less than a hundredth of an equal weight.
+    """
+
+    edges: tuple[float, ...]
+    points: tuple[int, ...]
+    effective: float
+    hardly: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sheet:
+    """Images side by side.
+
+    Attributes:
+        rounds: The first and the last round that they were bought in; None: they are wanted.
+        points: How many there are.
+        shown: Which of them are shown, counted from 1.
+    """
+
+    rounds: tuple[int, int] | None
+    points: int
+    shown: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pictures:
+    """What the pictures show.
+
+    Attributes:
+        image: What grey image a row is; None: it is none.
+        wanted, bought: Rows of each.
+        sheets: Of images, the wanted first; empty if rows are none.
+        pixels: Those of each sheet, 0 at the lower bound and 255 at the upper, shape (n, height, width).
+        columns: In the order of the session; none if rows are images.
+        columns_left_out: How many are not drawn.
+        map: None where all points are one.
+        weights: None where there are none.
+        no_weights: Why.
+    """
+
+    image: Image | None
+    wanted: int
+    bought: int
+    sheets: tuple[Sheet, ...]
+    pixels: tuple[npt.NDArray[np.uint8], ...]
+    columns: tuple[Distribution, ...]
+    columns_left_out: int
+    map: PrincipalMap | None
+    weights: WeightFigures | None
+    no_weights: str
+
+
+def pictures_of(rows: OwnRows) -> Pictures:
+    """Work out what the pictures of these rows show."""
+    sheets = tuple(_sheets(rows)) if rows.image is not None else ()
+    columns = list(_distributions(rows)) if rows.image is None else []
+    furthest = sorted(range(len(columns)), key=lambda place: (-columns[place].apart, place))[:MOST_COLUMNS]
+    return Pictures(
+        image=rows.image,
+        wanted=len(rows.wanted),
+        bought=len(rows.bought),
+        sheets=tuple(sheet for sheet, _ in sheets),
+        pixels=tuple(pixels for _, pixels in sheets),
+        columns=tuple(columns[place] for place in sorted(furthest)),
+        columns_left_out=len(columns) - len(furthest),
+        map=_map(rows),
+        weights=None if rows.weights is None else _weights(rows.weights),
+        no_weights=rows.no_weights,
+    )
+
+
+# -- images -----------------------------------------------------------------------------------------------
+
+
+def _sheets(rows: OwnRows) -> Iterator[tuple[Sheet, npt.NDArray[np.uint8]]]:
+    """Those of D_v, then those of groups of rounds, as even as can be."""
+    numbers = thinned(len(rows.wanted), _WANTED_IMAGES)
+    wanted = Sheet(rounds=None, points=len(rows.wanted), shown=numbers)
+    yield wanted, _pixels(rows, rows.wanted[np.array(numbers) - 1])
+    last = rows.session.rounds
+    for group in np.array_split(np.arange(1, last + 1), min(_GROUPS, last)):
+        first, end = int(group[0]), int(group[-1])
+        inside = np.flatnonzero((rows.rounds >= first) & (rows.rounds <= end))
+        if len(inside):
+            numbers = thinned(len(inside), _BOUGHT_IMAGES)
+            sheet = Sheet(rounds=(first, end), points=len(inside), shown=numbers)
+            yield sheet, _pixels(rows, rows.bought[inside[np.array(numbers) - 1]])
+
+
+def _pixels(rows: OwnRows, points: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    assert rows.image is not None
+    # What was saved as float32 may be beyond a bound by its last bit.
+    grey = np.rint(255.0 * rows.session.space.scale(points).clip(0.0, 1.0)).astype(np.uint8)
+    return grey.reshape(len(points), rows.image.height, rows.image.width)
+
+
+# -- columns ----------------------------------------------------------------------------------------------
+
+
+def _distributions(rows: OwnRows) -> Iterator[Distribution]:
+    schema, first = rows.session.file.rows, 0
+    if schema is not None:
+        for column in schema.columns:
+            part = slice(first, first + column.width)
+            first += column.width
+            wanted, bought = rows.wanted[:, part], rows.bought[:, part]
+            if column.kind in ("number", "integer"):
+                yield _measured(column.name, wanted[:, 0], bought[:, 0], rows.weights)
+            else:
+                yield _listed(column, wanted, bought, rows.weights)
+        return
+    for place in range(rows.bought.shape[1]):
+        name = f"column {place}" if rows.names is None else rows.names[place]
+        yield _measured(name, rows.wanted[:, place], rows.bought[:, place], rows.weights)
+
+
+def _measured(
+    name: str, wanted: npt.NDArray[Any], bought: npt.NDArray[Any], weights: Vector | None
+) -> Distribution:
+    wanted = np.asarray(wanted, dtype=np.float64)
+    edges = _edges(np.concatenate([wanted, bought]))
+    means = [wanted.mean(), bought.mean(), *([] if weights is None else [weights @ bought])]
+
+    def counted(values: npt.NDArray[np.float64], each: Vector | None) -> Vector:
+        return np.histogram(values.clip(edges[0], edges[-1]), edges, weights=each)[0] / (
+            len(values) if each is None else 1.0
+        )
+
+    shares = counted(wanted, None), counted(bought, None)
+    weighted = None if weights is None else counted(bought, weights)
+    return _distribution(
+        name, *shares, weighted, edges=_told(edges), means=tuple(shortened(float(mean)) for mean in means)
+    )
+
+
+def _edges(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """A bar for each whole number, if there are few; else bars of one width, the outermost with the tails."""
+    low, high = float(values.min()), float(values.max())
+    if high - low < BARS and (values == np.floor(values)).all():
+        return np.arange(low, high + 2.0) - 0.5
+    ends = np.quantile(values, [_TAIL, 1.0 - _TAIL])
+    if ends[0] < ends[1]:
+        low, high = float(ends[0]), float(ends[1])
+    return np.linspace(low, high, BARS + 1) if low < high else np.array([low - 0.5, low + 0.5])
+
+
+def _listed(
+    column: Column, wanted: npt.NDArray[Any], bought: npt.NDArray[Any], weights: Vector | None
+) -> Distribution:
+    """Of words: all of them, or those that are most wanted, with the others in one."""
+    if column.kind == "boolean":
+        words = ["no", "yes"]
+    else:
+        words = [str(value) for value in column.categories or ()] + (["(gap)"] if column.own_gap else [])
+
+    def counted(numbers: npt.NDArray[Any], each: Vector | None) -> Vector:
+        places = numbers.argmax(axis=1) if column.kind == "category" else numbers[:, 0].astype(np.int64)
+        return np.bincount(places, weights=each, minlength=len(words)) / (
+            len(numbers) if each is None else 1.0
+        )
+
+    shares = [counted(wanted, None), counted(bought, None)]
+    shares += [] if weights is None else [counted(bought, weights)]
+    others = len(words) - MOST_WORDS + 1 if len(words) > MOST_WORDS else 0
+    if others:
+        order = sorted(range(len(words)), key=lambda place: (-shares[0][place], -shares[1][place], place))
+        kept, rest = sorted(order[:-others]), order[-others:]
+        words = [words[place] for place in kept] + [f"{others} others"]
+        shares = [np.append(each[kept], each[rest].sum()) for each in shares]
+    weighted = None if weights is None else shares[2]
+    return _distribution(column.name, shares[0], shares[1], weighted, values=tuple(words), others=others)
+
+
+def _distribution(
+    name: str,
+    wanted: Vector,
+    bought: Vector,
+    weighted: Vector | None,
+    *,
+    edges: tuple[float, ...] | None = None,
+    values: tuple[str, ...] | None = None,
+    others: int = 0,
+    means: tuple[float, ...] | None = None,
+) -> Distribution:
+    def apart(shares: Vector) -> float:
+        return shortened(float(np.abs(shares - wanted).sum()) / 2.0)
+
+    return Distribution(
+        name=name,
+        edges=edges,
+        values=values,
+        others=others,
+        wanted=_told(wanted),
+        bought=_told(bought),
+        weighted=None if weighted is None else _told(weighted),
+        means=means,
+        apart=apart(bought),
+        apart_weighted=None if weighted is None else apart(weighted),
+    )
+
+
+# -- map and weights --------------------------------------------------------------------------------------
+
+
+def _map(rows: OwnRows) -> PrincipalMap | None:
+    """Kernel PCA (Schölkopf, Smola and Müller 1998) with the session's exact kernel on scaled points."""
+    from sklearn.decomposition import KernelPCA
+
+    kinds = [
+        np.asarray(kind)[np.array(thinned(len(kind), MAP_POINTS)) - 1] for kind in (rows.wanted, rows.bought)
+    ]
+    space = rows.session.space
+    kernel = kernel_matrix(np.concatenate([space.scale(kind) for kind in kinds]), space.gamma)
+    spread = float(kernel.trace() - kernel.sum() / len(kernel))
+    if spread <= _NO_SPREAD * len(kernel):
+        return None
+    found = KernelPCA(n_components=2, kernel="precomputed", eigen_solver="dense")
+    places = [(shortened(float(x)), shortened(float(y))) for x, y in found.fit_transform(kernel)]
+    first, second = (shortened(float(value) / spread) for value in found.eigenvalues_)
+    wanted = len(kinds[0])
+    return PrincipalMap(
+        explained=(first, second), wanted=tuple(places[:wanted]), bought=tuple(places[wanted:])
+    )
+
+
+def _weights(weights: Vector) -> WeightFigures:
+    relative = weights * len(weights)
+    points, edges = np.histogram(relative, bins=BARS, range=(0.0, float(relative.max())))
+    return WeightFigures(
+        edges=_told(edges),
+        points=tuple(points.tolist()),
+        effective=effective_points(weights),
+        hardly=int((relative < _HARDLY).sum()),
+    )
+
+
+def _told(values: Sequence[float] | npt.NDArray[np.float64]) -> tuple[float, ...]:
+    return tuple(shortened(float(value)) for value in values)

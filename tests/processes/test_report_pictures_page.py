@@ -1,0 +1,159 @@
+"""The pictures of a consumer's report in headless Chromium: readable wide and narrow, light and dark."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium import webdriver
+
+from hushbid.report.own_rows import Image, Wanted
+from hushbid.report.write import write_report
+from protocol.data import DataColumns
+from tests.processes.test_report_page import browser, log, open_page, pytestmark
+from tests.support.picture_sessions import COLUMNS, SIDE, bought_images, bought_rows
+
+__all__ = ["browser", "pytestmark"]
+
+CONTRAST = 4.5
+"""Of text, by WCAG 2.2, success criterion 1.4.3."""
+SMALLEST = 11.0
+"""Pixels of letters."""
+VIEWS = [(width, scheme) for width in (360, 1400) for scheme in ("light", "dark")]
+
+READ = """
+const luminance = (colour) => {
+  const [r, g, b] = colour.slice(0, 3).map((value) => value / 255)
+    .map((value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const parts = (text) => (text.match(/[\\d.]+/g) || [0, 0, 0, 0]).map(Number);
+const behind = (element) => {
+  for (let at = element; at; at = at.parentElement) {
+    const svg = at.classList && at.classList.contains("main-svg");
+    const colour = parts(svg ? at.style.background || "transparent" : getComputedStyle(at).backgroundColor);
+    if (colour.length === 3 || colour[3] === 1) return colour;
+  }
+  return [255, 255, 255];
+};
+const found = [];
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+  const owner = node.parentElement, box = owner.getBoundingClientRect();
+  if (!node.data.trim() || !box.width || !box.height || owner.closest("script, style")) continue;
+  const style = getComputedStyle(owner);
+  const ink = luminance(parts(owner.closest("svg") ? style.fill : style.color));
+  const paper = luminance(behind(owner));
+  const ratio = (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
+  found.push([node.data.trim().slice(0, 40), ratio, parseFloat(style.fontSize)]);
+}
+return found;
+"""
+"""Every text that is seen: its beginning, its contrast, and the size of its letters."""
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Reports of a table and of images."""
+    found = {}
+    for name, make in (("table", bought_rows), ("images", bought_images)):
+        place = tmp_path_factory.mktemp(name)
+        bought = make(place)
+        image = Image(SIDE, SIDE + 1) if name == "images" else None
+        columns = DataColumns(label="paid" if name == "table" else None)
+        wanted = Wanted(validation=bought.validation, columns=columns, image=image)
+        write_report([bought.consumer], place / "page.html", wanted=wanted)
+        found[name] = place / "page.html"
+    return found
+
+
+@pytest.fixture
+def view(browser: webdriver.Chrome) -> Iterator[Any]:
+    """Sets the width and the colours of what is opened next."""
+
+    def set_to(width: int, scheme: str) -> None:
+        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+    yield set_to
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+@pytest.mark.parametrize(("width", "scheme"), VIEWS)
+@pytest.mark.parametrize("name", ["table", "images"])
+def test_everything_can_be_read(
+    browser: webdriver.Chrome, view: Any, pages: dict[str, Path], name: str, width: int, scheme: str
+) -> None:
+    view(width, scheme)
+    open_page(browser, pages[name])
+    assert log(browser) == []
+    over = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert browser.execute_script(over) == 0
+    texts: list[tuple[str, float, float]] = browser.execute_script(READ)
+    assert len(texts) > 100
+    assert any("Column by column" in text or "The images" in text for text, _, _ in texts)
+    assert [each for each in texts if each[1] < CONTRAST or each[2] < SMALLEST] == []
+
+
+def test_faint_text_would_be_found(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    page = tmp_path / "faint.html"
+    page.write_text(
+        "<!DOCTYPE html><title>x</title><p style='color: #8a8a8a'>faint<p style='color: #555'>not"
+    )
+    browser.get(page.as_uri())
+    assert [(text, ratio < CONTRAST) for text, ratio, _ in browser.execute_script(READ)] == [
+        ("faint", True),
+        ("not", False),
+    ]
+
+
+def test_every_picture_is_drawn_and_has_words(browser: webdriver.Chrome, pages: dict[str, Path]) -> None:
+    open_page(browser, pages["table"])
+    marks: dict[str, int] = browser.execute_script(
+        """
+        return Object.fromEntries(Array.from(document.querySelectorAll(".plot"), (plot) =>
+            [plot.id, plot.querySelectorAll(".scatterlayer path, .barlayer path").length]));
+        """
+    )
+    expected = {f"plot-column-{place}" for place in range(len(COLUMNS))} | {"plot-principal", "plot-weights"}
+    assert expected <= set(marks)
+    assert all(marks.values()), marks
+    words: list[int] = browser.execute_script(
+        """
+        return Array.from(document.querySelectorAll("[role=img]"), (picture) =>
+            document.getElementById(picture.getAttribute("aria-labelledby")).textContent.length);
+        """
+    )
+    assert len(words) == len(marks)
+    assert min(words) > 20
+
+
+def test_images_are_seen(browser: webdriver.Chrome, pages: dict[str, Path]) -> None:
+    open_page(browser, pages["images"])
+    sizes: list[list[int]] = browser.execute_script(
+        "return Array.from(document.images, (each) => [each.naturalWidth, each.naturalHeight, each.width])"
+    )
+    assert len(sizes) == 70
+    assert all(each[:2] == [SIDE, SIDE + 1] and each[2] >= 32 for each in sizes)
+
+
+def test_colours_follow_the_reader_s_choice_but_not_onto_paper(
+    browser: webdriver.Chrome, view: Any, pages: dict[str, Path]
+) -> None:
+    paper = "return document.querySelector('.plot')._fullLayout.paper_bgcolor"
+    view(1400, "light")
+    open_page(browser, pages["table"])
+    assert browser.execute_script(paper) == "#FFFFFF"
+    view(1400, "dark")
+    assert browser.execute_script(paper) == "#14191E"
+    seen = "window.addEventListener('afterprint', () => {}); window.onbeforeprint = () => { window.printed = "
+    browser.execute_script(f"{seen}document.querySelector('.plot')._fullLayout.paper_bgcolor; }}")
+    assert base64.b64decode(browser.print_page()).startswith(b"%PDF-")
+    assert browser.execute_script("return window.printed") == "#FFFFFF"
+    assert browser.execute_script(paper) == "#14191E"

@@ -1,0 +1,354 @@
+"""The pictures of a consumer's report: they show its own rows as they are, to nobody else."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import shutil
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.csv as pacsv
+import pytest
+from scipy.spatial.distance import cdist
+
+from consumer.delivered import delivered_table
+from hushbid.cli import app
+from hushbid.report import pictures as pictures_module
+from hushbid.report.figures import Figures, figures_of
+from hushbid.report.own_rows import Image, Wanted, own_rows, read_image
+from hushbid.report.page import page_of
+from hushbid.report.pictures import BARS, MOST_WORDS, Pictures
+from hushbid.report.sources import open_sources
+from hushbid.report.write import write_report
+from protocol.data import DataColumns
+from protocol.data.schema import Schema
+from protocol.errors import ConfigError, DataError
+from protocol.names import CONSUMER, CURATOR
+from protocol.transcript.redaction import redact
+from tests.support.picture_sessions import (
+    COLUMNS,
+    HOSTILE,
+    SIDE,
+    VILLAGES,
+    Bought,
+    bought_images,
+    bought_rows,
+)
+from tests.unit.hushbid.report.test_report_page import Elements
+
+IMAGE = Image(SIDE, SIDE + 1)
+SECTION = "What was wanted, and what was bought"
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Bought:
+    return bought_rows(tmp_path_factory.mktemp("table"))
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Bought:
+    return bought_images(tmp_path_factory.mktemp("images"))
+
+
+def wanted(of: Bought, image: Image | None = None) -> Wanted:
+    label = "paid" if of.validation.suffix == ".csv" else None
+    return Wanted(validation=of.validation, columns=DataColumns(label=label), image=image)
+
+
+def figures(of: Bought, image: Image | None = None) -> Figures:
+    sources = open_sources([of.consumer])
+    return figures_of(sources, rows=own_rows(sources, wanted(of, image)))
+
+
+def drawn(of: Bought, image: Image | None = None) -> tuple[Pictures, str]:
+    """What the pictures show, and the page's words."""
+    found = figures(of, image)
+    assert found.pictures is not None
+    return found.pictures, " ".join(Elements(page_of(found)).text)
+
+
+@pytest.fixture(scope="module")
+def of_table(table: Bought) -> Pictures:
+    found = figures(table).pictures
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def page(table: Bought) -> str:
+    return page_of(figures(table))
+
+
+def report(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as ending:
+        app(["report", *map(str, arguments)], standalone_mode=False)
+    return int(str(ending.value.code))
+
+
+# -- what they show -----------------------------------------------------------------------------------------
+
+
+def test_shares_of_words_are_those_of_the_tables(table: Bought, of_table: Pictures) -> None:
+    rows = pacsv.read_csv(table.validation).to_pydict()
+    bought = delivered_table(Schema.of(COLUMNS), table.directory / "delivered.npz").to_pydict()
+    names = {"": "(gap)", None: "(gap)", True: "yes", False: "no"}
+    for column in of_table.columns:
+        if column.values is None:
+            continue
+        for place, word in enumerate(column.values[: len(column.values) - (column.others > 0)]):
+            own = [names.get(value, value) == word for value in rows[column.name]]
+            theirs = np.array([names.get(value, value) == word for value in bought[column.name]])
+            assert column.wanted[place] == pytest.approx(np.mean(own))
+            assert column.bought[place] == pytest.approx(theirs.mean())
+            assert column.weighted is not None
+            assert column.weighted[place] == pytest.approx(np.array(bought["weight"])[theirs].sum(), abs=1e-8)
+
+
+def test_shares_of_numbers_are_those_of_the_tables(table: Bought, of_table: Pictures) -> None:
+    rows = pacsv.read_csv(table.validation)
+    delivered = table.delivered()
+    by_name = {column.name: column for column in of_table.columns}
+    children = by_name["children"]
+    assert children.edges == (-0.5, 0.5, 1.5, 2.5, 3.5)
+    counts = np.bincount(rows["children"].to_numpy(), minlength=4)
+    assert children.wanted == pytest.approx(counts / 50)
+    income, column = by_name["income"], rows["income"].to_numpy()
+    assert income.edges is not None
+    assert len(income.edges) == BARS + 1
+    bought, weights = delivered["features"][:, 1], delivered["weights"]
+    assert income.means == pytest.approx((column.mean(), bought.mean(), weights @ bought))
+    # The tails are in the outermost bars.
+    assert sum(income.wanted) == pytest.approx(1.0)
+    assert income.bought[-1] == pytest.approx((bought >= income.edges[-2]).mean())
+    assert income.apart == pytest.approx(np.abs(np.subtract(income.wanted, income.bought)).sum() / 2)
+
+
+def test_of_many_words_the_most_wanted_have_bars(table: Bought, of_table: Pictures) -> None:
+    villages = pacsv.read_csv(table.validation)["village"].to_pylist()
+    (column,) = (each for each in of_table.columns if each.name == "village")
+    assert column.values is not None
+    assert (len(column.values), column.others) == (MOST_WORDS, VILLAGES - MOST_WORDS + 1)
+    least = min(villages.count(word) for word in column.values[:-1])
+    assert least >= max(villages.count(word) for word in set(villages) - set(column.values))
+    assert sum(column.wanted) == pytest.approx(1.0)
+
+
+def test_of_many_columns_those_that_differ_most_are_drawn(
+    table: Bought, of_table: Pictures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = of_table.columns
+    assert [column.name for column in every] == [column["name"] for column in COLUMNS]
+    monkeypatch.setattr(pictures_module, "MOST_COLUMNS", 2)
+    found, text = drawn(table)
+    furthest = sorted(every, key=lambda column: -column.apart)[:2]
+    assert found.columns == tuple(column for column in every if column in furthest)
+    assert found.columns_left_out == len(COLUMNS) - 2
+    assert "5 others are not." in text
+
+
+def test_the_map_is_that_of_the_kernel_s_largest_eigenvectors(images: Bought) -> None:
+    """Centred kernel values by hand; each axis may be the other way round."""
+    found = drawn(images)[0].map
+    assert found is not None
+    with np.load(images.validation) as file:
+        points = np.concatenate([file["features"], images.delivered()["features"]]) / 40.0
+    kernel = np.exp(-cdist(points, points, "sqeuclidean"))
+    centre = np.eye(len(points)) - 1.0 / len(points)
+    values, vectors = np.linalg.eigh(centre @ kernel @ centre)
+    places = np.array([*found.wanted, *found.bought])
+    for axis in (0, 1):
+        expected = vectors[:, -1 - axis] * np.sqrt(values[-1 - axis])
+        assert abs(expected @ places[:, axis]) == pytest.approx(values[-1 - axis], rel=1e-6)
+        assert found.explained[axis] == pytest.approx(values[-1 - axis] / values.sum(), rel=1e-6)
+
+
+def test_a_large_map_is_thinned_and_says_so(images: Bought, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pictures_module, "MAP_POINTS", 5)
+    found, text = drawn(images)
+    assert found.map is not None
+    assert (len(found.map.wanted), len(found.map.bought)) == (5, 5)
+    assert "5 wanted rows and 5 bought points" in text
+    assert "evenly spaced in their order" in text
+
+
+def test_weights_and_effective_points_are_those_beside_the_transcript(
+    table: Bought, of_table: Pictures
+) -> None:
+    found, weights = of_table.weights, table.delivered()["weights"]
+    assert found is not None
+    assert found.effective == pytest.approx(1.0 / (weights**2).sum())
+    assert sum(found.points) == len(weights) == 40
+    assert found.edges[-1] == pytest.approx(40 * weights.max())
+    assert found.hardly == (weights * 40 < 0.01).sum()
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        (None, "no delivered.npz that can be read"),
+        ({"weights": None}, "has none"),
+        ({"weights": np.full(40, 0.5)}, "are no weights"),
+        ({"weights": np.full(40, "a")}, "are no weights"),
+        ({"features": np.zeros((40, 20))}, "has other points"),
+    ],
+    ids=["no file", "none", "no sum of 1", "text", "other points"],
+)
+def test_no_weights_but_those_of_the_points_are_shown(
+    images: Bought, tmp_path: Path, changes: dict[str, Any] | None, why: str
+) -> None:
+    shutil.copy(images.consumer, tmp_path / "consumer.transcript")
+    if changes is not None:
+        arrays = images.delivered() | changes
+        np.savez(
+            tmp_path / "delivered.npz", **{name: each for name, each in arrays.items() if each is not None}
+        )
+    copy = Bought({CONSUMER: tmp_path / "consumer.transcript"}, images.validation, tmp_path)
+    found, text = drawn(copy)
+    assert found.weights is None
+    assert why in found.no_weights
+    assert f"No weights are shown: {found.no_weights}." in text
+
+
+def test_images_on_the_page_are_the_rows_by_round(images: Bought) -> None:
+    made = figures(images, IMAGE)
+    found, page = made.pictures, page_of(made)
+    assert found is not None
+    shown = np.array([png(text) for text in re.findall(r'<img src="data:image/png;base64,([^"]+)"', page)])
+    delivered = images.delivered()
+    with np.load(images.validation) as file:
+        rows = np.concatenate([file["features"], delivered["features"]])  # in the order of rounds
+    np.testing.assert_array_equal(shown.reshape(70, -1), np.rint(255.0 * rows / 40.0))
+    assert [sheet.rounds for sheet in found.sheets[:2]] == [None, (1, 5)]
+    for sheet in found.sheets[1:]:
+        assert sheet.rounds is not None
+        first, last = sheet.rounds
+        assert sheet.points == ((delivered["rounds"] >= first) & (delivered["rounds"] <= last)).sum()
+    assert sum(sheet.points for sheet in found.sheets) == 70
+    assert found.columns == ()
+
+
+def png(text: str) -> np.ndarray[Any, Any]:
+    """The pixels of a grey PNG whose lines are not filtered."""
+    data = base64.b64decode(text)
+    assert data[16:26] == IMAGE.width.to_bytes(4) + IMAGE.height.to_bytes(4) + bytes([8, 0])
+    at = data.index(b"IDAT")
+    packed = zlib.decompress(data[at + 4 : at + 4 + int.from_bytes(data[at - 4 : at])])
+    lines = np.frombuffer(packed, dtype=np.uint8).reshape(IMAGE.height, IMAGE.width + 1)
+    assert not lines[:, 0].any()
+    return lines[:, 1:]
+
+
+# -- the page -----------------------------------------------------------------------------------------------
+
+
+def test_the_page_says_what_it_holds_and_what_each_picture_shows(page: str) -> None:
+    found = Elements(page)
+    assert found.unbalanced == []
+    text = " ".join(found.text)
+    private = "This page shows rows of the consumer's validation set"
+    assert text.index(private) < text.index(SECTION) < text.rindex(private) < text.index("Column by column")
+    assert "no picture has any" in text
+    pictured = [value for name, value in found.attributes if name == "role" and value == "img"]
+    named = [value for name, value in found.attributes if name == "aria-labelledby"]
+    identifiers = [value for name, value in found.attributes if name == "id"]
+    assert len(pictured) == len(named) >= len(COLUMNS) + 2
+    assert all(identifiers.count(value) == 1 for value in named)
+
+
+def test_names_of_columns_stay_text(page: str) -> None:
+    assert HOSTILE in Elements(page).text
+    assert "</script><b>" not in page
+    assert Elements(page).seen["b"] == 0
+
+
+def test_the_same_files_give_the_same_bytes(images: Bought) -> None:
+    first, second = (page_of(figures(images, IMAGE)) for _ in range(2))
+    assert first == second
+
+
+def test_the_verb_draws_them(
+    table: Bought, page: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = tmp_path / "page.html"
+    assert report(table.consumer, "--validation", table.validation, "--label", "paid", "--output", made,
+                  "--json") == 0  # fmt: skip
+    found = json.loads(capsys.readouterr().out)["figures"]["pictures"]
+    assert found == figures(table).as_json()["pictures"]
+    assert "pixels" not in found
+    assert made.read_text() == page
+    assert made.stat().st_mode & 0o777 == 0o600
+
+
+# -- who gets none ------------------------------------------------------------------------------------------
+
+
+def test_a_report_that_was_not_asked_for_them_has_none(table: Bought, page: str) -> None:
+    held = (SECTION, "rivate rows", "village number 1")
+    assert all(words in page for words in held)
+    for parties in ((CONSUMER,), tuple(table.transcripts)):
+        made = figures_of(open_sources([table.transcripts[party] for party in parties]))
+        assert made.as_json()["pictures"] is None
+        assert not any(words in page_of(made) for words in held)
+
+
+@pytest.mark.parametrize("parties", [[CURATOR], ["north"], [CONSUMER, CURATOR], [CONSUMER, "south"]], ids=str)
+def test_no_other_party_s_report_has_them(
+    table: Bought, tmp_path: Path, capsys: pytest.CaptureFixture[str], parties: list[str]
+) -> None:
+    files = [table.transcripts[party] for party in parties]
+    page = tmp_path / "page.html"
+    assert report(*files, "--validation", table.validation, "--label", "paid", "--output", page) == 4
+    assert "Give the consumer's transcript alone" in " ".join(capsys.readouterr().err.split())
+    assert not page.exists()
+
+
+def test_a_redacted_report_has_none(table: Bought, tmp_path: Path) -> None:
+    copy = tmp_path / "redacted.transcript"
+    with copy.open("wb") as file:
+        redact(table.consumer, file.write)
+    with pytest.raises(ConfigError, match="is redacted"):
+        write_report([copy], tmp_path / "page.html", wanted=wanted(table))
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_rows_that_were_not_wanted_are_refused(images: Bought, tmp_path: Path) -> None:
+    with np.load(images.validation) as file:
+        rows = file["features"]
+    for number, other in enumerate((rows[:-1], np.concatenate([rows[:-1], [rows[-1] + 1]]))):
+        np.savez(tmp_path / f"{number}.npz", features=other.astype(np.uint8))
+        of = Wanted(validation=tmp_path / f"{number}.npz", columns=DataColumns())
+        with pytest.raises(DataError, match="not the validation set of this session"):
+            write_report([images.consumer], tmp_path / "page.html", wanted=of)
+
+
+@pytest.mark.parametrize(
+    ("image", "session", "why"),
+    [
+        (Image(5, 5), "images", "25 pixels, and a row of the session 20"),
+        (Image(7, 4), "table", "other bounds for one column than for another"),
+    ],
+    ids=["other size", "a table"],
+)
+def test_rows_that_are_no_such_images_are_refused(
+    request: pytest.FixtureRequest, image: Image, session: str, why: str
+) -> None:
+    with pytest.raises(ConfigError, match=why):
+        figures(request.getfixturevalue(session), image)
+
+
+@pytest.mark.parametrize("text", ["", "28", "28x", "0x28", "28×28", "-2x4", "28x28x3", "999999x1"])
+def test_a_size_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="WIDTHxHEIGHT"):
+        read_image(text)
+
+
+def test_an_image_without_rows_is_refused(
+    table: Bought, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert read_image("8x16") == Image(8, 16)
+    assert report(table.consumer, "--image", "8x8", "--output", tmp_path / "page.html") == 4
+    assert "--validation" in capsys.readouterr().err
