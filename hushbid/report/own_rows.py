@@ -131,7 +131,7 @@ def own_rows(sources: Sequence[Source], wanted: Wanted) -> OwnRows:
         names=dataset.feature_names,
         wanted=dataset.features,
         bought=points,
-        rounds=np.array([entry.round for entry in bought], dtype=np.int64),
+        rounds=np.array([entry.chosen_round for entry in bought], dtype=np.int64),
         weights=weights,
         no_weights=why,
         image=wanted.image,
