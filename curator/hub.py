@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections import Counter
@@ -10,7 +9,8 @@ from typing import Final
 
 from curator.connections import REPLACED, Connections, Ignored
 from curator.machine import CONSUMER, CuratorMachine
-from curator.session_log import CuratorLog, stage_of
+from curator.progress import Course, stage_of
+from curator.session_log import CuratorLog
 from protocol import limits
 from protocol.config.session import SessionFile
 from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
@@ -63,6 +63,7 @@ class Hub:
         self._log = log
         self._vitals = vitals
         self._progress = progress
+        self._course = Course(session, machine)
         if progress is not None:
             # Who watches may stop to read; the rounds do not wait for it.
             os.set_blocking(progress, False)
@@ -149,12 +150,17 @@ class Hub:
         self._round_began = now
 
     def _look_at_itself(self) -> Seen:
-        machine, ledger = self._machine, self._machine.ledger
+        ledger = self._machine.ledger
+        progress = self._course.progress()
         return Seen(
-            stage_of(machine.phase),
-            machine.round,
-            paused=machine.paused,
-            owners_connected=sum(seat.connected for seat in machine.seats.values()),
+            progress.phase,
+            progress.round,
+            paused=progress.paused,
+            owners_connected=progress.owners_connected,
+            points=progress.points,
+            points_per_second=progress.points_per_second,
+            seconds_left=progress.seconds_left,
+            missing=progress.missing,
             counters={
                 **self._counted,
                 "frames_dropped": by_reason(Drop, self._endpoint.drops),
@@ -336,15 +342,14 @@ class Hub:
                 self._driver.feed(Lost(peer), now)
 
     def _note_progress(self, now: float) -> None:
-        machine = self._machine
-        if machine.round == 0:
+        self._course.note(now)
+        if self._progress is None:
             return
-        if self._progress is None or (now - self._shown < PROGRESS_SECONDS and machine.phase != "done"):
+        if now - self._shown < PROGRESS_SECONDS and self._machine.phase != "done":
             return
         self._shown = now
-        line = {"round": machine.round, "points": len(machine.ledger.wins), "phase": machine.phase}
         try:
-            os.write(self._progress, json.dumps(line).encode() + b"\n")
+            os.write(self._progress, self._course.progress().as_line())
         except BlockingIOError:
             pass
         except OSError:

@@ -23,11 +23,24 @@ __all__ = [
     "SealedParameters",
     "Standing",
     "acquisition_rule",
+    "asks",
 ]
 
 RULES: Final[dict[str, type[AcquisitionRule]]] = {
     rule.name: rule for rule in (Sealed, AskAll, Logistic, Published, WinnerOnly)
 }
+
+
+def asks(name: str) -> bool:
+    """Whether a rule asks owners for points, so that who is asked is private.
+
+    An unknown name counts as one that does.
+
+    Args:
+        name: A key of `RULES`.
+    """
+    rule = RULES.get(name)
+    return rule is None or not rule.candidate_with_bid
 
 
 def acquisition_rule(
