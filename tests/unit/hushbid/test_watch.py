@@ -16,7 +16,6 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from hushbid import status as status_module
 from hushbid.cli import app
 from hushbid.progress import left, session_bar, session_progress, waiting
 from hushbid.watch import Look, Watcher, shown, view
@@ -224,11 +223,8 @@ def test_without_a_terminal_another_table_comes_only_with_news(tmp_path: Path) -
 @pytest.fixture
 def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A run that begins when it is watched already; a look takes no time."""
-    steps = iter([
-        lambda: write(tmp_path / "run", replace(CURATOR, beat=time.time())),
-        lambda: write(tmp_path / "run", replace(CURATOR, finished=True, exit_code=0)),
-    ])  # fmt: skip
-    monkeypatch.setattr(status_module.time, "sleep", lambda _: next(steps)())
+    steps = iter([replace(CURATOR, beat=time.time()), replace(CURATOR, finished=True, exit_code=0)])
+    monkeypatch.setattr("hushbid.status.time.sleep", lambda _: write(tmp_path / "run", next(steps)))
     yield tmp_path / "run"
     assert next(steps, None) is None, "all of it was watched"
 
