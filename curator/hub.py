@@ -10,7 +10,7 @@ from typing import Final
 from curator.connections import REPLACED, Ignored
 from curator.machine import CONSUMER, CuratorMachine
 from curator.presence import Presence
-from curator.progress import Course, stage_of
+from curator.progress import Follower, stage_of
 from curator.session_log import CuratorLog
 from protocol import limits
 from protocol.config.session import SessionFile
@@ -64,7 +64,7 @@ class Hub:
         self._log = log
         self._vitals = vitals
         self._progress = progress
-        self._course = Course(session, machine)
+        self._follower = Follower(session, machine)
         if progress is not None:
             # Who watches may stop to read; the rounds do not wait for it.
             os.set_blocking(progress, False)
@@ -149,7 +149,7 @@ class Hub:
 
     def _look_at_itself(self) -> Seen:
         ledger = self._machine.ledger
-        progress = self._course.progress()
+        progress = self._follower.progress()
         return Seen(
             progress.phase,
             progress.round,
@@ -167,6 +167,7 @@ class Hub:
                 "connections_cut": by_reason(Cut, self._endpoint.cuts),
                 "refusals": by_reason(Offence, Counter(refusal.offence.value for refusal in ledger.refusals)),
                 "absences": self._log.absences,
+                "faults": len(ledger.faults),
                 "frames_repeated": self._driver.repeats,
                 "transcript_records": self._driver.records,
             },
@@ -320,14 +321,14 @@ class Hub:
             self._driver.feed(lost, now)
 
     def _note_progress(self, now: float) -> None:
-        self._course.note(now)
+        self._follower.note(now)
         if self._progress is None:
             return
         if now - self._shown < PROGRESS_SECONDS and self._machine.phase != "done":
             return
         self._shown = now
         try:
-            os.write(self._progress, self._course.progress().as_line())
+            os.write(self._progress, self._follower.progress().as_line())
         except BlockingIOError:
             pass
         except OSError:

@@ -9,7 +9,7 @@ from protocol.acquisition import asks
 from protocol.config.session import SessionFile
 from protocol.progress import MOST_NAMED, Pace, Progress
 
-__all__ = ["Course", "decided_rounds", "stage_of"]
+__all__ = ["Follower", "decided_rounds", "stage_of"]
 
 _STAGES: Final = frozenset({"enrolling", "delivering", "closing", "done"})
 _DECIDED: Final = frozenset({"pacing", "delivering"})
@@ -26,7 +26,7 @@ def decided_rounds(machine: CuratorMachine) -> int:
     return machine.round if machine.phase in _DECIDED else max(0, machine.round - 1)
 
 
-class Course:
+class Follower:
     """Follows a session from round to round.
 
     Args:

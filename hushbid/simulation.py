@@ -15,7 +15,7 @@ from consumer.events import StorePurchases
 from consumer.own_figures import own_figures
 from consumer.store import PurchaseFile, keep_verdict
 from curator.machine import CONSUMER, CuratorMachine
-from curator.progress import Course
+from curator.progress import Follower
 from hushbid.cluster import Cluster
 from hushbid.cluster_data import ClusterData, spread
 from hushbid.evaluation import Baselines, evaluate
@@ -201,11 +201,11 @@ def _followed(
 ) -> Callable[[CuratorMachine], None] | None:
     if follow is None:
         return None
-    course = Course(file, curator)
+    follower = Follower(file, curator)
 
     def after_round(_curator: CuratorMachine) -> None:
-        course.note(time.monotonic())
-        follow(course.progress())
+        follower.note(time.monotonic())
+        follow(follower.progress())
 
     return after_round
 

@@ -250,11 +250,11 @@ def _missing(party: Party) -> str:
 
 def _faults(party: Party) -> str:
     counted = []
-    for name, one, more in (("absences", "absence", "absences"), ("refusals", "refusal", "refusals")):
-        count = party.status.counters.get(name, 0)
+    for one in ("absence", "fault", "refusal"):
+        count = party.status.counters.get(f"{one}s", 0)
         total = count if isinstance(count, int) else sum(count.values())
         if total:
-            counted.append(f"{total} {one if total == 1 else more}")
+            counted.append(f"{total} {one}{'' if total == 1 else 's'}")
     return ", ".join(counted)
 
 

@@ -49,6 +49,7 @@ TELLS_OF_ASKS: Final = frozenset(
     {
         "bytes_received",
         "bytes_sent",
+        "faults",
         "frames_received",
         "frames_repeated",
         "frames_resent",

@@ -40,7 +40,7 @@ CURATOR = replace(
     missing=["magpie"],
     points=44,
     points_per_second=2.5,
-    counters={"absences": 1, "refusals": {"version": 2, "malformed": 0}},
+    counters={"absences": 1, "faults": 3, "refusals": {"version": 2, "malformed": 0}},
     spent={"protects": "them", "neighbours": "add-remove-one", "epsilon": 1.25, "delta": 1e-5},
 )
 
@@ -185,7 +185,7 @@ def test_every_figure_is_there_in_a_narrow_terminal_and_in_a_wide_one(tmp_path: 
     words = re.sub(r"\s+", " ", text)
     for part in ("curator", "heron", "rounds", "waiting", "12", "44", "2.5", "1:02", "magpie", "1.25", "0.4"):
         assert part in words
-    for whole in ("1 absence", "2 refusals"):
+    for whole in ("1 absence", "3 faults", "2 refusals"):
         assert set(whole.split()) <= set(re.split(r"[\s,]+", text))
 
 
