@@ -64,7 +64,7 @@ def simulate(
         owner_points: Points that each of those draws, with replacement; None: points are dealt out.
         record: Directory for the parties' transcripts, and a report; None: nothing is recorded.
         progress: Called after every round.
-        follow: Called likewise, with all that is known (`protocol.progress`).
+        follow: Called likewise and at the end, with all that is known (`protocol.progress`).
         say: Gets why there is no report, if there is none.
         rehearsing: How the session is rehearsed before it begins.
 
@@ -106,7 +106,16 @@ def simulate(
             journal=journal if record is not None else None,
         )
         started = time.monotonic()
-        outcome = simulation.run(_followed(session.file, simulation.curator, both(progress, follow)))
+        follower, told = Follower(session.file, simulation.curator), both(progress, follow)
+
+        def after_round(_curator: CuratorMachine) -> None:
+            follower.note(time.monotonic())
+            if told is not None:
+                told(follower.progress())
+
+        outcome = simulation.run(after_round)
+        if follow is not None:
+            follow(follower.progress())  # the last round is decided, too
         seconds = time.monotonic() - started
     for party in (CURATOR, CONSUMER, *data.owners):
         ensure_done(outcome.finishes[party])
@@ -194,20 +203,6 @@ def both(progress: Progress | None, follow: Follow | None) -> Follow | None:
             follow(found)
 
     return call
-
-
-def _followed(
-    file: SessionFile, curator: CuratorMachine, follow: Follow | None
-) -> Callable[[CuratorMachine], None] | None:
-    if follow is None:
-        return None
-    follower = Follower(file, curator)
-
-    def after_round(_curator: CuratorMachine) -> None:
-        follower.note(time.monotonic())
-        follow(follower.progress())
-
-    return after_round
 
 
 def _simulated(file: SessionFile, seed: int) -> SessionFile:
