@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["described", "looks", "status_command"]
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 _Parties: TypeAlias = list[dict[str, Any]]
 _Read: TypeAlias = Callable[[], list[Status]]
@@ -70,7 +70,7 @@ def described(status: Status, now: float) -> dict[str, Any]:
     return {**asdict(status), "age": round(now - status.beat, 3), "trouble": wrong}
 
 
-def looks(look: Callable[[], T], over: Callable[[T], bool]) -> Iterator[T]:
+def looks(look: Callable[[], _T], over: Callable[[_T], bool]) -> Iterator[_T]:
     """Looks, one every second; the last is the first that is over.
 
     Args:
@@ -115,6 +115,10 @@ def _show(found: Mapping[str, Any]) -> None:
     Console().print(_table(found["parties"]))
 
 
+def _missing(party: Mapping[str, Any]) -> str:
+    return f"missing: {', '.join(party['missing'])}" if party["missing"] else ""
+
+
 def _table(found: _Parties) -> Table:
     from rich.markup import escape
     from rich.table import Table
@@ -129,6 +133,6 @@ def _table(found: _Parties) -> Table:
             "–" if party["role"] == "consumer" else f"{party['round']} of {party['rounds']}",
             "–" if party["owners"] is None else f"{party['owners_connected']} of {party['owners']}",
             "ended" if party["finished"] else f"{party['age']:.1f} s ago",
-            escape(party["trouble"] or ""),
+            escape(party["trouble"] or _missing(party)),
         )
     return table

@@ -94,8 +94,11 @@ def promised(session: Session, protects: str) -> Odometer | None:
     if any(whose == protects for whose, _ in session.objections()):
         return None
     if protects == CONSUMERS_DATA:
-        return _consumers(session)
-    return _owners(session, session.rounds, settled=True)
+        found = _consumers(session)
+    else:
+        found = _owners(session, session.rounds, settled=True)
+    # An infinite ε is no promise, and JSON has no word for it.
+    return found if found is not None and np.isfinite(found.epsilon).all() else None
 
 
 def _owners(session: Session, rounds: int, *, settled: bool) -> Odometer | None:

@@ -257,3 +257,10 @@ def test_looking_once_takes_no_absence(tmp_path: Path) -> None:
     as_json = watch("--state", str(tmp_path), "--once", "--json")
     assert json.loads(as_json.stdout)["parties"][0]["missing"] == ["magpie"]
     assert watch().exit_code == 4
+
+
+def test_status_names_the_missing_too(tmp_path: Path) -> None:
+    write(tmp_path, replace(CURATOR, beat=time.time()))
+    assert (
+        "missing: magpie" in CliRunner().invoke(app, ["status", str(tmp_path)], env={"COLUMNS": "120"}).stdout
+    )
