@@ -231,7 +231,8 @@ class Vitals:
                 points=None if self._asks else seen.points,
                 points_per_second=None if self._asks else seen.points_per_second,
                 seconds_left=seen.seconds_left,
-                missing=list(seen.missing),
+                # Such a round waits for an owner that was asked and is gone, and for no other.
+                missing=[] if self._asks and seen.round else list(seen.missing),
                 spent=self.spent(),
                 counters={**told, "status_failures": self.unwritten},
             )

@@ -239,13 +239,20 @@ def test_a_status_of_a_former_version_is_read_without_what_was_added_since(tmp_p
 
 
 @pytest.mark.parametrize(("rule", "told"), [("ask-all", True), ("winner-only", False)])
-def test_points_are_told_where_no_round_falls_short_of_an_ask(tmp_path: Path, rule: str, told: bool) -> None:
+def test_points_and_names_are_told_where_no_round_goes_by_an_ask(
+    tmp_path: Path, rule: str, told: bool
+) -> None:
     session = session_file(owners=names(3), points=7, rule=rule)
     with Vitals(tmp_path, party="curator", role="curator", session=session) as vitals:
         vitals.spent = lambda: {"epsilon": 0.5}
-        vitals.begin(lambda: Seen("rounds", 4, points=3, points_per_second=1.5, seconds_left=2.0))
+        seen = Seen("enrolling", 0, missing=("magpie",))
+        vitals.begin(lambda: seen)
+        assert status_in(tmp_path).missing == ["magpie"], "nobody was asked yet"
+        seen = replace(seen, phase="rounds", round=4, points=3, points_per_second=1.5, seconds_left=2.0)
+        vitals.turn(0.0, "rounds")
         found = status_in(tmp_path)
     assert (found.points, found.points_per_second) == ((3, 1.5) if told else (None, None))
+    assert found.missing == (["magpie"] if told else [])
     assert (found.round, found.points_planned, found.seconds_left) == (4, 7, 2.0)
     assert found.spent == {"epsilon": 0.5}
 
