@@ -20,7 +20,8 @@ from protocol.config.party import ConsumerFile
 from protocol.config.session import SessionFile
 from protocol.data import DataColumns, Dataset, check_labels, dataset_digest, load_dataset
 from protocol.errors import ConfigError, DataError
-from protocol.names import CONSUMER
+from protocol.names import CONSUMER, CURATOR
+from protocol.odometer import promised
 from protocol.runtime.dataset_budget import dataset_budget
 from protocol.runtime.log_events import SEED_SET_DRAWN, SESSION_REHEARSED
 from protocol.runtime.logs import log
@@ -36,7 +37,7 @@ from protocol.runtime.party import (
 from protocol.runtime.private_files import read_private
 from protocol.runtime.taking_part import take_part
 from protocol.runtime.vitals import Vitals
-from protocol.session import Session, open_session
+from protocol.session import CONSUMERS_DATA, Session, open_session
 
 __all__ = ["consumer_seed_set", "drawn_path", "kept_target", "run_consumer"]
 
@@ -95,6 +96,9 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
     budget = dataset_budget(
         session, file, file.validation, validation, machine.charge, statement, paid_as=paid_as
     )
+    if (odometer := promised(session, CONSUMERS_DATA)) is not None:
+        # The target is the first numbered frame that a consumer sends.
+        vitals.spent = lambda: odometer.spent(0 if machine.links[CURATOR].sent else -1)
     data = dataset_digest(validation, seed_set)
     seconds = take_part(session, file, machine, numerics, pair=pair, budget=budget, data=data, vitals=vitals)
     with vitals.computing("appraise"):

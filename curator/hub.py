@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections import Counter
 from typing import Final
 
-from curator.connections import REPLACED, Connections, Ignored
+from curator.connections import REPLACED, Ignored
 from curator.machine import CONSUMER, CuratorMachine
-from curator.session_log import CuratorLog, stage_of
+from curator.presence import Presence
+from curator.progress import Follower, stage_of
+from curator.session_log import CuratorLog
 from protocol import limits
 from protocol.config.session import SessionFile
 from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine import Finish, Lost, Offended, Returned
+from protocol.machine import Finish, Offended
 from protocol.messages import CONTROL_SEQUENCE, Hello
 from protocol.recorded_session import started
 from protocol.runtime import log_events
@@ -63,16 +64,14 @@ class Hub:
         self._log = log
         self._vitals = vitals
         self._progress = progress
+        self._follower = Follower(session, machine)
         if progress is not None:
             # Who watches may stop to read; the rounds do not wait for it.
             os.set_blocking(progress, False)
-        self._connections = Connections()
+        self._presence = Presence(session.timeouts)
+        self._connections = self._presence.connections
         self._names: dict[bytes, str] = {}
         """Who said hello on which connection: insecure sessions only."""
-        self._heard: dict[str, float] = {}
-        self._lost: set[str] = set()
-        self._unreachable: dict[bytes, tuple[str, float]] = {}
-        """Connections on which a frame could not be sent: whose they are, and since when."""
         self._counted: Counter[str] = Counter()
         self._known = set(machine.links)
         """Peers that were welcomed before."""
@@ -113,7 +112,7 @@ class Hub:
         self._log.say.close()
 
     def _turn(self) -> None:
-        wait = 0 if self._unreachable else self._patience()
+        wait = 0 if self._presence.hears_out else self._patience()
         arrivals = self._endpoint.receive(limits.MAX_EVENTS_PER_DRAIN, wait_ms=wait)
         now = self._clock()
         for route, peer in self._endpoint.oversized():
@@ -149,12 +148,17 @@ class Hub:
         self._round_began = now
 
     def _look_at_itself(self) -> Seen:
-        machine, ledger = self._machine, self._machine.ledger
+        ledger = self._machine.ledger
+        progress = self._follower.progress()
         return Seen(
-            stage_of(machine.phase),
-            machine.round,
-            paused=machine.paused,
-            owners_connected=sum(seat.connected for seat in machine.seats.values()),
+            progress.phase,
+            progress.round,
+            paused=progress.paused,
+            owners_connected=progress.owners_connected,
+            points=progress.points,
+            points_per_second=progress.points_per_second,
+            seconds_left=progress.seconds_left,
+            missing=progress.missing,
             counters={
                 **self._counted,
                 "frames_dropped": by_reason(Drop, self._endpoint.drops),
@@ -163,6 +167,7 @@ class Hub:
                 "connections_cut": by_reason(Cut, self._endpoint.cuts),
                 "refusals": by_reason(Offence, Counter(refusal.offence.value for refusal in ledger.refusals)),
                 "absences": self._log.absences,
+                "faults": len(ledger.faults),
                 "frames_repeated": self._driver.repeats,
                 "transcript_records": self._driver.records,
             },
@@ -182,12 +187,10 @@ class Hub:
             return
         if not self._connections.hears(peer, arrival.route, arrival.frame):
             return
-        if self._connections.current.get(peer) == arrival.route:
-            self._heard[peer] = now
-            if peer in self._lost:
-                self._lost.discard(peer)
-                self._log.say(log_events.PEER_BACK, peer=peer)
-                self._driver.feed(Returned(peer), now)
+        returned = self._presence.heard(peer, arrival.route, now)
+        if returned is not None:
+            self._log.say(log_events.PEER_BACK, peer=peer)
+            self._driver.feed(returned, now)
         refusals = self._machine.ledger.refusals
         before = len(refusals)
         with self._log.noting_late_bid(peer):
@@ -221,7 +224,7 @@ class Hub:
             count = limits.MAX_REFUSALS_PER_PEER
             self._log.say(log_events.PEER_REFUSED_FOR_GOOD, peer=peer, count=count)
         if was_current:
-            self._drop(peer, now)
+            self._lose(peer, now, refused=True)
 
     def _name_of(self, arrival: Arrival) -> str | None:
         """Who speaks, in an insecure session: whom its hello names, if the roster does."""
@@ -258,11 +261,11 @@ class Hub:
 
     def _reach(self, peer: str, route: bytes, data: bytes, now: float) -> bool:
         """Send on a peer's connection, and nothing more on it once something was not sent."""
-        if route in self._unreachable:
+        if not self._presence.reaches(route):
             return False
         if self._endpoint.send(route, data):
             return True
-        self._unreachable[route] = (peer, now)
+        self._presence.not_sent(peer, route, now)
         return False
 
     def _note_repetition(self, frame: Outgoing) -> None:
@@ -275,12 +278,10 @@ class Hub:
 
     def _accept(self, peer: str, now: float) -> None:
         """Take the connection of its hello for the peer's, and end the one before."""
-        before = self._connections.accept(peer)
+        before = self._presence.welcomed(peer, now)
         if before is not None:
             # Who has connected anew does not listen there any more: who does is a second process.
             self._endpoint.send(before, self._driver.unrecorded(REPLACED))
-        self._heard[peer] = now
-        self._lost.discard(peer)
         known = peer in self._known
         self._known.add(peer)
         self._log.say(log_events.PEER_RECONNECTED if known else log_events.PEER_HERE, peer=peer)
@@ -290,61 +291,44 @@ class Hub:
         for peer, route in list(self._connections.current.items()):
             self._reach(peer, route, beat, now)
 
-    def _lose_unreachable(self, heard: set[bytes], now: float) -> None:
-        """Take peers for gone that cannot be sent anything, once they have been heard out.
-
-        A connection that has ended may have frames waiting here: a farewell is the last that its peer says.
-        One on which a peer only speaks, and does not read, is given a beat.
-
-        Args:
-            heard: The connections of which there were frames in this turn.
-            now: Seconds.
-        """
-        patience = self._session.timeouts.beat
-        over = [
-            (route, peer)
-            for route, (peer, since) in self._unreachable.items()
-            if since < now and (route not in heard or now - since >= patience)
-        ]
-        for route, peer in over:
-            del self._unreachable[route]
-            if self._connections.current.get(peer) == route:
-                self._lose(peer, now)
+    def _lose_unreachable(self, speaking: set[bytes], now: float) -> None:
+        """Take peers for gone that cannot be sent anything, once they have been heard out."""
+        over = self._presence.heard_out(speaking, now)
+        for peer in over:
+            self._lose(peer, now)
         if over:
             # What a loss leads to, such as the next round, must not wait for a frame.
             self._send_out(now)
 
-    def _lose(self, peer: str, now: float) -> None:
-        """A peer is gone: it has to say hello again on a new connection."""
-        if peer not in self._lost and self._driver.finished is None:
-            self._log.say(log_events.PEER_GONE, peer=peer, seconds=self._session.timeouts.comeback)
-            self._drop(peer, now)
+    def _lose(self, peer: str, now: float, *, refused: bool = False) -> None:
+        """A peer's connection has ended: it has to say hello again on a new one.
 
-    def _drop(self, peer: str, now: float) -> None:
-        """Take a peer's connection for ended."""
-        if peer in self._lost or self._driver.finished is not None:
+        Args:
+            peer: Its name.
+            now: Seconds.
+            refused: Whether we ended it, which is logged already.
+        """
+        lost = self._presence.gone(peer) if self._driver.finished is None else None
+        if lost is None:
             return
-        self._lost.add(peer)
-        self._connections.current.pop(peer, None)
-        self._driver.feed(Lost(peer), now)
+        if not refused:
+            self._log.say(log_events.PEER_GONE, peer=peer, seconds=self._session.timeouts.comeback)
+        self._driver.feed(lost, now)
 
     def _check_silence(self, now: float) -> None:
-        for peer in list(self._connections.current):
-            if peer not in self._lost and now - self._heard[peer] > self._session.timeouts.silence:
-                self._lost.add(peer)
-                self._log.say(log_events.PEER_SILENT, peer=peer, seconds=self._session.timeouts.comeback)
-                self._driver.feed(Lost(peer), now)
+        for lost in self._presence.silent(now):
+            self._log.say(log_events.PEER_SILENT, peer=lost.peer, seconds=self._session.timeouts.comeback)
+            self._driver.feed(lost, now)
 
     def _note_progress(self, now: float) -> None:
-        machine = self._machine
-        if machine.round == 0:
+        self._follower.note(now)
+        if self._progress is None:
             return
-        if self._progress is None or (now - self._shown < PROGRESS_SECONDS and machine.phase != "done"):
+        if now - self._shown < PROGRESS_SECONDS and self._machine.phase != "done":
             return
         self._shown = now
-        line = {"round": machine.round, "points": len(machine.ledger.wins), "phase": machine.phase}
         try:
-            os.write(self._progress, json.dumps(line).encode() + b"\n")
+            os.write(self._progress, self._follower.progress().as_line())
         except BlockingIOError:
             pass
         except OSError:

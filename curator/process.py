@@ -15,6 +15,7 @@ from protocol.config.party import CuratorFile
 from protocol.config.session import SessionFile
 from protocol.errors import ConfigError
 from protocol.names import CURATOR
+from protocol.odometer import promised
 from protocol.payment import Price
 from protocol.recorded_session import started
 from protocol.runtime.box_file import BoxFile, KeptBoxes
@@ -40,7 +41,7 @@ from protocol.runtime.router import RouterEndpoint
 from protocol.runtime.transport import listen_address
 from protocol.runtime.vitals import Vitals
 from protocol.sealing import SEAL_BYTES
-from protocol.session import Session, open_session
+from protocol.session import OWNERS_DATA, Session, open_session
 from protocol.transcript.journal import Journal
 from protocol.wire import said_to
 
@@ -112,6 +113,8 @@ def _curate(
         if isinstance(noise, DrawnAhead):
             _expect_noise(noise, session, drawn=machine.noise_drawn)
         spare_collections()
+        if (odometer := promised(session, OWNERS_DATA)) is not None:
+            vitals.spent = lambda: odometer.spent(machine.round, settled=_settled(session, machine))
         hub = Hub(session_file, machine, driver, endpoint, CuratorLog(session, machine), vitals, progress)
         stack.callback(hub.log_what_was_not_taken)
         finish = hub.run()
@@ -122,6 +125,11 @@ def _curate(
         "settlement_terms": session.settlement_terms.as_json(),
         "privacy": [statement.as_json() for statement in session.privacy()],
     }
+
+
+def _settled(session: Session, machine: CuratorMachine) -> bool:
+    """Whether a private settlement was released."""
+    return session.settlement is not None and machine.settlement() is not None
 
 
 def _admitted(session_file: SessionFile, file: CuratorFile) -> dict[str, str]:

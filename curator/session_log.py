@@ -10,25 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any
 
 from curator.machine import CuratorMachine
+from curator.progress import decided_rounds, stage_of
 from curator.seat import Seat
 from protocol.machine import Finish
 from protocol.runtime import log_events
 from protocol.runtime.logs import SessionLog, ending_event
 from protocol.session import Session
 
-__all__ = ["CuratorLog", "stage_of"]
-
-_STAGES: Final = frozenset({"enrolling", "delivering", "closing", "done"})
-_DECIDED: Final = frozenset({"pacing", "delivering"})
-"""Phases in which the current round is decided."""
-
-
-def stage_of(phase: str) -> str:
-    """The curator's phase, but for those of a round, which change too often for anybody to follow."""
-    return phase if phase in _STAGES else "rounds"
+__all__ = ["CuratorLog"]
 
 
 class CuratorLog:
@@ -47,7 +39,7 @@ class CuratorLog:
         self._machine = machine
         self._asks = not session.rule.candidate_with_bid
         self._stage = stage_of(machine.phase)
-        self._decided = self._last_decided()
+        self._decided = decided_rounds(machine)
         self._paused = False
         self._faults, self._disputes = len(machine.ledger.faults), len(machine.ledger.disputes)
         self._absent: dict[str, tuple[str, int]] = {}
@@ -60,7 +52,7 @@ class CuratorLog:
         machine = self._machine
         if len(machine.ledger.faults) > self._faults:
             self._note_faults()
-        decided = self._last_decided()
+        decided = decided_rounds(machine)
         if decided > self._decided:
             self._decided = decided
             self._note_absences(decided)
@@ -99,10 +91,6 @@ class CuratorLog:
         return (
             {"phase": stage, "round": round_number} if round_number and not self._asks else {"phase": stage}
         )
-
-    def _last_decided(self) -> int:
-        machine = self._machine
-        return machine.round if machine.phase in _DECIDED else max(0, machine.round - 1)
 
     def _note_absences(self, decided: int) -> None:
         """Log who is absent from the round that was decided, if it was not from the one before."""

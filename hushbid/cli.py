@@ -8,8 +8,6 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
@@ -29,6 +27,7 @@ from hushbid.key_verbs import keys_app
 from hushbid.ledger_verb import ledger_command
 from hushbid.plan_verbs import plan_command
 from hushbid.preflight_verb import preflight_command
+from hushbid.progress import session_progress
 from hushbid.publish_verbs import publish_app
 from hushbid.report_verbs import report_command
 from hushbid.schema_verb import schema_app
@@ -37,6 +36,7 @@ from hushbid.setup_verbs import setup_command
 from hushbid.status import status_command
 from hushbid.sweep_verbs import sweep_app
 from hushbid.transcript_verbs import transcript_app
+from hushbid.watch import watch_command
 from hushbid.weigh_verb import weigh_command
 from owner.cli import command as owner_command
 from protocol import __version__, platform
@@ -44,7 +44,6 @@ from protocol.runtime.command import run_app, run_verb
 
 if TYPE_CHECKING:
     from hushbid.results import RunResult
-    from hushbid.simulation import Progress
 
 __all__ = ["app", "main"]
 
@@ -133,11 +132,11 @@ def _run(
 
         opened = open_cluster(cluster, data=data, settings=settings or ())
         _end_on_signals()
-        with _progress(opened.file.session.points) as progress:
+        with session_progress() as follow:
             result = run(
                 opened,
                 directory=directory,
-                progress=progress,
+                follow=follow,
                 say=_say,
                 rehearsing=Rehearsing(wanted=rehearsal, anyway=anyway, say=_say),
             )
@@ -171,13 +170,13 @@ def _simulate(
         from hushbid.verdict import Rehearsing
 
         opened = open_cluster(cluster, data=data, settings=settings or ())
-        with _progress(opened.file.session.points) as progress:
+        with session_progress() as follow:
             result = simulate(
                 opened,
                 owners=owners,
                 owner_points=owner_points,
                 record=record,
-                progress=progress,
+                follow=follow,
                 say=_say,
                 rehearsing=Rehearsing(wanted=rehearsal, anyway=anyway, say=_say),
             )
@@ -199,6 +198,7 @@ app.add_typer(experiment_app, name="experiment")
 app.add_typer(sweep_app, name="sweep")
 app.command("health", epilog=_EXIT_CODES)(health_command)
 app.command("status", epilog=_EXIT_CODES)(status_command)
+app.command("watch", epilog=_EXIT_CODES)(watch_command)
 app.command("ledger", epilog=_EXIT_CODES)(ledger_command)
 app.command("audit", epilog=_EXIT_CODES)(audit_verbs.command)
 app.command("advise", epilog=_EXIT_CODES)(advise_command)
@@ -221,27 +221,6 @@ def _finished(result: RunResult, *, as_json: bool) -> dict[str, Any]:
 
 def _say(line: str) -> None:
     sys.stderr.write(f"{line}\n")
-
-
-@contextmanager
-def _progress(rounds: int) -> Iterator[Progress | None]:
-    """A bar of the rounds on stderr, where somebody watches."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("round"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[points]} points chosen"),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("rounds", total=rounds, points=0)
-        yield lambda number, points: bar.update(task, completed=number, points=points)
 
 
 def _end_on_signals() -> None:

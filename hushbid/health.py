@@ -16,7 +16,15 @@ from protocol.errors import ConfigError, HushbidError
 from protocol.runtime.command import run_verb
 from protocol.runtime.status_file import Status, find_statuses, process_start
 
-__all__ = ["MAX_AGE_SECONDS", "StateOption", "StatesArgument", "health_command", "named_statuses", "trouble"]
+__all__ = [
+    "MAX_AGE_SECONDS",
+    "StateOption",
+    "StatesArgument",
+    "health_command",
+    "named_places",
+    "named_statuses",
+    "trouble",
+]
 
 MAX_AGE_SECONDS = 10.0
 """Age of the last turn of a loop from which on it counts as one that hangs; it turns every second."""
@@ -67,6 +75,16 @@ def named_statuses(
 ) -> Callable[[], list[Status]]:
     """What reads the statuses that a verb's arguments and `--state` name.
 
+    Raises:
+        ConfigError: Nothing is named at all.
+    """
+    places = named_places(context, states, state)
+    return lambda: [status for place in places for status in find_statuses(place)]
+
+
+def named_places(context: typer.Context, states: Sequence[Path] | None, state: Path | None) -> list[Path]:
+    """The directories that a verb's arguments and `--state` name.
+
     `HUSHBID_STATE` counts where nothing else is named.
 
     Raises:
@@ -82,7 +100,7 @@ def named_statuses(
             "No state directory is named.",
             advice="Name the parties' state directories or a run's, or set --state or HUSHBID_STATE.",
         )
-    return lambda: [status for place in places for status in find_statuses(place)]
+    return places
 
 
 def trouble(status: Status, now: float, *, max_age: float, ready: bool) -> str | None:

@@ -30,7 +30,7 @@ from hushbid.report.write import with_report
 from hushbid.results import RunResult
 from hushbid.run_check import check_run
 from hushbid.run_directory import RunDirectory, prepare
-from hushbid.simulation import Progress, baselines
+from hushbid.simulation import Follow, Progress, baselines, both
 from hushbid.verdict import NOT_REHEARSING, Rehearsing
 from protocol import platform
 from protocol.config.loading import load_toml
@@ -40,6 +40,7 @@ from protocol.errors import ExitCode, HushbidError, LocalProtocolError
 from protocol.names import CURATOR
 from protocol.odometer import odometers
 from protocol.payment import PaidStatement
+from protocol.progress import Progress as SessionProgress
 from protocol.runtime.dataset_budget import charges, ledger_path
 from protocol.runtime.party import one_blas_thread
 from protocol.session import Session, open_session
@@ -85,6 +86,7 @@ def run(
     *,
     directory: Path | None = None,
     progress: Progress | None = None,
+    follow: Follow | None = None,
     say: Say | None = None,
     rehearsing: Rehearsing = NOT_REHEARSING,
 ) -> RunResult:
@@ -95,7 +97,8 @@ def run(
     Args:
         cluster: The cluster.
         directory: Where the run's directory is made; None: as the cluster file says, else ``runs``.
-        progress: Called about ten times a second.
+        progress: Called about ten times a second from the first round on.
+        follow: Called likewise from enrolment on, with all that is known (`protocol.progress`).
         say: Gets what failed parties wrote for people, why there is no report if there is none, and the run's
             directory and what was charged if the run does not end well.
         rehearsing: How the session is rehearsed, once, with the consumer's files.
@@ -116,7 +119,7 @@ def run(
     prepared = prepare(cluster, directory or cluster.file.run.directory or DEFAULT_DIRECTORY, check=check)
     try:
         _put_on_record(prepared, verdict)
-        ended = run_parties(prepared, progress, say)
+        ended = run_parties(prepared, both(progress, follow), say)
         session = open_session(prepared.session)
         one_blas_thread()
         reference = baselines(cluster, session, _data(cluster, prepared))
@@ -233,7 +236,7 @@ def _result(prepared: RunDirectory, session: Session, ended: Ended, reference: B
     )
 
 
-def run_parties(prepared: RunDirectory, progress: Progress | None = None, say: Say | None = None) -> Ended:
+def run_parties(prepared: RunDirectory, follow: Follow | None = None, say: Say | None = None) -> Ended:
     """Run a process for each party until all have ended.
 
     The failure of the curator or the consumer ends the run. So does that of an owner before the curator has
@@ -243,14 +246,14 @@ def run_parties(prepared: RunDirectory, progress: Progress | None = None, say: S
 
     Args:
         prepared: The run.
-        progress: Called about ten times a second.
+        follow: Called about ten times a second.
         say: Gets the last lines that failed parties wrote for people, each with its party's name.
 
     Raises:
         PartyFailed: A party failed, and the run with it; the others were ended.
     """
     with _Processes(prepared, say) as processes:
-        processes.watch(progress)
+        processes.watch(follow)
         return processes.ended()
 
 
@@ -297,7 +300,7 @@ class _Processes:
                 advice="Check this machine's limits on processes and open files.",
             ) from None
 
-    def watch(self, progress: Progress | None) -> None:
+    def watch(self, follow: Follow | None) -> None:
         """Wait until all have ended, or those that are needed have ended well and the others had their time.
 
         Raises:
@@ -307,7 +310,7 @@ class _Processes:
         failing: float | None = None
         leaving: float | None = None
         while any(process.running for process in self._processes):
-            self._read_progress(progress)
+            self._read_progress(follow)
             now = time.monotonic()
             if self._fatal():
                 failing = failing or now + _GRACE_SECONDS
@@ -372,7 +375,7 @@ class _Processes:
         identifiers = {process.party.name: process.identifier for process in self._processes}
         return Ended(results, failed, identifiers)
 
-    def _read_progress(self, progress: Progress | None) -> None:
+    def _read_progress(self, follow: Follow | None) -> None:
         """Wait for a line of progress, but not long."""
         if self._progress < 0:
             time.sleep(_LOOK_SECONDS)
@@ -385,10 +388,12 @@ class _Processes:
             self._progress = -1
             return
         *lines, self._unread = (self._unread + read).split(b"\n")
-        self._begun = self._begun or bool(lines)
-        if lines and progress is not None:
-            line = json.loads(lines[-1])
-            progress(line["round"], line["points"])
+        if not lines:
+            return
+        found = SessionProgress.from_line(lines[-1])
+        self._begun = self._begun or found.round > 0
+        if follow is not None:
+            follow(found)
 
     def _end(self) -> None:
         try:

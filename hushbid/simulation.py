@@ -14,7 +14,8 @@ from consumer.downstream import check_model
 from consumer.events import StorePurchases
 from consumer.own_figures import own_figures
 from consumer.store import PurchaseFile, keep_verdict
-from curator.machine import CONSUMER
+from curator.machine import CONSUMER, CuratorMachine
+from curator.progress import Follower
 from hushbid.cluster import Cluster
 from hushbid.cluster_data import ClusterData, spread
 from hushbid.evaluation import Baselines, evaluate
@@ -28,14 +29,17 @@ from protocol.errors import ConfigError
 from protocol.names import CURATOR
 from protocol.noise import SimulatedNoise
 from protocol.odometer import odometers
+from protocol.progress import Progress as SessionProgress
 from protocol.runtime.party import ensure_done, one_blas_thread, open_journal
 from protocol.session import Session, open_session
 from protocol.transcript.journal import Journal
 
-__all__ = ["Progress", "baselines", "simulate"]
+__all__ = ["Follow", "Progress", "baselines", "both", "simulate"]
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the round and the points chosen so far."""
+Follow: TypeAlias = Callable[[SessionProgress], object]
+"""Called with how far the session is."""
 
 _OTHER_FILES: Final = 64
 """Open files that a process has besides transcripts, generously."""
@@ -49,6 +53,7 @@ def simulate(
     owner_points: int | None = None,
     record: Path | None = None,
     progress: Progress | None = None,
+    follow: Follow | None = None,
     say: Callable[[str], object] | None = None,
     rehearsing: Rehearsing = NOT_REHEARSING,
 ) -> RunResult:
@@ -60,6 +65,7 @@ def simulate(
         owner_points: Points that each of those draws, with replacement; None: points are dealt out.
         record: Directory for the parties' transcripts, and a report; None: nothing is recorded.
         progress: Called after every round.
+        follow: Called likewise and at the end, with all that is known (`protocol.progress`).
         say: Gets why there is no report, if there is none.
         rehearsing: How the session is rehearsed before it begins.
 
@@ -102,9 +108,16 @@ def simulate(
             journal=journal if record is not None else None,
         )
         started = time.monotonic()
-        outcome = simulation.run(
-            None if progress is None else lambda curator: progress(curator.round, len(curator.ledger.wins))
-        )
+        follower, told = Follower(session.file, simulation.curator), both(progress, follow)
+
+        def after_round(_curator: CuratorMachine) -> None:
+            follower.note(time.monotonic())
+            if told is not None:
+                told(follower.progress())
+
+        outcome = simulation.run(after_round)
+        if follow is not None:
+            follow(follower.progress())  # the last round is decided, too
         seconds = time.monotonic() - started
     for party in (CURATOR, CONSUMER, *data.owners):
         ensure_done(outcome.finishes[party])
@@ -178,6 +191,20 @@ def simulate(
         directory=record.resolve() if record is not None else None,
     )
     return result if record is None else with_report(result, reference, record, say)
+
+
+def both(progress: Progress | None, follow: Follow | None) -> Follow | None:
+    """One that calls both; None: neither is there."""
+    if progress is None:
+        return follow
+
+    def call(found: SessionProgress) -> None:
+        if found.round:
+            progress(found.round, found.points or 0)
+        if follow is not None:
+            follow(found)
+
+    return call
 
 
 def _simulated(file: SessionFile, seed: int) -> SessionFile:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
 
 import typer
 
@@ -18,7 +18,9 @@ from protocol.runtime.status_file import Status
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["status_command"]
+__all__ = ["described", "looks", "status_command"]
+
+_T = TypeVar("_T")
 
 _Parties: TypeAlias = list[dict[str, Any]]
 _Read: TypeAlias = Callable[[], list[Status]]
@@ -42,46 +44,65 @@ def status_command(
 
     def body() -> dict[str, Any]:
         read = named_statuses(context, states, state)
-        found = _look(read)
-        if watch:
-            found = _watch_as_json(read, found) if as_json else _watch(read, found)
-        return {"parties": found}
+        if not watch:
+            return {"parties": _look(read)}
+        found = looks(lambda: _look(read), _all_ended)
+        return {"parties": _watch_as_json(found) if as_json else _watch(found)}
 
     run_verb(body, as_json=as_json, show=None if watch else _show)
 
 
 def _look(read: _Read) -> _Parties:
-    return [_described(status) for status in read()]
-
-
-def _described(status: Status) -> dict[str, Any]:
-    """A status with its age in seconds, and what is wrong; None: it is well, or has ended well."""
     now = time.time()
+    return [described(status, now) for status in read()]
+
+
+def described(status: Status, now: float) -> dict[str, Any]:
+    """A status with its age in seconds, and what is wrong; None: it is well, or has ended well.
+
+    Args:
+        status: The status.
+        now: Seconds since 1970.
+    """
     wrong = None
     if not (status.finished and status.exit_code == 0):
         wrong = trouble(status, now, max_age=MAX_AGE_SECONDS, ready=False)
     return {**asdict(status), "age": round(now - status.beat, 3), "trouble": wrong}
 
 
-def _watch_as_json(read: _Read, found: _Parties) -> _Parties:
-    """Print every look but the last, which is the verb's result."""
-    while not _all_ended(found):
-        sys.stdout.write(json.dumps({"parties": found}) + "\n")
-        sys.stdout.flush()
+def looks(look: Callable[[], _T], over: Callable[[_T], bool]) -> Iterator[_T]:
+    """Looks, one every second; the last is the first that is over.
+
+    Args:
+        look: Looks once.
+        over: Whether what it saw is the end.
+    """
+    found = look()
+    yield found
+    while not over(found):
         time.sleep(WATCH_SECONDS)
-        found = _look(read)
-    return found
+        found = look()
+        yield found
 
 
-def _watch(read: _Read, found: _Parties) -> _Parties:
+def _watch_as_json(found: Iterator[_Parties]) -> _Parties:
+    """Print every look but the last, which is the verb's result."""
+    parties: _Parties = []
+    for parties in found:
+        if not _all_ended(parties):
+            sys.stdout.write(json.dumps({"parties": parties}) + "\n")
+            sys.stdout.flush()
+    return parties
+
+
+def _watch(found: Iterator[_Parties]) -> _Parties:
     from rich.live import Live
 
-    with Live(_table(found), auto_refresh=False) as live:
-        while not _all_ended(found):
-            time.sleep(WATCH_SECONDS)
-            found = _look(read)
-            live.update(_table(found), refresh=True)
-    return found
+    parties: _Parties = next(found)
+    with Live(_table(parties), auto_refresh=False) as live:
+        for parties in found:
+            live.update(_table(parties), refresh=True)
+    return parties
 
 
 def _all_ended(found: _Parties) -> bool:
@@ -92,6 +113,10 @@ def _show(found: Mapping[str, Any]) -> None:
     from rich.console import Console
 
     Console().print(_table(found["parties"]))
+
+
+def _missing(party: Mapping[str, Any]) -> str:
+    return f"missing: {', '.join(party['missing'])}" if party["missing"] else ""
 
 
 def _table(found: _Parties) -> Table:
@@ -108,6 +133,6 @@ def _table(found: _Parties) -> Table:
             "–" if party["role"] == "consumer" else f"{party['round']} of {party['rounds']}",
             "–" if party["owners"] is None else f"{party['owners_connected']} of {party['owners']}",
             "ended" if party["finished"] else f"{party['age']:.1f} s ago",
-            escape(party["trouble"] or ""),
+            escape(party["trouble"] or _missing(party)),
         )
     return table

@@ -15,8 +15,9 @@ from hushbid.bench.session import write_cluster
 from hushbid.cluster import open_cluster
 from hushbid.launcher import run_parties
 from hushbid.run_directory import prepare
-from hushbid.simulation import Progress
+from hushbid.simulation import Follow, Progress
 from protocol.names import CURATOR
+from protocol.progress import Progress as SessionProgress
 
 __all__ = ["BOX_BYTES", "SETTINGS", "bench_rules", "with_setting"]
 
@@ -94,9 +95,14 @@ def bench_rules(
     }
 
 
-def _counted(progress: Progress, before: int, total: int) -> Progress:
+def _counted(progress: Progress, before: int, total: int) -> Follow:
     """What a session is watched by, its rounds counted with those of the sessions before it."""
-    return lambda number, _points: progress(before + number, total)
+
+    def follow(found: SessionProgress) -> None:
+        if found.round:
+            progress(before + found.round, total)
+
+    return follow
 
 
 def _left(turns: Sequence[str], took: Mapping[str, float]) -> str:

@@ -2,7 +2,7 @@
 
 What `curator.hub` and `protocol.runtime.connection` do is done here in simulated time: signs of life,
 silence, a connection that is lost on one side or on both, another attempt after a pause, a hello on the new
-one. Which of a peer's connections the curator listens to is decided by its own `Connections`.
+one. Who is here, and which of a peer's connections the curator listens to, is decided by its own `Presence`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from curator.connections import Connections
+from curator.presence import Presence
 from hushbid.faults.mutation import Mutator
 from hushbid.faults.plan import Kind, Way
 from hushbid.faults.wires import HOLDING, Connection, Wires
@@ -63,9 +63,7 @@ class FaultyNetwork:
         self._routes: dict[bytes, Connection] = {}
         self._life = 0
         """Which start of the curator's process this is."""
-        self._connections = Connections()
-        self._heard: dict[str, float] = {}
-        self._lost: set[str] = set()
+        self._presence = Presence(timeouts)
         self._world: World
 
     # -- what a simulation asks ---------------------------------------------------------------------
@@ -92,8 +90,7 @@ class FaultyNetwork:
         """A process begins its loop; a participant's tries to connect."""
         if party == CURATOR:
             self._life += 1
-            self._connections = Connections()
-            self._heard, self._lost = {}, set()
+            self._presence = Presence(self._timeouts)
             self._wires.at(now + self._timeouts.beat, partial(self._curators_tick, self._life))
             return
         life = self._stations[party].life + 1 if party in self._stations else 1
@@ -149,12 +146,10 @@ class FaultyNetwork:
             for connection in list(self._routes.values()):
                 self._wires.close(connection, Way.FROM_CURATOR, now)
             return
-        for peer in list(self._connections.current):
-            if peer not in self._lost and now - self._heard[peer] > self._timeouts.silence:
-                self._lost.add(peer)
-                self._wires.happened["silence of a peer"] += 1
-                world.feed(CURATOR, Lost(peer), now)
-        for peer in list(self._connections.current):
+        for lost in self._presence.silent(now):
+            self._wires.happened["silence of a peer"] += 1
+            world.feed(CURATOR, lost, now)
+        for peer in list(self._presence.connections.current):
             if not self._put_on_current(peer, self._beat, CONTROL_SEQUENCE, now):
                 self._lose(peer, now)
         world.send_out(CURATOR, now)
@@ -165,9 +160,7 @@ class FaultyNetwork:
         if frame.kind == "refused":
             return self._put_refusal(peer, frame, now)
         if frame.kind == "welcome":
-            self._connections.accept(peer)
-            self._heard[peer] = now
-            self._lost.discard(peer)
+            self._presence.welcomed(peer, now)
         if self._put_on_current(peer, frame.data, frame.sequence, now):
             self._wires.count_carried(now)
             return True
@@ -175,7 +168,7 @@ class FaultyNetwork:
         return False
 
     def _put_refusal(self, peer: str, frame: Outgoing, now: float) -> bool:
-        connection = self._routes[self._connections.next_to_be_told(peer)]
+        connection = self._routes[self._presence.connections.next_to_be_told(peer)]
         mutator = self._mutators.get(peer)
         if mutator is not None and mutator.is_deaf():
             self._wires.happened["mutation: deaf to its refusal"] += 1
@@ -184,7 +177,7 @@ class FaultyNetwork:
         return True
 
     def _put_on_current(self, peer: str, data: bytes, sequence: int, now: float) -> bool:
-        route = self._connections.current.get(peer)
+        route = self._presence.connections.current.get(peer)
         connection = self._routes.get(route) if route is not None else None
         if connection is None or connection.ended:
             return False
@@ -195,28 +188,25 @@ class FaultyNetwork:
         return True
 
     def _lose(self, peer: str, now: float) -> None:
-        if peer in self._lost or not self._world.goes_on(CURATOR):
-            return
-        self._lost.add(peer)
-        self._connections.current.pop(peer, None)
-        self._world.feed(CURATOR, Lost(peer), now)
+        lost = self._presence.gone(peer) if self._world.goes_on(CURATOR) else None
+        if lost is not None:
+            self._world.feed(CURATOR, lost, now)
 
     def _take(self, connection: Connection, data: bytes, now: float) -> None:
         """The curator takes a frame in, as `Hub` does."""
         world, peer, route = self._world, connection.peer, connection.route
-        if not world.goes_on(CURATOR) or not self._connections.hears(peer, route, data):
+        connections = self._presence.connections
+        if not world.goes_on(CURATOR) or not connections.hears(peer, route, data):
             return
-        current = self._connections.current.get(peer) == route
-        if current:
-            self._heard[peer] = now
-            if peer in self._lost:
-                self._lost.discard(peer)
-                world.feed(CURATOR, Returned(peer), now)
+        current = connections.current.get(peer) == route
+        returned = self._presence.heard(peer, route, now)
+        if returned is not None:
+            world.feed(CURATOR, returned, now)
         refusals = world.curator.ledger.refusals
         before = len(refusals)
         world.receive(CURATOR, peer, data, now)
         if len(refusals) > before:
-            self._connections.refuse(peer, route)
+            connections.refuse(peer, route)
             if current:
                 self._lose(peer, now)
         world.send_out(CURATOR, now)

@@ -26,6 +26,7 @@ __all__ = [
     "SealedParameters",
     "Standing",
     "acquisition_rule",
+    "asks",
     "register_rule",
 ]
 
@@ -52,6 +53,18 @@ def register_rule(rule: R) -> R:
     if RULES.setdefault(rule.name, rule) is not rule:
         raise ValueError(f"There is an acquisition rule named {rule.name!r} already.")
     return rule
+
+
+def asks(name: str) -> bool:
+    """Whether a rule asks owners for points, so that who is asked is private.
+
+    An unknown name counts as one that does.
+
+    Args:
+        name: A key of `RULES`.
+    """
+    rule = RULES.get(name)
+    return rule is None or not rule.candidate_with_bid
 
 
 def acquisition_rule(

@@ -15,6 +15,7 @@ from protocol.identity import roster_identity
 from protocol.machine import Connected, Finish, Lost, Returned, Started
 from protocol.names import CURATOR
 from protocol.participant import Participant
+from protocol.progress import Pace
 from protocol.runtime import log_events
 from protocol.runtime.clock import Clock
 from protocol.runtime.dealer import DealerEndpoint, Happening
@@ -60,6 +61,7 @@ class Connection:
         self._endpoint = self._connect()
         self._connected = False
         self._lost = False
+        self._pace = Pace()
         self._clock = Clock()
         self._heard = self._beaten = self._looked = self._clock()
         self._failed_handshakes = 0
@@ -134,6 +136,8 @@ class Connection:
         if self._connected and now - self._beaten >= self._session.timeouts.beat:
             self._beaten = now
             self._endpoint.send(self._driver.beat())
+        if self._machine.round:
+            self._pace.note(now, self._machine.round - 1, 0)
         self._vitals.turn(now, self._machine.phase)
         self._note_phase()
         if not frames:
@@ -148,7 +152,13 @@ class Connection:
         }
         if self._vitals.status.role != "owner":
             counters["transcript_records"] = self._driver.records
-        return Seen(self._machine.phase, self._machine.round, connected=self._connected, counters=counters)
+        return Seen(
+            self._machine.phase,
+            self._machine.round,
+            connected=self._connected,
+            seconds_left=self._pace.seconds_left(self._session.rounds),
+            counters=counters,
+        )
 
     def _where(self) -> dict[str, Any]:
         phase, round_number = self._machine.phase, self._machine.round

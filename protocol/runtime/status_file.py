@@ -10,15 +10,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Final, Literal, Self, get_args, get_origin, get_type_hints
 
 from protocol import platform
 from protocol.errors import HushbidError
+from protocol.progress import Progress
 
-__all__ = ["SUFFIX", "Status", "find_statuses", "process_start", "status_path"]
+__all__ = ["SUFFIX", "Status", "find_statuses", "process_start", "status_files", "status_path"]
 
 SUFFIX: Final = ".status"
 _LARGEST: Final = 2**53
@@ -62,6 +63,27 @@ class Status:
     """What the process ended with, once it is finished."""
     counters: Mapping[str, int | Mapping[str, int]]
     """What was counted since the process began; by reason, where there are reasons."""
+    points: int | None = None
+    """Points that were bought, for a curator whose rule does not ask owners for points; else None."""
+    points_planned: int | None = None
+    """p, how many are to be bought; None: a former version wrote this."""
+    points_per_second: float | None = None
+    """How fast of late; None: unknown, and where `points` is."""
+    seconds_left: float | None = None
+    """Until the rounds are over, at the pace of late; None: unknown, or nothing is left."""
+    missing: list[str] = field(default_factory=list)
+    """Owners without a connection to the curator, at most `protocol.progress.MOST_NAMED`, while it enrols or
+    its rounds run. Where a rule asks, they are named before the first round only."""
+    spent: Mapping[str, str | float] | None = None
+    """ε of what was released so far: `epsilon` at `delta`, of whose records (`protects`), between which
+    `neighbours`. A curator has that of the owners' records, the consumer its own; None: no guarantee, or an
+    owner."""
+
+    @property
+    def progress(self) -> Progress:
+        """How far the session is."""
+        values = {each.name: getattr(self, each.name) for each in fields(Progress)}
+        return Progress(**values | {"missing": tuple(self.missing)})
 
     def write(self, path: Path) -> None:
         """Replace the file at once, so that no reader sees half of it. It need not outlive a power cut.
@@ -81,7 +103,7 @@ class Status:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read a status file.
+        """Read a status file. One of a former version lacks fields that were added since: they are unknown.
 
         Raises:
             HushbidError: There is none, or it is none that this version has written.
@@ -89,7 +111,9 @@ class Status:
         try:
             values: dict[str, Any] = json.loads(path.read_bytes())
             hints = get_type_hints(cls)
-            known = {field.name: values[field.name] for field in fields(cls)}
+            known = {
+                each.name: values[each.name] for each in fields(cls) if each.name in values or _required(each)
+            }
             if not all(_fits(value, hints[name]) for name, value in known.items()) or known["pid"] <= 0:
                 raise ValueError("a field is not of its type")
             return cls(**known)
@@ -104,6 +128,10 @@ class Status:
             ) from None
 
 
+def _required(each: Field[Any]) -> bool:
+    return each.default is MISSING and each.default_factory is MISSING
+
+
 def _fits(value: object, hint: Any) -> bool:
     """Whether what JSON has is of a field's type."""
     kind = get_origin(hint)
@@ -111,6 +139,8 @@ def _fits(value: object, hint: Any) -> bool:
         return any(_fits(value, each) for each in get_args(hint))
     if kind is Literal:
         return value in get_args(hint)
+    if kind is list:
+        return isinstance(value, list) and all(_fits(each, get_args(hint)[0]) for each in value)
     if kind is Mapping:
         return isinstance(value, dict) and all(_fits(each, get_args(hint)[1]) for each in value.values())
     if hint is NoneType:
@@ -146,10 +176,17 @@ def find_statuses(place: Path) -> list[Status]:
     Raises:
         HushbidError: There is none, or one that cannot be read.
     """
-    for states in ("", "state/", "parties/*/state/"):
-        if found := sorted(place.glob(f"{states}[!.]*{SUFFIX}")):
-            return [Status.read(path) for path in found]
+    if found := status_files(place):
+        return [Status.read(path) for path in found]
     raise HushbidError(
         f"{place}: no party has started with this state directory, and it is no directory of a run.",
         advice="Name the directory that `state` in the party's file says, or that `hushbid run` has made.",
     )
+
+
+def status_files(place: Path) -> list[Path]:
+    """The status files that a directory has, where `find_statuses` looks for them; often none yet."""
+    for states in ("", "state/", "parties/*/state/"):
+        if found := sorted(place.glob(f"{states}[!.]*{SUFFIX}")):
+            return found
+    return []

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Literal, Self
 
-from protocol.acquisition import RULES
+from protocol.acquisition import asks
 from protocol.config.session import SessionFile
 from protocol.errors import ExitCode, HushbidError
 from protocol.machine import Computation, Event
@@ -49,6 +49,7 @@ TELLS_OF_ASKS: Final = frozenset(
     {
         "bytes_received",
         "bytes_sent",
+        "faults",
         "frames_received",
         "frames_repeated",
         "frames_resent",
@@ -69,6 +70,10 @@ class Seen:
     paused: bool = False
     connected: bool | None = None
     owners_connected: int | None = None
+    points: int | None = None
+    points_per_second: float | None = None
+    seconds_left: float | None = None
+    missing: tuple[str, ...] = ()
     counters: Mapping[str, int | Mapping[str, int]] = field(default_factory=dict)
 
 
@@ -142,15 +147,17 @@ class Vitals:
             finished=False,
             exit_code=None,
             counters={},
+            points_planned=session.session.points,
         )
         """The last picture; it is replaced, never changed, so that another thread may read it."""
         self.unwritten = 0
         """How often it could not be written."""
         self.round_times = RoundTimes()
         self._path = status_path(state, party)
-        rule = RULES.get(session.acquisition.rule)
-        asks = rule is None or not rule.candidate_with_bid
-        self._untold = TELLS_OF_ASKS if asks else frozenset[str]()
+        self._asks = asks(session.acquisition.rule)
+        self._untold = TELLS_OF_ASKS if self._asks else frozenset[str]()
+        self.spent: Callable[[], Mapping[str, str | float] | None] = lambda: None
+        """Says what was spent so far, as `Status.spent` has it; called when a picture is taken."""
         self._look: Callable[[], Seen] | None = None
         self._due = 0.0
         self._mark: Hashable = None
@@ -220,6 +227,13 @@ class Vitals:
                 paused=seen.paused,
                 connected=seen.connected,
                 owners_connected=seen.owners_connected,
+                # A round in which an owner that was asked did not answer buys less.
+                points=None if self._asks else seen.points,
+                points_per_second=None if self._asks else seen.points_per_second,
+                seconds_left=seen.seconds_left,
+                # Such a round waits for an owner that was asked and is gone, and for no other.
+                missing=[] if self._asks and seen.round else list(seen.missing),
+                spent=self.spent(),
                 counters={**told, "status_failures": self.unwritten},
             )
 

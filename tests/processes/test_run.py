@@ -23,6 +23,7 @@ import pytest
 from hushbid.cluster import open_cluster
 from hushbid.simulation import simulate
 from hushbid.transcripts.verification.session import verify_all
+from protocol.runtime.status_file import find_statuses
 from tests.conftest import ROOT
 from tests.processes.cluster import Ended
 from tests.processes.forked import ForkedProcess, PartyProcess
@@ -265,6 +266,10 @@ def test_the_demonstration_reads_the_odometer_and_charges_every_dataset(private:
         assert header["format"] == "hushbid-lifetime-ledger"
         assert entry["epsilon"] == pytest.approx(3.0, rel=1e-6)
     assert not (parties / "curator/state/curator.boxes").exists()
+    for party, of in (("curator", owners), ("consumer", consumer)):
+        [status] = find_statuses(parties / party)
+        assert status.spent is not None
+        assert status.spent == {**{name: of[name] for name in status.spent}, "epsilon": of["epsilon"][-1]}
 
 
 def test_the_demonstration_is_rehearsed_once_before_its_parties_begin(private: Watched) -> None:

@@ -28,7 +28,7 @@ from protocol.machine import Charge
 from protocol.messages import Broadcast
 from protocol.names import CURATOR
 from protocol.noise import Draw, SimulatedNoise
-from protocol.odometer import odometers
+from protocol.odometer import odometers, promised
 from protocol.releases import Neighbours
 from protocol.session import OWNERS_DATA, Session, open_session
 from protocol.settlement import UNITS, PrivateSettlement, SettlementTerms, worths
@@ -145,6 +145,30 @@ def test_the_odometer_ends_with_the_settlement() -> None:
     assert cut.epsilon == complete.epsilon
     assert complete.epsilon[-1] < complete.settled  # type: ignore[operator]
     assert odometers(open_session(private_file(settlement=None)), 6, settled=True)[0].settled is None
+
+
+def test_what_was_spent_is_read_off_the_odometer_and_never_understated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("protocol.odometer.READINGS", 3)
+    session = open_session(private_file())
+    [odometer, consumers] = odometers(session, 6, settled=True)
+    assert odometer.rounds == (0, 3, 6)
+    read = [odometer.spent(rounds)["epsilon"] for rounds in range(-1, 7)]
+    assert read == [0.0, odometer.epsilon[0], *[odometer.epsilon[1]] * 3, *[odometer.epsilon[2]] * 3]
+    settled = odometer.spent(6, settled=True)
+    assert settled == {
+        "protects": OWNERS_DATA,
+        "neighbours": "add-remove-one",
+        "epsilon": odometer.settled,
+        "delta": session.file.session.delta,
+    }
+    assert consumers.spent(0)["neighbours"] == "substitute-one"
+
+
+def test_nothing_is_promised_where_anybody_can_draw_the_noise() -> None:
+    assert not open_session(private_file()).noise_protects
+    assert promised(open_session(private_file()), OWNERS_DATA) is None
 
 
 def test_the_filter_admits_one_settlement_and_no_second() -> None:

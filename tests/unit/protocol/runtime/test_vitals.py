@@ -204,6 +204,9 @@ def test_another_process_with_its_number_is_not_taken_for_it() -> None:
         {"phase": None},
         {"connected": 1},
         {"counters": []},
+        {"missing": "beta"},
+        {"missing": [1]},
+        {"spent": []},
         {"counters": {"refusals": {"magic": "1"}}},
     ],
     ids=str,
@@ -215,6 +218,43 @@ def test_a_status_with_a_value_of_another_type_is_refused(tmp_path: Path, change
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
     with pytest.raises(HushbidError, match="not a status file of this version"):
         Status.read(path)
+
+
+def test_a_status_of_a_former_version_is_read_without_what_was_added_since(tmp_path: Path) -> None:
+    path = status_path(tmp_path, "alpha")
+    added: dict[str, Any] = {
+        "points": 4,
+        "points_planned": 7,
+        "points_per_second": 2.0,
+        "seconds_left": 1.0,
+        "missing": ["beta"],
+        "spent": {"epsilon": 1.0, "protects": "them"},
+    }
+    now = replace(WELL, **added)
+    now.write(path)
+    assert Status.read(path) == now
+    former = {name: value for name, value in json.loads(path.read_text()).items() if name not in added}
+    path.write_text(json.dumps(former))
+    assert Status.read(path) == WELL
+
+
+@pytest.mark.parametrize(("rule", "told"), [("ask-all", True), ("winner-only", False)])
+def test_points_and_names_are_told_where_no_round_goes_by_an_ask(
+    tmp_path: Path, rule: str, told: bool
+) -> None:
+    session = session_file(owners=names(3), points=7, rule=rule)
+    with Vitals(tmp_path, party="curator", role="curator", session=session) as vitals:
+        vitals.spent = lambda: {"epsilon": 0.5}
+        seen = Seen("enrolling", 0, missing=("magpie",))
+        vitals.begin(lambda: seen)
+        assert status_in(tmp_path).missing == ["magpie"], "nobody was asked yet"
+        seen = replace(seen, phase="rounds", round=4, points=3, points_per_second=1.5, seconds_left=2.0)
+        vitals.turn(0.0, "rounds")
+        found = status_in(tmp_path)
+    assert (found.points, found.points_per_second) == ((3, 1.5) if told else (None, None))
+    assert found.missing == (["magpie"] if told else [])
+    assert (found.round, found.points_planned, found.seconds_left) == (4, 7, 2.0)
+    assert found.spent == {"epsilon": 0.5}
 
 
 def test_text_that_looks_like_markup_is_shown_as_it_is(tmp_path: Path) -> None:

@@ -1,0 +1,79 @@
+"""How far the curator's session is, as the curator's operator may be told."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from curator.machine import CuratorMachine
+from protocol.acquisition import asks
+from protocol.config.session import SessionFile
+from protocol.progress import MOST_NAMED, Pace, Progress
+
+__all__ = ["Follower", "decided_rounds", "stage_of"]
+
+_STAGES: Final = frozenset({"enrolling", "delivering", "closing", "done"})
+_DECIDED: Final = frozenset({"pacing", "delivering"})
+"""Phases in which the current round is decided."""
+
+
+def stage_of(phase: str) -> str:
+    """The curator's phase, but for those of a round, which change too often for anybody to follow."""
+    return phase if phase in _STAGES else "rounds"
+
+
+def decided_rounds(machine: CuratorMachine) -> int:
+    """The last round that is decided."""
+    return machine.round if machine.phase in _DECIDED else max(0, machine.round - 1)
+
+
+class Follower:
+    """Follows a session from round to round.
+
+    Args:
+        session: The session.
+        machine: The curator's machine.
+    """
+
+    def __init__(self, session: SessionFile, machine: CuratorMachine) -> None:
+        self._session = session
+        self._machine = machine
+        self._pace = Pace()
+
+    def note(self, now: float) -> None:
+        """Take note of where the session is; called at every turn of a loop, or after every round."""
+        machine = self._machine
+        if machine.round and stage_of(machine.phase) == "rounds":
+            self._pace.note(now, decided_rounds(machine), len(machine.ledger.wins))
+
+    def progress(self) -> Progress:
+        """How far the session is, for the curator's operator.
+
+        A status file leaves the points out where a rule asks (`protocol.runtime.vitals`).
+        """
+        machine, rounds = self._machine, self._session.rounds
+        return Progress(
+            phase=stage_of(machine.phase),
+            round=machine.round,
+            rounds=rounds,
+            points=len(machine.ledger.wins),
+            points_planned=self._session.session.points,
+            points_per_second=self._pace.points_per_second,
+            seconds_left=self._pace.seconds_left(rounds) if stage_of(machine.phase) == "rounds" else None,
+            paused=machine.paused,
+            owners_connected=sum(seat.connected for seat in machine.seats.values()),
+            owners=len(machine.owners),
+            missing=self._missing(),
+        )
+
+    def _missing(self) -> tuple[str, ...]:
+        """Owners that are waited for, if they may be named beside a round.
+
+        Where a rule asks, a round waits for an owner that was asked and is gone, and not for another. So an
+        owner is named there only before the first round, as no line of the log has a name and a round.
+        """
+        machine = self._machine
+        asked = machine.round > 0 and asks(self._session.acquisition.rule)
+        if asked or stage_of(machine.phase) not in ("enrolling", "rounds"):
+            return ()
+        missing = [owner for owner, seat in machine.seats.items() if not seat.connected]
+        return tuple(missing[:MOST_NAMED])
