@@ -18,8 +18,6 @@ from protocol.data.names import feature_column
 
 __all__ = ["bounds", "kernel", "rehearsal", "seed_set"]
 
-MOST_KERNEL_VALUES: Final = 10**9
-"""Kernel values that are worked out for one line: some ten seconds."""
 NARROW: Final = 0.01
 """Share of its bounds that a column's values should span."""
 
@@ -85,8 +83,6 @@ def kernel(subject: Subject) -> str | NotChecked | Warned:
 def seed_set(subject: Subject) -> str | NotChecked | Warned:
     """How far the seed set lies from D_v, beside what chance gives."""
     validation, seeds = subject.validation.features, subject.seed_set.features
-    if len(validation) * (len(validation) + len(seeds)) > MOST_KERNEL_VALUES:
-        return NotChecked("the sets are large, and their distance takes long: the session's result has it")
     if 1 < len(validation) <= MOST and Rehearsal((), subject.kernel).blind:
         return NotChecked(_KERNEL_FIRST)
     space = subject.session.space

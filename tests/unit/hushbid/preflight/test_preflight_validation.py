@@ -130,12 +130,3 @@ def test_a_seed_set_that_will_be_drawn_is_looked_at_and_never_passed_over(party:
     assert check["said"].startswith("drawn within the bounds: MMD² of")
     assert "`seed_set`" in check["fix"]
     assert not (one.place / "state").exists()
-
-
-def test_sets_whose_distance_would_take_long_are_left_to_the_result(
-    party: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hushbid.preflight.validation.MOST_KERNEL_VALUES", 799)
-    check = party("consumer").preflight("--offline").checks["seed set"]
-    assert check["status"] == "not checked"
-    assert "the session's result has it" in check["said"]
