@@ -29,6 +29,7 @@ def consumer_party(
     seed_set: Dataset,
     store: Callable[[StorePurchases], None],
     target: KeptTarget | None = None,
+    apart: bool = True,
 ) -> tuple[ConsumerMachine, ConsumerNumerics]:
     """The consumer of a session, with its data checked.
 
@@ -41,6 +42,7 @@ def consumer_party(
         store: Keeps the delivered points.
         target: A release of D_v that was made before, in place of a new one; checked by who read it
             (`consumer.target.check_kept`).
+        apart: Whether the seed set must have no rows of D_v. In a rehearsal nothing leaves the consumer.
 
     Raises:
         DataError: The points are not what the session's public bounds allow, or the seed set is of D_v's.
@@ -49,7 +51,8 @@ def consumer_party(
     """
     session.file.check_points(validation)
     session.file.check_points(seed_set, sold=False)
-    check_disjoint(validation, seed_set, column_values=session.file.session.column_values)
+    if apart:
+        check_disjoint(validation, seed_set, column_values=session.file.session.column_values)
     if session.rule.sealed and identity is None:
         raise ConfigError(
             f"With the rule {session.rule.name} the consumer needs a key, and has none.",

@@ -18,9 +18,9 @@ from scipy.spatial.distance import pdist
 
 from consumer.party import check_disjoint
 from consumer.verdict import ALIKE, UNLIKE, Rehearsal
-from hushbid.advice_trials import DIMENSION, SEED_POINTS, Bounds, Request, Trial, Trials
+from hushbid.advice_trials import DIMENSION, MOST, SEED_POINTS, Bounds, Request, Trial, Trials
 from hushbid.plan.wanted import wanted_of
-from hushbid.rehearsal import FEWEST, MOST, rehearse
+from hushbid.rehearsal import FEWEST, rehearse
 from protocol import limits
 from protocol.config.session import SessionFile
 from protocol.data import Dataset, check_dataset

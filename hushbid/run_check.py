@@ -71,10 +71,7 @@ def check_run(cluster: Cluster, file: SessionFile, rehearsing: Rehearsing) -> Ve
                 boxes(subject)
             if cluster.partition is None:  # else a ledger begins with the run
                 budget(subject, warn=False)  # the party's process says it
-    if (verdict := rehearsing.passed_over(session)) is not None:
-        return verdict
-    consumer = subjects[CONSUMER]
-    return rehearsing.verdict(session, consumer.validation, consumer.seed_set)
+    return rehearsing.verdict(session, lambda: subjects[CONSUMER].sets)
 
 
 @contextmanager

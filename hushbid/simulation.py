@@ -21,7 +21,7 @@ from hushbid.evaluation import Baselines, evaluate
 from hushbid.report.write import with_report
 from hushbid.results import RunResult
 from hushbid.simulator import Simulation
-from hushbid.verdict import NOT_REHEARSING, Rehearsing
+from hushbid.verdict import NOT_REHEARSING, Rehearsing, Sets
 from protocol.config.session import NetworkSection, NoiseSection, RosterSection, SessionFile
 from protocol.errors import ConfigError
 from protocol.names import CURATOR
@@ -78,7 +78,8 @@ def simulate(
     session = open_session(_simulated(cluster.session_file(roster, _NO_NETWORK), cluster.file.consumer.seed))
     if record is not None:
         _check_unused(record)
-    verdict = rehearsing.verdict(session, data.validation, data.seed_set)
+    drawn = cluster.file.consumer.seed_points is not None
+    verdict = rehearsing.verdict(session, lambda: Sets(data.validation, data.seed_set, drawn))
     if record is not None:
         _allow_open_files(len(data.owners) + 2)
         keep_verdict(record, session, verdict)
@@ -155,7 +156,7 @@ def simulate(
         seed_distance=outcome.consumer.seed_distance,
         verdict=verdict,
         course=outcome.consumer.course,
-        seed_set_drawn=cluster.file.consumer.seed_points is not None,
+        seed_set_drawn=drawn,
         privacy=session.privacy(),
         odometers=odometers(session, outcome.curator.round, settled=True),
         settlement=dict(outcome.curator.settlement() or {}),

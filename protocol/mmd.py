@@ -36,8 +36,8 @@ Rows = TypeVar("Rows", bound=npt.NDArray[Any])
 CHUNK_VALUES: Final = 2**21
 """Kernel values that are held at a time: 16 MiB."""
 MOST_COMPARED: Final = 1_000
-"""Rows of a set that stand for all of them where two sets are compared for people: time grows with the square,
-and what a thousand rows leave open is below what is told."""
+"""Rows of a set that stand for all of them where two sets are compared for people: time grows with the
+square, and what a thousand rows leave open is below what is told."""
 
 
 def at_even_distances(rows: Rows, most: int = MOST_COMPARED) -> Rows:

@@ -64,7 +64,9 @@ def test_of_large_sets_a_thousand_rows_are_compared_at_even_distances() -> None:
     rng = np.random.default_rng(4)
     validation, seeds = rng.random((3 * MOST_COMPARED, 2)), 0.5 * rng.random((2 * MOST_COMPARED + 1, 2))
     found, of_all = (seed_distance(validation, seeds, GAMMA, most=most) for most in (MOST_COMPARED, 10**6))
-    assert found == seed_distance(validation[::3], at_even_distances(seeds), GAMMA), "and not by their squares"
+    assert found == seed_distance(validation[::3], at_even_distances(seeds), GAMMA), (
+        "and not by their squares"
+    )
     assert found != of_all
     assert found.radii == pytest.approx(of_all.radii, rel=0.1)
 
