@@ -8,10 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from consumer.appraisal import appraise
 from consumer.downstream import check_model
 from consumer.drawn_seed_set import STREAM, drawn_seed_set
-from consumer.own_figures import own_figures
+from consumer.own_figures import own_view
 from consumer.party import check_disjoint, consumer_party
 from consumer.store import PurchaseFile, keep_table, kept_verdict, write_arrays
 from consumer.target import KeptTarget, check_kept
@@ -97,18 +96,7 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
     data = dataset_digest(validation, seed_set)
     seconds = take_part(session, file, machine, numerics, pair=pair, budget=budget, data=data, vitals=vitals)
     with vitals.computing("appraise"):
-        judgement, matching = appraise(
-            session,
-            machine.delivered,
-            validation=validation,
-            test=test,
-            model=file.model,
-            seed=file.seed,
-            ridge=file.ridge,
-        )
-        if matching is not None:
-            kept.weigh(matching.weights, ridge=matching.ridge)
-        own = own_figures(
+        view = own_view(
             session,
             machine.delivered,
             validation=validation,
@@ -116,8 +104,10 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
             test=test,
             model=file.model,
             seed=file.seed,
-            matching=matching,
+            ridge=file.ridge,
         )
+        if view.matching is not None:
+            kept.weigh(view.matching.weights, ridge=view.matching.ridge)
     table = None
     if columns.schema is not None and kept.path.exists():
         table = keep_table(columns.schema, kept.path, label=columns.label or "label")
@@ -141,8 +131,8 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
         "points_delivered": len(machine.delivered),
         "disputed": len(disputes),
         "disputes": disputes,
-        **judgement.as_json(),
-        **own.as_json(),
+        **view.judgement.as_json(),
+        **view.own.as_json(),
         "wall_seconds": seconds,
         "data": str(kept.path),
         "table": None if table is None else str(table),

@@ -205,6 +205,7 @@ def _result(prepared: RunDirectory, session: Session, ended: Ended, reference: B
         chosen=Judgement.from_json(consumer),
         greedy=reference.greedy,
         uniform=reference.uniform,
+        test_unlike=reference.test_unlike,
         points_accessed_curator=curator["points_accessed"],
         points_delivered=consumer["points_delivered"],
         disputed=consumer["disputed"],

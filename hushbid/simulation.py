@@ -10,9 +10,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from consumer.appraisal import appraise
 from consumer.events import StorePurchases
-from consumer.own_figures import own_figures
+from consumer.own_figures import own_view
 from consumer.store import PurchaseFile, keep_verdict
 from curator.machine import CONSUMER
 from hushbid.cluster import Cluster
@@ -109,10 +108,11 @@ def simulate(
         ensure_done(outcome.finishes[party])
 
     delivered = outcome.delivered.delivered if outcome.delivered is not None else ()
-    judgement, matching = appraise(
+    view = own_view(
         session,
         delivered,
         validation=data.validation,
+        seed_set=data.seed_set,
         test=data.test,
         model=cluster.model,
         seed=cluster.file.consumer.seed,
@@ -121,18 +121,8 @@ def simulate(
     kept = None if record is None else PurchaseFile(record / "delivered.npz", session.file.features)
     if kept is not None and delivered:
         kept.store(StorePurchases(tuple(delivered)))
-        if matching is not None:
-            kept.weigh(matching.weights, ridge=matching.ridge)
-    own = own_figures(
-        session,
-        delivered,
-        validation=data.validation,
-        seed_set=data.seed_set,
-        test=data.test,
-        model=cluster.model,
-        seed=cluster.file.consumer.seed,
-        matching=matching,
-    )
+        if view.matching is not None:
+            kept.weigh(view.matching.weights, ridge=view.matching.ridge)
     reference = baselines(cluster, session, data)
     ledger = outcome.curator.ledger
     errors, paid = outcome.curator.statement(cluster.file.run.price) or ({}, None)
@@ -146,9 +136,10 @@ def simulate(
         owners=len(data.owners),
         rounds=outcome.curator.round,
         wall_seconds=seconds,
-        chosen=judgement,
+        chosen=view.judgement,
         greedy=reference.greedy,
         uniform=reference.uniform,
+        test_unlike=reference.test_unlike,
         points_accessed_curator=ledger.points_accessed,
         points_delivered=len(delivered),
         disputed=sum(1 for entry in delivered if entry.dispute),
@@ -163,7 +154,7 @@ def simulate(
         settlement_terms=session.settlement_terms,
         settlement_standard_error=errors,
         settlement_paid=paid,
-        own=own,
+        own=view.own,
         absences=dict(Counter(absence.owner for absence in ledger.absences)),
         faults=tuple(
             {"owner": fault.owner, "round": fault.round, "what": fault.what} for fault in ledger.faults
