@@ -27,6 +27,7 @@ from hushbid.frames import Frame, as_arrow, like
 from hushbid.results import RunResult
 from hushbid.schema_files import arrays_of
 from hushbid.simulation import Progress, simulate
+from hushbid.verdict import Rehearsing
 from protocol.data.schema import Schema
 from protocol.errors import ConfigError, DataError, HushbidError
 from protocol.releases import Neighbours
@@ -114,6 +115,8 @@ def procure(
     settings: Mapping[str, Any] | None = None,
     directory: Path | str | None = None,
     progress: Progress | None = None,
+    rehearse: bool = True,
+    anyway: bool = False,
 ) -> Procured:
     """Buy points of these owners that resemble a validation set.
 
@@ -133,8 +136,12 @@ def procure(
         settings: Other keys of the cluster file, as ``{"session.batch": 5}`` (docs/configuration.md).
         directory: Where transcripts and a report are kept; None: they are thrown away.
         progress: Called with the round and the points bought so far.
+        rehearse: Play the session first, with owners made of the validation set (docs/plan.md); what came of
+            it is `result.verdict`.
+        anyway: Go on with a hopeless session. It stays on record.
 
     Raises:
+        Hopeless: A rehearsal is, and the session is not to go on anyway. Nothing was made.
         ConfigError: Settings that do not go together.
         DataError: A table that does not fit the schema; column and row are named, and no value.
         HushbidError: The session did not end well.
@@ -195,7 +202,16 @@ def procure(
             for key, value in (settings or {}).items()
         ]
         record = place / "record" if directory is None else Path(directory)
-        result = simulate(open_cluster(path, settings=changes), record=record, progress=progress)
+        rehearsing = Rehearsing(
+            wanted=rehearse,
+            anyway=anyway,
+            anyway_by="`anyway=True`",
+            drawn=seed_set is None,
+            schema=schema,
+        )
+        result = simulate(
+            open_cluster(path, settings=changes), record=record, progress=progress, rehearsing=rehearsing
+        )
         if result.data is None:
             raise DataError("The owners have no points, so that none was bought.", advice="Ask others.")
         table = delivered_table(schema, result.data, label=label or "label")

@@ -26,6 +26,7 @@ from hushbid.simulator import Simulation
 from protocol.acquisition.ask_all import AskAll
 from protocol.config.session import SessionFile
 from protocol.data import Dataset
+from protocol.data.schema import Schema
 from protocol.errors import DataError
 from protocol.mmd import at_even_distances, kernel_means
 from protocol.runtime.party import ensure_done, one_blas_thread
@@ -84,6 +85,7 @@ def rehearse(
     validation: _Rows,
     seed_set: _Rows,
     *,
+    schema: Schema | None = None,
     looked: Rehearsal | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> Rehearsal:
@@ -96,6 +98,7 @@ def rehearse(
         session: The session.
         validation: D_v, raw, shape (m, columns).
         seed_set: D_init, raw, shape (n, columns).
+        schema: What rows are, where the session has no columns that say it.
         looked: `looked_at` of the same, if it is known already.
         progress: Called after each round with the share of all rounds that have been played, in (0, 1].
 
@@ -121,7 +124,7 @@ def rehearse(
         order = generator.permutation(m)
         wanted, theirs = validation[order[: m // 2]], validation[order[m // 2 :]]
         target = np.concatenate([wanted, wanted, theirs[: m % 2]])
-        kinds = _stand_ins(session, theirs, _TIMES * points, generator)
+        kinds = _stand_ins(session, schema, theirs, _TIMES * points, generator)
         for kind, (owners, rows) in enumerate(kinds, repeat * _KINDS):
             played = _played(session, rows, target, seed_set, repeat, partial(played_so_far, kind))
             found.setdefault(owners, []).append(_compared(session, played, rows, target, generator))
@@ -156,10 +159,10 @@ def mean_kernel(session: Session, rows: _Rows) -> float:
 
 
 def _stand_ins(
-    session: Session, wanted: _Rows, count: int, generator: np.random.Generator
+    session: Session, schema: Schema | None, wanted: _Rows, count: int, generator: np.random.Generator
 ) -> Iterator[tuple[str, _Rows]]:
     """Kinds of owners, and `count` points of each: what they have of D_v are rows of it, again and again."""
-    bounds, columns, schema = session.file.features, wanted.shape[1], session.file.rows
+    bounds, columns, schema = session.file.features, wanted.shape[1], session.file.rows or schema
     lower, upper = (np.broadcast_to(np.asarray(bound), columns) for bound in (bounds.lower, bounds.upper))
     widths = [1] * columns if schema is None else [column.width for column in schema.columns]
     parts_of_a_row = np.split(np.arange(columns), np.cumsum(widths)[:-1])

@@ -20,6 +20,7 @@ from hushbid.plan.setting import setting_of
 from hushbid.rehearsal import looked_at, rehearse, why_not_rehearsed
 from protocol.data import Dataset
 from protocol.data.dataset import Array
+from protocol.data.schema import Schema
 from protocol.errors import Hopeless, HushbidError
 from protocol.releases.exact import ExactRelease
 from protocol.session import Session
@@ -66,11 +67,17 @@ class Rehearsing:
     Attributes:
         wanted: Whether it does.
         anyway: Whether a hopeless session goes on.
+        anyway_by: How whoever started it says so.
+        drawn: Whether the seed set was drawn before, by who made its file.
+        schema: What rows are, where the session has no columns that say it; None: it does, or nobody does.
         say: Gets the verdict, and how far the rehearsal is, in lines for people without a figure of D_v.
     """
 
     wanted: bool = True
     anyway: bool = False
+    anyway_by: str = "`--anyway`"
+    drawn: bool = False
+    schema: Schema | None = None
     say: Callable[[str], object] = _silent
 
     def verdict(self, session: Session, sets: Callable[[], Sets]) -> Verdict:
@@ -90,7 +97,7 @@ class Rehearsing:
             return Verdict(why="its releases are exact, and have no noise")
         try:
             given = sets()
-            found = _rehearsed(session, given, self._progress())
+            found = self._rehearsed(session, given)
         except KeyboardInterrupt as interrupt:
             interrupt.add_note(_NOTHING_CHARGED)  # said with the word that it was interrupted
             raise
@@ -99,11 +106,32 @@ class Rehearsing:
                 what, advice = what_is_wrong(session, given.validation.features, found)
                 raise Hopeless(
                     f"A rehearsal of the session is hopeless: {what}.",
-                    advice=f"{advice} `--anyway` goes on all the same, and that stays on record.",
+                    advice=f"{advice} {self.anyway_by} goes on all the same, and that stays on record.",
                 )
             found = replace(found, anyway=True)
         self.say(found.sentence())
         return found
+
+    def _rehearsed(self, session: Session, given: Sets) -> Verdict:
+        rows, seeds = (dataset.features.astype(np.float64) for dataset in (given.validation, given.seed_set))
+        looked = looked_at(session, rows, seeds, drawn=given.drawn or self.drawn)
+        if looked.blind:
+            return Verdict(looked)
+        why = why_not_rehearsed(session, len(rows))
+        if not why:
+            try:
+                return Verdict(
+                    rehearse(
+                        session, rows, seeds, schema=self.schema, looked=looked, progress=self._progress()
+                    )
+                )
+            except HushbidError as error:
+                why = f"it cannot be played: {error.what.rstrip('.')}"
+        if not session.rule.exact:
+            return Verdict(why=why)
+        setting = setting_of(session.file, validation=len(rows), seed_points=len(seeds))
+        prediction = predict(setting, *release_errors(setting))
+        return Verdict(replace(looked, expected=prediction.expected / prediction.uniform), why)
 
     def _progress(self) -> Callable[[float], None]:
         due = time.monotonic() + _FIRST_SECONDS
@@ -118,24 +146,6 @@ class Rehearsing:
 
 
 NOT_REHEARSING: Final = Rehearsing(wanted=False)
-
-
-def _rehearsed(session: Session, given: Sets, progress: Callable[[float], object]) -> Verdict:
-    rows, seeds = (dataset.features.astype(np.float64) for dataset in (given.validation, given.seed_set))
-    looked = looked_at(session, rows, seeds, drawn=given.drawn)
-    if looked.blind:
-        return Verdict(looked)
-    why = why_not_rehearsed(session, len(rows))
-    if not why:
-        try:
-            return Verdict(rehearse(session, rows, seeds, looked=looked, progress=progress))
-        except HushbidError as error:
-            why = f"it cannot be played: {error.what.rstrip('.')}"
-    if not session.rule.exact:
-        return Verdict(why=why)
-    setting = setting_of(session.file, validation=len(rows), seed_points=len(seeds))
-    prediction = predict(setting, *release_errors(setting))
-    return Verdict(replace(looked, expected=prediction.expected / prediction.uniform), why)
 
 
 def what_is_wrong(session: Session, validation: Array, verdict: Verdict) -> tuple[str, str]:
