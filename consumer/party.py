@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from consumer.drawn_seed_set import DRAWN
 from consumer.events import StorePurchases
 from consumer.machine import ConsumerMachine
 from consumer.numerics import ConsumerNumerics
@@ -101,11 +102,25 @@ def check_disjoint(validation: Dataset, seed_set: Dataset, *, column_values: int
         raise DataError(
             f"{some} of {validation.name} are in {seed_set.name} too, which is public: whatever is in it is "
             "not protected.",
-            advice="Take a seed set of other data, or points drawn at random within the bounds. Where "
-            "columns take few values, so that rows are the same by chance, have the session say so "
-            f"(session.column_values): {MOST_SHARED:.0%} may then be.",
+            advice=_how_to_keep_apart(drawn=seed_set.name == DRAWN, declared=column_values is not None),
         )
     return shared
+
+
+def _how_to_keep_apart(*, drawn: bool, declared: bool) -> str:
+    """What helps against shared rows: drawing points where none are, and naming a file where some are."""
+    other = (
+        "Name a file of related data (`seed_set`), whose rows are not in the validation set, or draw fewer "
+        "points (`seed_points`; where some are kept already, in another state directory)."
+        if drawn
+        else "Take a seed set of other data, or points drawn at random within the bounds (`seed_points`)."
+    )
+    if declared:
+        return f"{other} Columns that take more values, or one column more, make equal rows rarer."
+    return (
+        f"{other} Where columns take few values, so that rows are the same by chance, have the session say "
+        f"so (session.column_values): {MOST_SHARED:.0%} may then be."
+    )
 
 
 def _check_few_values(dataset: Dataset, most: int) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from consumer.downstream import check_model
-from consumer.drawn_seed_set import STREAM, drawn_seed_set
+from consumer.drawn_seed_set import DRAWN, STREAM, drawn_seed_set
 from consumer.own_figures import own_view
 from consumer.party import check_disjoint, consumer_party
 from consumer.store import PurchaseFile, keep_table, kept_verdict, write_arrays
@@ -175,7 +176,7 @@ def consumer_seed_set(
     # has not begun, nothing depends on it.
     begun = transcript_path(file.state, CONSUMER).exists() or when_missing == "refuse"
     if path.exists() and (begun or _drawn_for(path) == session.identifier):
-        kept = load_dataset(path, DataColumns())
+        kept = replace(load_dataset(path, DataColumns()), name=DRAWN)
         if _drawn_for(path) != session.identifier:
             raise ConfigError(
                 f"{path}: the seed set was drawn for another session.",

@@ -109,7 +109,7 @@ def run(
 
     def check(session: SessionFile) -> None:
         nonlocal verdict
-        verdict = check_run(cluster, session, rehearsing)
+        verdict = check_run(cluster, session, rehearsing, say)
 
     prepared = prepare(cluster, directory or cluster.file.run.directory or DEFAULT_DIRECTORY, check=check)
     try:

@@ -21,6 +21,8 @@ import tomli_w
 from scipy.spatial.distance import pdist
 
 from consumer.delivered import delivered_table
+from consumer.drawn_seed_set import DRAWN
+from consumer.party import check_disjoint
 from consumer.store import write_arrays
 from hushbid.cluster import open_cluster
 from hushbid.frames import Frame, as_arrow, like
@@ -28,6 +30,7 @@ from hushbid.results import RunResult
 from hushbid.schema_files import arrays_of
 from hushbid.simulation import Progress, simulate
 from hushbid.verdict import Rehearsing
+from protocol.data import Dataset
 from protocol.data.schema import Schema
 from protocol.errors import ConfigError, DataError, HushbidError
 from protocol.releases import Neighbours
@@ -170,6 +173,11 @@ def procure(
         seeds = schema.encode(as_arrow(seed_set, "seed_set", schema), name="seed_set")
     else:
         seeds = schema.drawn(int(seed_points or 0), np.random.default_rng(seed))
+        check_disjoint(
+            Dataset.from_arrays("validation", consumer["validation"]["features"]),
+            Dataset.from_arrays(DRAWN, seeds),
+            column_values=_plain((settings or {}).get("session.column_values")),
+        )
     consumer["seed_set"] = {"features": seeds}
     if test is not None:
         consumer["test"] = arrays_of(schema, as_arrow(test, "test", schema), "test", label=label)

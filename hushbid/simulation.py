@@ -20,7 +20,7 @@ from hushbid.evaluation import Baselines, evaluate
 from hushbid.report.write import with_report
 from hushbid.results import RunResult
 from hushbid.simulator import Simulation
-from hushbid.verdict import NOT_REHEARSING, Rehearsing, Sets
+from hushbid.verdict import NOT_REHEARSING, Rehearsing, Sets, nothing_to_choose
 from protocol.config.session import NetworkSection, NoiseSection, RosterSection, SessionFile
 from protocol.errors import ConfigError
 from protocol.names import CURATOR
@@ -58,7 +58,7 @@ def simulate(
         owner_points: Points that each of those draws, with replacement; None: points are dealt out.
         record: Directory for the parties' transcripts, and a report; None: nothing is recorded.
         progress: Called after every round.
-        say: Gets why there is no report, if there is none.
+        say: Gets why there is no report, if there is none, and that there is nothing to choose from.
         rehearsing: How the session is rehearsed before it begins.
 
     Raises:
@@ -77,6 +77,8 @@ def simulate(
     session = open_session(_simulated(cluster.session_file(roster, _NO_NETWORK), cluster.file.consumer.seed))
     if record is not None:
         _check_unused(record)
+    if say is not None and (warning := nothing_to_choose(session, sum(map(len, data.owners.values())))):
+        say(warning)
     drawn = cluster.file.consumer.seed_points is not None
     verdict = rehearsing.verdict(session, lambda: Sets(data.validation, data.seed_set, drawn))
     if record is not None:

@@ -25,7 +25,7 @@ from protocol.errors import Hopeless, HushbidError
 from protocol.releases.exact import ExactRelease
 from protocol.session import Session
 
-__all__ = ["NOT_REHEARSING", "Rehearsing", "Sets", "what_is_wrong"]
+__all__ = ["NOT_REHEARSING", "Rehearsing", "Sets", "nothing_to_choose", "what_is_wrong"]
 
 _FIRST_SECONDS: Final = 1.0
 """What a rehearsal takes before anything is said of how far it is."""
@@ -143,6 +143,17 @@ class Rehearsing:
                 self.say(f"Rehearsing the session: {share:.0%} (--no-rehearsal leaves it out).")
 
         return tell
+
+
+def nothing_to_choose(session: Session, available: int) -> str:
+    """What to say where the owners have no more points together than are bought; empty if they have more."""
+    points = session.file.session.points
+    if available > points:
+        return ""
+    return (
+        f"The owners have {available:,} points together, and {points:,} are to be bought: all are, and "
+        "nothing is chosen."
+    )
 
 
 NOT_REHEARSING: Final = Rehearsing(wanted=False)

@@ -169,6 +169,15 @@ def test_a_seed_set_may_be_drawn_from_all_that_the_schema_allows() -> None:
     pd.testing.assert_frame_equal(one.points, other.points)
 
 
+def test_a_drawn_seed_set_that_has_wanted_rows_is_refused_with_what_helps() -> None:
+    kinds = hushbid.Schema.of(
+        [{"name": "education", "kind": "category", "categories": ["low", "mid", "high"]}]
+    )
+    with pytest.raises(DataError, match="drawn seed set") as refusal:
+        bought(seed_set=None, seed_points=25, schema=kinds, gamma=1.0, test=None)
+    assert refusal.value.advice.startswith("Name a file of related data (`seed_set`)")
+
+
 def test_settings_are_those_of_a_cluster_file() -> None:
     assert bought(settings={"session.batch": 20}).result.rounds == 2
     with pytest.raises(ConfigError):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import stat
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,7 +30,7 @@ from hushbid.plan.tables import PlanFlags
 from hushbid.report.figures import figures_of
 from hushbid.report.sources import open_sources
 from hushbid.simulation import simulate
-from hushbid.verdict import Rehearsing, Sets, what_is_wrong
+from hushbid.verdict import Rehearsing, Sets, nothing_to_choose, what_is_wrong
 from protocol.config.party import ConsumerFile
 from protocol.config.session import SessionFile
 from protocol.data import Dataset
@@ -217,6 +219,25 @@ def test_a_hopeless_session_is_refused_before_anything_is_made(tmp_path: Path) -
     with pytest.raises(Hopeless):
         simulate(cluster, record=tmp_path / "record", rehearsing=Rehearsing())
     assert sorted(tmp_path.iterdir()) == before, "neither a directory, nor a key, nor a ledger"
+
+
+@pytest.mark.parametrize("verb", ["run", "simulate"])
+def test_that_everything_is_bought_is_said_before_anything_is_made(tmp_path: Path, verb: str) -> None:
+    cluster = open_cluster(files_cluster(tmp_path, **PRIVATE), settings=[*TOO_WIDE, "session.points=100000"])
+    said: list[str] = []
+    begin = (
+        partial(run, directory=tmp_path / "runs")
+        if verb == "run"
+        else partial(simulate, record=tmp_path / "record")
+    )
+    with pytest.raises(Hopeless):
+        begin(cluster, say=said.append, rehearsing=Rehearsing())
+    [line] = said
+    assert re.fullmatch(
+        r"The owners have \d+ points together, and 100,000 are to be bought: all are, and nothing is chosen.",
+        line,
+    )
+    assert nothing_to_choose(session(1.0, points=60), 61) == ""
 
 
 def test_a_hopeless_session_that_goes_on_anyway_is_on_record(tmp_path: Path) -> None:
