@@ -245,12 +245,18 @@ class Verdict:
         """The verdict in a word, which alone a log has; None without one."""
         return None if self.rehearsal is None else self.rehearsal.word
 
+    @property
+    def called(self) -> str:
+        """The word, and whether it is for weights alone; empty without one."""
+        alone = self.rehearsal is not None and self.rehearsal.weights_alone
+        return f"{self.word or ''}{' for weights' if alone else ''}"
+
     def sentence(self) -> str:
         """The verdict for people, without a figure."""
         if self.rehearsal is None:
             return f"The session was not rehearsed: {self.why}."
         anyway = " It goes on anyway, as it was told to." if self.anyway else ""
-        said = f"{self.rehearsal.word}: {self.rehearsal.meaning}.{anyway}"
+        said = f"{self.called}: {self.rehearsal.meaning}.{anyway}"
         if self.rehearsal.expected is not None:
             by = "By the rule of thumb of `hushbid plan` it is"
             return f"The session was not rehearsed: {self.why}. {by} {said}"

@@ -105,7 +105,7 @@ class Rehearsing:
             if not self.anyway:
                 what, advice = what_is_wrong(session, given.validation.features, found)
                 raise Hopeless(
-                    f"A rehearsal of the session is hopeless: {what}.",
+                    f"A rehearsal of the session is {found.called}: {what}.",
                     advice=f"{advice} {self.anyway_by} goes on all the same, and that stays on record.",
                 )
             found = replace(found, anyway=True)
@@ -197,8 +197,8 @@ def what_is_wrong(session: Session, validation: Array, verdict: Verdict) -> tupl
         )
     if found.weights_alone:
         return (
-            "for who weighs, the noise chooses: with weights, buying at random was better with all stand-in "
-            "owners; without weights it was not",
+            "the noise chooses, and with weights buying at random was better with all stand-in owners; "
+            "without weights it was not",
             f"{_MORE_SIGNAL} Who does not weigh can go on.",
         )
     return "the noise chooses, and buying at random was better with all stand-in owners", _MORE_SIGNAL

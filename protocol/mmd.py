@@ -7,7 +7,7 @@ The kernel is exp(-γ‖x - y‖²) on scaled points (`FeatureMap.scale`). But f
 from __future__ import annotations
 
 import math
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,6 @@ __all__ = [
 
 Points: TypeAlias = npt.NDArray[np.float64]
 Vector: TypeAlias = npt.NDArray[np.float64]
-Rows = TypeVar("Rows", bound=npt.NDArray[Any])
 
 CHUNK_VALUES: Final = 2**21
 """Kernel values that are held at a time: 16 MiB."""
@@ -40,7 +39,7 @@ MOST_COMPARED: Final = 1_000
 square, and what a thousand rows leave open is below what is told."""
 
 
-def at_even_distances(rows: Rows, most: int = MOST_COMPARED) -> Rows:
+def at_even_distances(rows: npt.NDArray[Any], most: int = MOST_COMPARED) -> npt.NDArray[Any]:
     """At most so many rows, at even distances in their order: all of them if there are no more.
 
     Args:

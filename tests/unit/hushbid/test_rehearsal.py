@@ -12,7 +12,7 @@ import pytest
 from consumer.appraisal import Judge
 from consumer.verdict import Rehearsal, Staged
 from hushbid.rehearsal import FEWEST, MOST, looked_at, rehearse
-from protocol.data.schema import Schema
+from protocol.data.schema import Column, Schema
 from protocol.errors import DataError
 from protocol.mmd import at_even_distances
 from protocol.session import Session, open_session
@@ -119,7 +119,7 @@ def test_a_drawn_seed_set_shows_nothing_of_bounds_that_are_too_wide() -> None:
 
 
 def test_rows_of_categories_are_played_by_rows_of_the_schema() -> None:
-    table = [
+    table: list[Column | dict[str, Any]] = [
         {"name": "kind", "kind": "category", "categories": ["a", "b", "c"]},
         {"name": "size", "kind": "number", "lower": 0.0, "upper": 1.0},
     ]

@@ -57,7 +57,7 @@ def dataset(name: str, rows: Any) -> Dataset:
 
 
 def verdict_on(
-    epsilon: float | None, rows: int = 40, *, say: Callable[[str], object] = print, **how: bool
+    epsilon: float | None, rows: int = 40, *, say: Callable[[str], object] = print, **how: Any
 ) -> Verdict:
     """Of a session over points along a curve."""
     sets = Sets(dataset("validation", curve(rows, 1)), dataset("seed-set", curve(40, 2)))
@@ -155,6 +155,7 @@ def test_a_refusal_for_weights_alone_says_so() -> None:
     staged = (Staged("all", 2.0, 1.0, 0.5, 1.0), Staged("some", 3.0, 1.0, 0.5, 1.0))
     found = Verdict(Rehearsal(staged, 0.5, 0.5))
     assert found.word == "hopeless"
+    assert found.sentence().startswith("A rehearsal of the session is hopeless for weights: ")
     assert found.sentence().endswith("without weights it depends on that.")
     what, _ = what_is_wrong(session(1.0), curve(40, 1), found)
     assert what.endswith("without weights it was not")

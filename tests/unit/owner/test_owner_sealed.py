@@ -180,7 +180,9 @@ def test_seeded_keys_are_drawn_where_they_always_were() -> None:
         numerics.perform(OpenMap(Consumer(session).map_of(A)))
         if ahead:
             assert not numerics.prepare()
-        found.append(numerics.perform(ScorePoints(1, W, 1)).ephemeral)
+        scored = numerics.perform(ScorePoints(1, W, 1))
+        assert isinstance(scored, Scored)
+        found.append(scored.ephemeral)
     assert found[0] == found[1]
 
 
