@@ -64,9 +64,11 @@ class World:
 
 def came_out(session: Session, data: dict[str, Dataset], validation: Points, seed_set: Points) -> float:
     """MMD² of what the session buys over a uniform choice's, both with weights."""
-    sets = {"validation": validation, "seed_set": seed_set}
     outcome = Simulation(
-        session, owners=data, **{name: Dataset.from_arrays(name, rows) for name, rows in sets.items()}
+        session,
+        owners=data,
+        validation=Dataset.from_arrays("validation", validation),
+        seed_set=Dataset.from_arrays("seeds", seed_set),
     ).run()
     assert outcome.delivered is not None
     bought = np.stack(
@@ -84,8 +86,8 @@ def came_out(session: Session, data: dict[str, Dataset], validation: Points, see
 
 
 def verdict_of(session: Session, validation: Points, seed_set: Points, *, drawn: bool) -> Verdict:
-    sets = (Dataset.from_arrays(name, rows) for name, rows in (("wanted", validation), ("seeds", seed_set)))
-    return Rehearsing(anyway=True).verdict(session, lambda: Sets(*sets, drawn))
+    sets = Sets(Dataset.from_arrays("wanted", validation), Dataset.from_arrays("seeds", seed_set), drawn)
+    return Rehearsing(anyway=True).verdict(session, lambda: sets)
 
 
 @pytest.mark.slow

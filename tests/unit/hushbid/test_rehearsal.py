@@ -12,6 +12,8 @@ import pytest
 from consumer.appraisal import Judge
 from consumer.verdict import Rehearsal, Staged
 from hushbid.rehearsal import FEWEST, MOST, looked_at, rehearse
+from hushbid.verdict import Rehearsing, Sets
+from protocol.data import Dataset
 from protocol.data.schema import Column, Schema
 from protocol.errors import DataError
 from protocol.mmd import at_even_distances
@@ -131,8 +133,13 @@ def test_rows_of_categories_are_played_by_rows_of_the_schema() -> None:
     generator = np.random.default_rng(1)
     rows = schema.drawn(60, generator)
     rows[:, :3] = [1.0, 0.0, 0.0]
-    found = rehearse(open_session(file), rows, schema.drawn(30, generator))
+    seeds = schema.drawn(30, generator)
+    found = rehearse(open_session(file), rows, seeds)
     assert len(found.staged) == 3
+    few = Sets(Dataset.from_arrays("few", rows[:5]), Dataset.from_arrays("seeds", seeds))
+    planned = Rehearsing(anyway=True).verdict(open_session(file), lambda: few)
+    assert planned.rehearsal is not None
+    assert planned.rehearsal.expected is not None
 
 
 def test_columns_of_few_values_are_played_though_rows_are_shared() -> None:
