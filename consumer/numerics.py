@@ -24,7 +24,7 @@ from protocol.features import SEED_BYTES, FeatureMap
 from protocol.identity import Identity
 from protocol.machine import Computation, Event
 from protocol.messages import Candidate, Purchase, unfixed
-from protocol.mmd import mmd2_curve
+from protocol.mmd import MOST_COMPARED, at_even_distances, mmd2_curve
 from protocol.noise import NoiseSource
 from protocol.releases import Prior
 from protocol.releases.prior import check_directions
@@ -153,12 +153,15 @@ class ConsumerNumerics:
         self._points += [entry.candidate.point for entry in delivered if entry.candidate is not None]
         if not effect.last:
             return PurchasesChecked(delivered, None)
-        return PurchasesChecked(delivered, self._distances(), self._seed_distance())
+        return PurchasesChecked(delivered, self._distances(), self.seed_distance())
 
-    def _seed_distance(self) -> SeedDistance:
+    def seed_distance(self, *, most: int = MOST_COMPARED) -> SeedDistance:
+        """How far the seed set lies from D_v, by so many rows of each at most."""
         space = self._session.space
-        validation, seed_set = (space.scale(each.features) for each in (self._validation, self._seed_set))
-        return seed_distance(validation, seed_set, space.gamma)
+        validation, seed_set = (
+            space.scale(at_even_distances(each.features, most)) for each in (self._validation, self._seed_set)
+        )
+        return seed_distance(validation, seed_set, space.gamma, most=most)
 
     def _distances(self) -> npt.NDArray[np.float64] | None:
         """MMD² of the first 1, 2, … delivered points against D_v."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from consumer.appraisal import usable
+from consumer.appraisal import Judgement, appraise, usable
 from consumer.downstream import Labels, accuracy, known_labels, wilson_interval
 from consumer.events import Delivered
 from consumer.matching import Matching, match
@@ -22,7 +22,16 @@ from protocol.data import Dataset
 from protocol.mmd import Points, Vector, kernel_means
 from protocol.session import Session
 
-__all__ = ["MOST_SHOWN", "Baseline", "ClassShares", "OwnFigures", "OwnerPart", "own_figures"]
+__all__ = [
+    "MOST_SHOWN",
+    "Baseline",
+    "ClassShares",
+    "OwnFigures",
+    "OwnerPart",
+    "View",
+    "own_figures",
+    "own_view",
+]
 
 MOST_SELLERS: Final = 12
 """Owners of whom more are not left out one by one where points are weighed anew each time."""
@@ -201,6 +210,55 @@ def _baseline(values: Mapping[str, Any] | None) -> Baseline | None:
         return None
     low, high = values["accuracy_interval"]
     return Baseline(values["accuracy"], (low, high))
+
+
+class View(NamedTuple):
+    """All that the consumer sees of its purchase.
+
+    Attributes:
+        judgement: How good it is.
+        matching: The weights of the points that are not disputed; None: there are none.
+        own: What else it can tell by itself.
+    """
+
+    judgement: Judgement
+    matching: Matching | None
+    own: OwnFigures
+
+
+def own_view(
+    session: Session,
+    delivered: Sequence[Delivered],
+    *,
+    validation: Dataset,
+    seed_set: Dataset,
+    test: Dataset | None,
+    model: str,
+    seed: int,
+    ridge: float,
+) -> View:
+    """What the consumer sees of a delivery.
+
+    Args:
+        session: The session.
+        delivered: What was delivered.
+        validation: D_v.
+        seed_set: D_init.
+        test: Points to judge by; None: there are none.
+        model: One of `consumer.downstream.MODELS`.
+        seed: Of the model.
+        ridge: λ of the weights.
+
+    Raises:
+        ConfigError, DataError: As `appraise` does.
+    """
+    judging: dict[str, Any] = {"validation": validation, "test": test, "model": model, "seed": seed}
+    judgement, matching = appraise(session, delivered, ridge=ridge, **judging)
+    return View(
+        judgement,
+        matching,
+        own_figures(session, delivered, seed_set=seed_set, matching=matching, **judging),
+    )
 
 
 def own_figures(

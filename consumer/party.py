@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from consumer.drawn_seed_set import DRAWN
 from consumer.events import StorePurchases
 from consumer.machine import ConsumerMachine
 from consumer.numerics import ConsumerNumerics
@@ -29,6 +30,7 @@ def consumer_party(
     seed_set: Dataset,
     store: Callable[[StorePurchases], None],
     target: KeptTarget | None = None,
+    apart: bool = True,
 ) -> tuple[ConsumerMachine, ConsumerNumerics]:
     """The consumer of a session, with its data checked.
 
@@ -41,6 +43,7 @@ def consumer_party(
         store: Keeps the delivered points.
         target: A release of D_v that was made before, in place of a new one; checked by who read it
             (`consumer.target.check_kept`).
+        apart: Whether the seed set must have no rows of D_v. In a rehearsal nothing leaves the consumer.
 
     Raises:
         DataError: The points are not what the session's public bounds allow, or the seed set is of D_v's.
@@ -49,7 +52,8 @@ def consumer_party(
     """
     session.file.check_points(validation)
     session.file.check_points(seed_set, sold=False)
-    check_disjoint(validation, seed_set, column_values=session.file.session.column_values)
+    if apart:
+        check_disjoint(validation, seed_set, column_values=session.file.session.column_values)
     if session.rule.sealed and identity is None:
         raise ConfigError(
             f"With the rule {session.rule.name} the consumer needs a key, and has none.",
@@ -98,11 +102,25 @@ def check_disjoint(validation: Dataset, seed_set: Dataset, *, column_values: int
         raise DataError(
             f"{some} of {validation.name} are in {seed_set.name} too, which is public: whatever is in it is "
             "not protected.",
-            advice="Take a seed set of other data, or points drawn at random within the bounds. Where "
-            "columns take few values, so that rows are the same by chance, have the session say so "
-            f"(session.column_values): {MOST_SHARED:.0%} may then be.",
+            advice=_how_to_keep_apart(drawn=seed_set.name == DRAWN, declared=column_values is not None),
         )
     return shared
+
+
+def _how_to_keep_apart(*, drawn: bool, declared: bool) -> str:
+    """What helps against shared rows: drawing points where none are, and naming a file where some are."""
+    other = (
+        "Name a file of related data (`seed_set`), whose rows are not in the validation set, or draw fewer "
+        "points (`seed_points`; where some are kept already, in another state directory)."
+        if drawn
+        else "Take a seed set of other data, or points drawn at random within the bounds (`seed_points`)."
+    )
+    if declared:
+        return f"{other} Columns that take more values, or one column more, make equal rows rarer."
+    return (
+        f"{other} Where columns take few values, so that rows are the same by chance, have the session say "
+        f"so (session.column_values): {MOST_SHARED:.0%} may then be."
+    )
 
 
 def _check_few_values(dataset: Dataset, most: int) -> None:

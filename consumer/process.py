@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from consumer.appraisal import appraise
 from consumer.downstream import check_model
-from consumer.drawn_seed_set import STREAM, drawn_seed_set
-from consumer.own_figures import own_figures
+from consumer.drawn_seed_set import DRAWN, STREAM, drawn_seed_set
+from consumer.own_figures import own_view
 from consumer.party import check_disjoint, consumer_party
 from consumer.store import PurchaseFile, keep_table, kept_verdict, write_arrays
 from consumer.target import KeptTarget, check_kept
@@ -102,18 +102,7 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
     data = dataset_digest(validation, seed_set)
     seconds = take_part(session, file, machine, numerics, pair=pair, budget=budget, data=data, vitals=vitals)
     with vitals.computing("appraise"):
-        judgement, matching = appraise(
-            session,
-            machine.delivered,
-            validation=validation,
-            test=test,
-            model=file.model,
-            seed=file.seed,
-            ridge=file.ridge,
-        )
-        if matching is not None:
-            kept.weigh(matching.weights, ridge=matching.ridge)
-        own = own_figures(
+        view = own_view(
             session,
             machine.delivered,
             validation=validation,
@@ -121,8 +110,10 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
             test=test,
             model=file.model,
             seed=file.seed,
-            matching=matching,
+            ridge=file.ridge,
         )
+        if view.matching is not None:
+            kept.weigh(view.matching.weights, ridge=view.matching.ridge)
     table = None
     if columns.schema is not None and kept.path.exists():
         table = keep_table(columns.schema, kept.path, label=columns.label or "label")
@@ -146,8 +137,8 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
         "points_delivered": len(machine.delivered),
         "disputed": len(disputes),
         "disputes": disputes,
-        **judgement.as_json(),
-        **own.as_json(),
+        **view.judgement.as_json(),
+        **view.own.as_json(),
         "wall_seconds": seconds,
         "data": str(kept.path),
         "table": None if table is None else str(table),
@@ -190,7 +181,7 @@ def consumer_seed_set(
     # has not begun, nothing depends on it.
     begun = transcript_path(file.state, CONSUMER).exists() or when_missing == "refuse"
     if path.exists() and (begun or _drawn_for(path) == session.identifier):
-        kept = load_dataset(path, DataColumns())
+        kept = replace(load_dataset(path, DataColumns()), name=DRAWN)
         if _drawn_for(path) != session.identifier:
             raise ConfigError(
                 f"{path}: the seed set was drawn for another session.",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
 
-from protocol.mmd import Points, kernel_means
+from protocol.mmd import MOST_COMPARED, Points, at_even_distances, kernel_means
 from protocol.releases.prior import ONE as UNIT
 from protocol.releases.prior import RADIUS_SHARE, SMALLEST_SPREAD
 
@@ -58,20 +58,25 @@ class SeedDistance:
         )
 
 
-def seed_distance(validation: Points, seed_set: Points, gamma: float) -> SeedDistance:
+def seed_distance(
+    validation: Points, seed_set: Points, gamma: float, *, most: int = MOST_COMPARED
+) -> SeedDistance:
     """How far a seed set lies from D_v.
 
     With k̄ the mean kernel value of two different points, two sets of m and n points of one distribution have
     a biased MMD² of (1/m + 1/n)(1 - k̄) on average. Each set's own k̄ is taken for its own share.
+    Of larger sets `most` rows are compared, and these are m and n then.
 
     Args:
         validation: D_v, scaled, shape (m, columns), within the public bounds.
         seed_set: D_init, likewise, shape (n, columns).
         gamma: γ.
+        most: Rows of a set that are compared at most.
 
     Raises:
         DataError: An empty set, or numbers of columns that differ.
     """
+    validation, seed_set = (at_even_distances(each, most) for each in (validation, seed_set))
     m, n = len(validation), len(seed_set)
     cross = float(kernel_means(seed_set, validation, gamma).mean())
     within = float(kernel_means(validation, validation, gamma).mean())

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from hushbid.results import RunResult
     from hushbid.simulation import simulate
     from protocol.data.schema import Column, Schema
-    from protocol.errors import HushbidError
+    from protocol.errors import Hopeless, HushbidError
 
 __all__ = [
     "Cluster",
     "Column",
+    "Hopeless",
     "HushbidError",
     "Procured",
     "RunResult",
@@ -50,8 +51,8 @@ def __getattr__(name: str) -> Any:
         from protocol.data import schema
 
         return getattr(schema, name)
-    if name == "HushbidError":
-        from protocol.errors import HushbidError
+    if name in ("Hopeless", "HushbidError"):
+        from protocol import errors
 
-        return HushbidError
+        return getattr(errors, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

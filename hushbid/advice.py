@@ -18,9 +18,9 @@ from scipy.spatial.distance import pdist
 
 from consumer.party import check_disjoint
 from consumer.verdict import ALIKE, UNLIKE, Rehearsal
-from hushbid.advice_trials import DIMENSION, SEED_POINTS, Bounds, Request, Trial, Trials
+from hushbid.advice_trials import DIMENSION, MOST, SEED_POINTS, Bounds, Request, Trial, Trials
 from hushbid.plan.wanted import wanted_of
-from hushbid.rehearsal import FEWEST, MOST, rehearse
+from hushbid.rehearsal import FEWEST, looked_at, rehearse
 from protocol import limits
 from protocol.config.session import SessionFile
 from protocol.data import Dataset, check_dataset
@@ -477,7 +477,8 @@ def _own_view(
     say("Rehearsing the proposal with the validation set itself.")
     rows = request.validation.features[:MOST].astype(np.float64)
     session = trials.session(proposed.gamma, proposed.dimension, proposed.epsilon)
-    return rehearse(session, rows, trials.seeds)
+    looked = looked_at(session, rows, trials.seeds, drawn=request.seed_set is None)
+    return rehearse(session, rows, trials.seeds, looked=looked)
 
 
 def _notes(request: Request, trials: Trials, proposed: Trial) -> list[str]:

@@ -78,9 +78,14 @@ def owners_of(text: str) -> dict[str, int]:
     """Owners' sizes by name: of ``5000,3000``, or of ``north=5000,south=3000``.
 
     Raises:
-        ConfigError: It is neither.
+        ConfigError: It is neither, or some sizes have a name and others none.
     """
     found: dict[str, int] = {}
+    if len({"=" in part for part in text.split(",")}) > 1:
+        raise ConfigError(
+            f"--owners: {text!r} names some owners and not others.",
+            advice="Write sizes alone, as in 5000,3000, or all names too, as in north=5000,south=3000.",
+        )
     for number, part in enumerate(text.split(",")):
         name, _, size = part.rpartition("=")
         try:

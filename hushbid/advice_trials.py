@@ -16,16 +16,18 @@ from hushbid.plan.noise import release_errors
 from hushbid.plan.quality import predict
 from hushbid.plan.setting import plan_setting
 from hushbid.plan.tables import DEFAULT_RELEASE, PlanFlags, names_only, no_network, release_table
-from hushbid.rehearsal import FEWEST, MOST, mean_kernel, rehearse
+from hushbid.rehearsal import FEWEST, looked_at, rehearse
 from protocol.config.loading import validated
 from protocol.config.session import SessionFile
 from protocol.data import Dataset
 from protocol.noise import SimulatedNoise
 from protocol.session import Session, open_session
 
-__all__ = ["DIMENSION", "SEED_POINTS", "Bounds", "Request", "Trial", "Trials"]
+__all__ = ["DIMENSION", "MOST", "SEED_POINTS", "Bounds", "Request", "Trial", "Trials"]
 
 DIMENSION: Final = 140
+MOST: Final = 5_000
+"""Rows, and points, that settings are rehearsed with: some eight are, one after the other."""
 SEED_POINTS: Final = 150
 """Of a seed set that is drawn, where no file is named."""
 
@@ -177,10 +179,11 @@ class Trials:
         key = gamma, dimension, epsilon
         if key not in self._found:
             session = self.session(*key)
-            kernel = mean_kernel(session, self.rows)
+            looked = looked_at(session, self.rows, self.seeds, drawn=self.request.seed_set is None)
+            kernel = looked.kernel
             if self.rehearses:
                 self._say(f"Rehearsing γ = {gamma:g}, d = {dimension}, ε = {epsilon:g}.")
-                played = rehearse(session, self.rows, self.seeds, kernel=kernel)
+                played = rehearse(session, self.rows, self.seeds, looked=looked)
                 ratio = max((each.ratio for each in played.staged[1:]), default=math.inf)
                 self._found[key] = Trial(*key, kernel, ratio, played)
             else:

@@ -22,7 +22,7 @@ from protocol.runtime.command import KeyOption, LogFormatOption, MetricsOption, 
 from protocol.runtime.logs import LogFormat, logs_json, set_up_logging
 
 if TYPE_CHECKING:
-    from hushbid.verdict import Rehearsing
+    from hushbid.verdict import Rehearsing, Sets
     from protocol.config.party import ConsumerFile
     from protocol.config.session import SessionFile
 
@@ -98,15 +98,16 @@ def _rehearse(session_file: SessionFile, file: ConsumerFile, rehearsing: Rehears
     if has_begun(transcript_path(file.state, CONSUMER)):
         return
     session = open_session(session_file)
-    verdict = rehearsing.passed_over(session)
-    if verdict is None:
+
+    def sets() -> Sets:
         subject = Subject("consumer", CONSUMER, session, file, offline=True)
         check_durability(session, file.durability)
         _ = subject.pair
         data(subject)
         budget(subject, warn=False)
-        verdict = rehearsing.verdict(session, subject.validation, subject.seed_set)
-    keep_verdict(file.state, session, verdict)
+        return subject.sets
+
+    keep_verdict(file.state, session, rehearsing.verdict(session, sets))
 
 
 def _say(line: str) -> None:

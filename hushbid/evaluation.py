@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,9 @@ from protocol.config.party import RIDGE
 from protocol.data import Dataset
 from protocol.features import FeatureMap
 from protocol.grid import FEATURE_UNIT, Features, round_weights
-from protocol.mmd import mmd2_curve
+from protocol.mmd import at_even_distances, kernel_matrix, mmd2_curve
 
-__all__ = ["Baselines", "Rows", "Selection", "evaluate", "greedy", "uniform"]
+__all__ = ["Baselines", "Rows", "Selection", "evaluate", "greedy", "uniform", "unlike"]
 
 Points: TypeAlias = npt.NDArray[Any]
 
@@ -31,6 +31,11 @@ Rows: TypeAlias = Table | Dataset
 
 Selection: TypeAlias = list[tuple[str, int]]
 """Chosen points as (owner, row), in the order of choice. Fewer than asked for if the owners have fewer."""
+
+
+UNLIKE_LEVEL: Final = 0.01
+"""Share of pairs of sets of one distribution that `unlike` takes for unlike ones, at most."""
+_PERMUTATIONS: Final = 199
 
 
 @dataclass(frozen=True)
@@ -45,12 +50,14 @@ class Baselines:
         greedy_by_round: MMD² of the first 1, 2, … points of the greedy choice against D_v.
         uniform_by_round: The same of the uniform one in an order drawn at random, in which any first points
             are a uniform choice too.
+        test_unlike: Whether the test points are `unlike` D_v; None: there are none.
     """
 
     greedy: Judgement
     uniform: Judgement
     greedy_by_round: tuple[float, ...] = ()
     uniform_by_round: tuple[float, ...] = ()
+    test_unlike: bool | None = None
 
 
 def evaluate(
@@ -112,7 +119,30 @@ def evaluate(
 
     greedy_judged, greedy_curve = judged(best, best)
     uniform_judged, uniform_curve = judged(drawn, shuffled)
-    return Baselines(greedy_judged, uniform_judged, greedy_curve, uniform_curve)
+    other = None if test is None else unlike(space.scale(test.features), target, space.gamma)
+    return Baselines(greedy_judged, uniform_judged, greedy_curve, uniform_curve, other)
+
+
+def unlike(first: Points, second: Points, gamma: float) -> bool:
+    """Whether two sets are of other distributions, by a permutation test of their MMD² (Gretton et al. 2012).
+
+    Of sets of one distribution at most `UNLIKE_LEVEL` are called unlike: of the MMD² of `_PERMUTATIONS` other
+    partings of both, drawn with a fixed seed, hardly any is as large. Of large sets a thousand rows are
+    compared (`at_even_distances`).
+
+    Args:
+        first: Scaled, shape (n, columns), at least one row.
+        second: Scaled, shape (m, columns), likewise.
+        gamma: γ.
+    """
+    first, second = at_even_distances(first), at_even_distances(second)
+    kernel = kernel_matrix(np.concatenate([first, second]), gamma)
+    signs = np.repeat([1.0 / len(first), -1.0 / len(second)], [len(first), len(second)])
+    generator = np.random.default_rng(0)
+    parted = np.stack([signs, *(generator.permutation(signs) for _ in range(_PERMUTATIONS))], axis=1)
+    found = np.einsum("ip,ip->p", parted, kernel @ parted)
+    as_large = int((found[1:] >= found[0] - 1e-12).sum())  # sums in another order differ by rounding
+    return (1 + as_large) / (1 + _PERMUTATIONS) <= UNLIKE_LEVEL
 
 
 def _features(owners: Mapping[str, Rows], selection: Selection) -> Points:

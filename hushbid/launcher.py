@@ -114,7 +114,7 @@ def run(
 
     def check(session: SessionFile) -> None:
         nonlocal verdict
-        verdict = check_run(cluster, session, rehearsing)
+        verdict = check_run(cluster, session, rehearsing, say)
 
     prepared = prepare(cluster, directory or cluster.file.run.directory or DEFAULT_DIRECTORY, check=check)
     try:
@@ -210,6 +210,7 @@ def _result(prepared: RunDirectory, session: Session, ended: Ended, reference: B
         chosen=Judgement.from_json(consumer),
         greedy=reference.greedy,
         uniform=reference.uniform,
+        test_unlike=reference.test_unlike,
         points_accessed_curator=curator["points_accessed"],
         points_delivered=consumer["points_delivered"],
         disputed=consumer["disputed"],

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from protocol.errors import ConfigError
 from protocol.runtime.command import run_verb
 
 if TYPE_CHECKING:
@@ -46,9 +47,23 @@ def ledger_command(
 
 
 def _ledger_of(file: Path) -> Path:
-    """The file, or the ledger that lies beside it."""
+    """The file, or the ledger that lies beside it.
+
+    Raises:
+        ConfigError: It is no ledger, and none lies beside it.
+    """
+    from protocol.runtime.lifetime_ledger import may_be_ledger
+
     beside = file.with_name(f"{file.name}.ledger")
-    return beside if beside.exists() else file
+    if beside.exists():
+        return beside
+    if not may_be_ledger(file):
+        raise ConfigError(
+            f"{file} is no ledger, and {beside.name} does not lie beside it: no session that kept its ledger "
+            "there was charged for these data.",
+            advice="If a party's file names another place (`ledger`), name that.",
+        )
+    return file
 
 
 def _described(path: Path, ledger: LedgerOnRecord) -> dict[str, Any]:

@@ -13,6 +13,15 @@ from protocol.runtime.command import run_verb
 __all__ = ["plan_command"]
 
 
+def _owner_count(text: str) -> int:
+    if text.isascii() and text.isdecimal() and int(text) > 0:
+        return int(text)
+    raise typer.BadParameter(
+        f"{text!r} is no number of owners, as 5 is. How many points each has goes into --owner-points; "
+        "`hushbid advise --owners` takes sizes by name."
+    )
+
+
 def plan_command(
     file: Annotated[
         Path | None,
@@ -22,7 +31,9 @@ def plan_command(
         Path | None,
         typer.Option("--data", help="Where a cluster file's dataset lies.", envvar="HUSHBID_DATA"),
     ] = None,
-    owners: Annotated[int | None, typer.Option(min=1, help="K, the number of owners.")] = None,
+    owners: Annotated[
+        int | None, typer.Option(parser=_owner_count, help="K, the number of owners.", metavar="INTEGER")
+    ] = None,
     points: Annotated[int | None, typer.Option(min=1, help="p, points to buy.")] = None,
     batch: Annotated[
         int | None, typer.Option(min=1, help="b, points that a round buys; default: p/50.")

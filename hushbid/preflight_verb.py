@@ -61,6 +61,12 @@ def preflight_command(
             envvar="HUSHBID_REHEARSAL",
         ),
     ] = True,
+    anyway: Annotated[
+        bool,
+        typer.Option(
+            "--anyway", help="Of the consumer: a hopeless session would go on.", envvar="HUSHBID_ANYWAY"
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Check whether a party can take part from this machine. Give it the options that the party is given."""
@@ -95,6 +101,7 @@ def preflight_command(
             seed_set=seed_set,
             offline=offline,
             rehearse=rehearsal,
+            anyway=anyway,
         )
         findings = []
         for finding in preflight(opening):

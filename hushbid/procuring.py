@@ -21,12 +21,16 @@ import tomli_w
 from scipy.spatial.distance import pdist
 
 from consumer.delivered import delivered_table
+from consumer.drawn_seed_set import DRAWN
+from consumer.party import check_disjoint
 from consumer.store import write_arrays
 from hushbid.cluster import open_cluster
 from hushbid.frames import Frame, as_arrow, like
 from hushbid.results import RunResult
 from hushbid.schema_files import arrays_of
 from hushbid.simulation import Progress, simulate
+from hushbid.verdict import Rehearsing
+from protocol.data import Dataset
 from protocol.data.schema import Schema
 from protocol.errors import ConfigError, DataError, HushbidError
 from protocol.releases import Neighbours
@@ -114,6 +118,8 @@ def procure(
     settings: Mapping[str, Any] | None = None,
     directory: Path | str | None = None,
     progress: Progress | None = None,
+    rehearse: bool = True,
+    anyway: bool = False,
 ) -> Procured:
     """Buy points of these owners that resemble a validation set.
 
@@ -133,8 +139,12 @@ def procure(
         settings: Other keys of the cluster file, as ``{"session.batch": 5}`` (docs/configuration.md).
         directory: Where transcripts and a report are kept; None: they are thrown away.
         progress: Called with the round and the points bought so far.
+        rehearse: Play the session first, with owners made of the validation set (docs/plan.md); what came of
+            it is `result.verdict`.
+        anyway: Go on with a hopeless session. It stays on record.
 
     Raises:
+        Hopeless: A rehearsal is, and the session is not to go on anyway. Nothing was made.
         ConfigError: Settings that do not go together.
         DataError: A table that does not fit the schema; column and row are named, and no value.
         HushbidError: The session did not end well.
@@ -163,6 +173,11 @@ def procure(
         seeds = schema.encode(as_arrow(seed_set, "seed_set", schema), name="seed_set")
     else:
         seeds = schema.drawn(int(seed_points or 0), np.random.default_rng(seed))
+        check_disjoint(
+            Dataset.from_arrays("validation", consumer["validation"]["features"]),
+            Dataset.from_arrays(DRAWN, seeds),
+            column_values=_plain((settings or {}).get("session.column_values")),
+        )
     consumer["seed_set"] = {"features": seeds}
     if test is not None:
         consumer["test"] = arrays_of(schema, as_arrow(test, "test", schema), "test", label=label)
@@ -195,7 +210,16 @@ def procure(
             for key, value in (settings or {}).items()
         ]
         record = place / "record" if directory is None else Path(directory)
-        result = simulate(open_cluster(path, settings=changes), record=record, progress=progress)
+        rehearsing = Rehearsing(
+            wanted=rehearse,
+            anyway=anyway,
+            anyway_by="`anyway=True`",
+            drawn=seed_set is None,
+            schema=schema,
+        )
+        result = simulate(
+            open_cluster(path, settings=changes), record=record, progress=progress, rehearsing=rehearsing
+        )
         if result.data is None:
             raise DataError("The owners have no points, so that none was bought.", advice="Ask others.")
         table = delivered_table(schema, result.data, label=label or "label")

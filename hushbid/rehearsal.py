@@ -10,6 +10,7 @@ simulated, and thrown away with what it was added to.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from statistics import fmean
 from typing import Final, TypeAlias
@@ -18,23 +19,25 @@ import numpy as np
 import numpy.typing as npt
 
 from consumer.appraisal import Judge
+from consumer.party import consumer_party
 from consumer.verdict import Rehearsal, Staged
 from curator.machine import CuratorMachine
 from hushbid.simulator import Simulation
 from protocol.acquisition.ask_all import AskAll
 from protocol.config.session import SessionFile
 from protocol.data import Dataset
+from protocol.data.schema import Schema
 from protocol.errors import DataError
-from protocol.mmd import kernel_means
+from protocol.mmd import at_even_distances, kernel_means
 from protocol.runtime.party import ensure_done, one_blas_thread
 from protocol.session import Session, open_session
 
-__all__ = ["FEWEST", "MOST", "mean_kernel", "rehearse", "why_not_rehearsed"]
+__all__ = ["FEWEST", "MOST", "kernel_beside", "looked_at", "mean_kernel", "rehearse", "why_not_rehearsed"]
 
 FEWEST: Final = 8
 """Rows of D_v that can be parted into what is wanted and what owners have of it."""
-MOST: Final = 5_000
-"""Points that are bought, and rows of D_v, in a rehearsal: weights take the square of them."""
+MOST: Final = 50_000
+"""Points that are bought in a rehearsal: stand-in owners have `_TIMES` as many, all in memory."""
 
 _TIMES: Final = 5
 """Points that stand-in owners have for each that is bought."""
@@ -52,12 +55,29 @@ def why_not_rehearsed(session: Session, rows: int) -> str:
         session: The session.
         rows: |D_v|.
     """
-    points = session.file.session.points
     if not session.rule.exact:
         return f"the rule {session.rule.name} buys other points than are rehearsed"
-    if rows < FEWEST or max(points, rows) > MOST:
-        return f"it takes {FEWEST} to {MOST:,} rows of validation data, and {MOST:,} points at most"
+    if rows < FEWEST:
+        return f"it takes {FEWEST} rows of validation data"
+    if session.file.session.points > MOST:
+        return f"it buys {MOST:,} points at most"
     return ""
+
+
+def looked_at(session: Session, validation: _Rows, seed_set: _Rows, *, drawn: bool = False) -> Rehearsal:
+    """What the kernel tells before anything is played, whatever the sizes are.
+
+    A D_v that is narrow beside its bounds has a mean kernel value near 1, as all data have within bounds that
+    are too wide. Which of both it is, the seed set shows: the kernel tells others from D_v, or it does not.
+
+    Args:
+        session: The session.
+        validation: D_v, raw, shape (m, columns).
+        seed_set: D_init, raw, shape (n, columns).
+        drawn: Whether it is drawn within the bounds.
+    """
+    beside = kernel_beside(session, validation, seed_set)
+    return Rehearsal((), mean_kernel(session, validation), beside, drawn)
 
 
 def rehearse(
@@ -65,7 +85,8 @@ def rehearse(
     validation: _Rows,
     seed_set: _Rows,
     *,
-    kernel: float | None = None,
+    schema: Schema | None = None,
+    looked: Rehearsal | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> Rehearsal:
     """Rehearse a session. The rule is `ask-all`, which buys what `sealed` does, of one owner that has it all.
@@ -77,7 +98,8 @@ def rehearse(
         session: The session.
         validation: D_v, raw, shape (m, columns).
         seed_set: D_init, raw, shape (n, columns).
-        kernel: `mean_kernel` of D_v, if it is known already.
+        schema: What rows are, where the session has no columns that say it.
+        looked: `looked_at` of the same, if it is known already.
         progress: Called after each round with the share of all rounds that have been played, in (0, 1].
 
     Raises:
@@ -88,9 +110,9 @@ def rehearse(
     if why := why_not_rehearsed(session, m):
         raise DataError(f"The session cannot be rehearsed: {why}.", advice="Leave the rehearsal out.")
     one_blas_thread()  # as a session has: the same sums in the same order
-    blind = Rehearsal((), mean_kernel(session, validation) if kernel is None else kernel)
-    if blind.blind:
-        return blind
+    looked = looked_at(session, validation, seed_set) if looked is None else looked
+    if looked.blind:
+        return looked
 
     def played_so_far(kind: int, share: float) -> None:
         if progress is not None:
@@ -102,12 +124,24 @@ def rehearse(
         order = generator.permutation(m)
         wanted, theirs = validation[order[: m // 2]], validation[order[m // 2 :]]
         target = np.concatenate([wanted, wanted, theirs[: m % 2]])
-        kinds = _stand_ins(session, theirs, _TIMES * points, generator)
+        kinds = _stand_ins(session, schema, theirs, _TIMES * points, generator)
         for kind, (owners, rows) in enumerate(kinds, repeat * _KINDS):
             played = _played(session, rows, target, seed_set, repeat, partial(played_so_far, kind))
             found.setdefault(owners, []).append(_compared(session, played, rows, target, generator))
     staged = (Staged(owners, *map(fmean, zip(*each, strict=True))) for owners, each in found.items())
-    return Rehearsal(tuple(staged), blind.kernel)
+    return replace(looked, staged=tuple(staged))
+
+
+def kernel_beside(session: Session, rows: _Rows, others: _Rows) -> float:
+    """Mean kernel value of a row and one of another set, by at most `MOST_COMPARED` rows of each.
+
+    Args:
+        session: The session, with its bounds and γ.
+        rows: Raw, shape (n, columns), at least one.
+        others: Likewise.
+    """
+    scaled, beside = (session.space.scale(at_even_distances(each)) for each in (rows, others))
+    return float(kernel_means(scaled, beside, session.space.gamma).mean())
 
 
 def mean_kernel(session: Session, rows: _Rows) -> float:
@@ -115,28 +149,35 @@ def mean_kernel(session: Session, rows: _Rows) -> float:
 
     Args:
         session: The session, with its bounds and γ.
-        rows: Raw, shape (n, columns), at least two.
+        rows: Raw, shape (n, columns), of which at most `MOST_COMPARED` are compared; 1 if there is one.
     """
-    scaled, n = session.space.scale(rows), len(rows)
+    scaled = session.space.scale(at_even_distances(rows))
+    if (n := len(scaled)) == 1:
+        return 1.0
     of_all = float(kernel_means(scaled, scaled, session.space.gamma).mean())
     return max(0.0, (of_all * n - 1.0) / (n - 1))  # less than nothing is rounding
 
 
 def _stand_ins(
-    session: Session, wanted: _Rows, count: int, generator: np.random.Generator
+    session: Session, schema: Schema | None, wanted: _Rows, count: int, generator: np.random.Generator
 ) -> Iterator[tuple[str, _Rows]]:
     """Kinds of owners, and `count` points of each: what they have of D_v are rows of it, again and again."""
-    bounds, columns = session.file.features, wanted.shape[1]
+    bounds, columns, schema = session.file.features, wanted.shape[1], session.file.rows or schema
     lower, upper = (np.broadcast_to(np.asarray(bound), columns) for bound in (bounds.lower, bounds.upper))
+    widths = [1] * columns if schema is None else [column.width for column in schema.columns]
+    parts_of_a_row = np.split(np.arange(columns), np.cumsum(widths)[:-1])
 
     def drawn(rows: _Rows, size: int) -> _Rows:
         return rows[generator.integers(len(rows), size=size)]
 
     def none_of_it(size: int) -> _Rows:
         # Half are D_v's own values without what holds between columns, and half could be anything.
-        mixed = [generator.choice(wanted[:, column], size=size // 2) for column in range(columns)]
-        anything = generator.uniform(lower, upper, size=(size - size // 2, columns))
-        return np.concatenate([np.stack(mixed, axis=1), anything])
+        mixed = [generator.choice(wanted[:, part], size=size // 2) for part in parts_of_a_row]
+        if schema is None:
+            anything = generator.uniform(lower, upper, size=(size - size // 2, columns))
+        else:
+            anything = schema.drawn(size - size // 2, generator)
+        return np.concatenate([np.concatenate(mixed, axis=1), anything])
 
     direction = generator.standard_normal(columns) / (wanted.std(axis=0) + 1e-9 * (upper - lower))
     along = wanted @ direction
@@ -165,6 +206,8 @@ def _played(
         owners={"stand-ins": Dataset.from_arrays("stand-ins", rows)},
         validation=Dataset.from_arrays("wanted", target),
         seed_set=Dataset.from_arrays("seed-set", seed_set),
+        # Where columns take few values half of D_v may share more rows with it than all of D_v may.
+        consumer=partial(consumer_party, apart=False),
     )
 
     def began(curator: CuratorMachine) -> None:
@@ -181,6 +224,7 @@ def _of_one_owner(file: SessionFile, seed: int) -> SessionFile:
     """The session with an owner, a map and noise that are all made up."""
     values = file.in_force()
     values["session"] |= {
+        "batch": 1,
         "name": "rehearsal",
         "nonce": str(seed),
         "min_owners": 1,
@@ -195,17 +239,24 @@ def _of_one_owner(file: SessionFile, seed: int) -> SessionFile:
     values["network"] = {"address": "tcp://127.0.0.1:*", "insecure": True}
     values["roster"] = {"owners": {"stand-ins": ""}}
     values.pop("settlement", None)
-    return SessionFile.model_validate(values, strict=False)
+    made = SessionFile.model_validate(values, strict=False)
+    # Open points can be larger than sealed ones, so that fewer go into a message.
+    batch = min(file.batch, made.most_in_a_bid)
+    return made.model_copy(update={"session": made.session.model_copy(update={"batch": batch})})
 
 
 def _compared(
     session: Session, bought: _Rows, rows: _Rows, target: _Rows, generator: np.random.Generator
 ) -> tuple[float, float, float, float]:
-    """MMD² with weights, of what was bought and of a uniform choice; and the same without."""
+    """MMD² with weights, of what was bought and of a uniform choice; and the same without.
+
+    Of more than `MOST_COMPARED` rows so many are compared: weights take the square of them.
+    """
     space = session.space
-    judge = Judge(space.scale(target), space.gamma)
+    judge = Judge(space.scale(at_even_distances(target)), space.gamma)
     uniform = rows[generator.choice(len(rows), size=len(bought), replace=False)]
-    figures = [judge.judge(space.scale(each), [None] * len(each)) for each in (bought, uniform)]
+    scaled = [space.scale(at_even_distances(each)) for each in (bought, uniform)]
+    figures = [judge.judge(each, [None] * len(each)) for each in scaled]
     weighted = [each.plain.mmd2 if each.weighted is None else each.weighted.quality.mmd2 for each in figures]
     both = [value for value in (*weighted, *(each.plain.mmd2 for each in figures)) if value is not None]
     first, second, third, fourth = both  # points within the bounds lie at finite distances

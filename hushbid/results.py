@@ -53,6 +53,7 @@ class RunResult:
         wall_seconds: From the first round to the end of the last.
         chosen: How good the delivered points are, by the consumer.
         greedy, uniform: How good the baselines are (`hushbid.evaluation`).
+        test_unlike: Whether the test points are of another distribution than D_v; None: there are none.
         points_accessed_curator: Distinct raw points that the curator was handed.
         points_delivered: Points that the consumer got.
         disputed: Of those, how many cannot be opened, are not signed, or do not match their features.
@@ -115,6 +116,7 @@ class RunResult:
     settlement_paid: PaidStatement | None = None
     own: OwnFigures = field(default_factory=OwnFigures)
     verdict: Verdict = NO_VERDICT
+    test_unlike: bool | None = None
 
     @property
     def mmd2(self) -> float | None:
@@ -129,7 +131,7 @@ class RunResult:
     @property
     def standing(self) -> Standing | None:
         """How the delivered points stand beside a uniform choice; None where a figure is missing."""
-        return beside_uniform(self.chosen, self.uniform)
+        return beside_uniform(self.chosen, self.uniform, unlike=bool(self.test_unlike))
 
     @property
     def rounds_per_second(self) -> float | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +20,7 @@ from hushbid.party_process import PartyFailed
 from hushbid.preflight.data import boxes, budget, data
 from hushbid.preflight.subject import Subject
 from hushbid.run_directory import named_files
-from hushbid.verdict import Rehearsing
+from hushbid.verdict import Rehearsing, nothing_to_choose
 from protocol.config.key_request import Role
 from protocol.config.party import ConsumerFile, OwnerFile
 from protocol.config.session import SessionFile
@@ -37,7 +37,12 @@ _NOWHERE: Final = Path("/nonexistent/hushbid")
 """Where a party's things would lie: they are not there yet, and nothing is looked for."""
 
 
-def check_run(cluster: Cluster, file: SessionFile, rehearsing: Rehearsing) -> Verdict:
+def check_run(
+    cluster: Cluster,
+    file: SessionFile,
+    rehearsing: Rehearsing,
+    say: Callable[[str], object] | None = None,
+) -> Verdict:
     """Refuse a run that one of its parties would refuse, or that a rehearsal refuses.
 
     Nothing is written, and nothing charged.
@@ -46,6 +51,7 @@ def check_run(cluster: Cluster, file: SessionFile, rehearsing: Rehearsing) -> Ve
         cluster: The cluster.
         file: The session's public file.
         rehearsing: How the session is rehearsed with the consumer's files.
+        say: Told that there is nothing to choose from, if so.
 
     Returns:
         What came of it.
@@ -68,10 +74,10 @@ def check_run(cluster: Cluster, file: SessionFile, rehearsing: Rehearsing) -> Ve
                 boxes(subject)
             if cluster.partition is None:  # else a ledger begins with the run
                 budget(subject, warn=False)  # the party's process says it
-    if (verdict := rehearsing.passed_over(session)) is not None:
-        return verdict
-    consumer = subjects[CONSUMER]
-    return rehearsing.verdict(session, consumer.validation, consumer.seed_set)
+    available = sum(len(data) for name in cluster.owners for data in subjects[name].datasets.values())
+    if say is not None and (warning := nothing_to_choose(session, available)):
+        say(warning)
+    return rehearsing.verdict(session, lambda: subjects[CONSUMER].sets)
 
 
 @contextmanager

@@ -9,10 +9,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from consumer.appraisal import appraise
 from consumer.downstream import check_model
 from consumer.events import StorePurchases
-from consumer.own_figures import own_figures
+from consumer.own_figures import own_view
 from consumer.store import PurchaseFile, keep_verdict
 from curator.machine import CONSUMER, CuratorMachine
 from curator.progress import Follower
@@ -22,7 +21,7 @@ from hushbid.evaluation import Baselines, evaluate
 from hushbid.report.write import with_report
 from hushbid.results import RunResult
 from hushbid.simulator import Simulation
-from hushbid.verdict import NOT_REHEARSING, Rehearsing
+from hushbid.verdict import NOT_REHEARSING, Rehearsing, Sets, nothing_to_choose
 from protocol import platform
 from protocol.config.session import NetworkSection, NoiseSection, RosterSection, SessionFile
 from protocol.errors import ConfigError
@@ -66,7 +65,7 @@ def simulate(
         record: Directory for the parties' transcripts, and a report; None: nothing is recorded.
         progress: Called after every round.
         follow: Called likewise and at the end, with all that is known (`protocol.progress`).
-        say: Gets why there is no report, if there is none.
+        say: Gets why there is no report, if there is none, and that there is nothing to choose from.
         rehearsing: How the session is rehearsed before it begins.
 
     Raises:
@@ -86,7 +85,10 @@ def simulate(
     check_model(cluster.model, trained=data.test is not None and data.test.labels is not None)
     if record is not None:
         _check_unused(record)
-    verdict = rehearsing.verdict(session, data.validation, data.seed_set)
+    if say is not None and (warning := nothing_to_choose(session, sum(map(len, data.owners.values())))):
+        say(warning)
+    drawn = cluster.file.consumer.seed_points is not None
+    verdict = rehearsing.verdict(session, lambda: Sets(data.validation, data.seed_set, drawn))
     if record is not None:
         _allow_open_files(len(data.owners) + 2)
         keep_verdict(record, session, verdict)
@@ -123,10 +125,11 @@ def simulate(
         ensure_done(outcome.finishes[party])
 
     delivered = outcome.delivered.delivered if outcome.delivered is not None else ()
-    judgement, matching = appraise(
+    view = own_view(
         session,
         delivered,
         validation=data.validation,
+        seed_set=data.seed_set,
         test=data.test,
         model=cluster.model,
         seed=cluster.file.consumer.seed,
@@ -135,18 +138,8 @@ def simulate(
     kept = None if record is None else PurchaseFile(record / "delivered.npz", session.file.features)
     if kept is not None and delivered:
         kept.store(StorePurchases(tuple(delivered)))
-        if matching is not None:
-            kept.weigh(matching.weights, ridge=matching.ridge)
-    own = own_figures(
-        session,
-        delivered,
-        validation=data.validation,
-        seed_set=data.seed_set,
-        test=data.test,
-        model=cluster.model,
-        seed=cluster.file.consumer.seed,
-        matching=matching,
-    )
+        if view.matching is not None:
+            kept.weigh(view.matching.weights, ridge=view.matching.ridge)
     reference = baselines(cluster, session, data)
     ledger = outcome.curator.ledger
     errors, paid = outcome.curator.statement(cluster.file.run.price) or ({}, None)
@@ -160,9 +153,10 @@ def simulate(
         owners=len(data.owners),
         rounds=outcome.curator.round,
         wall_seconds=seconds,
-        chosen=judgement,
+        chosen=view.judgement,
         greedy=reference.greedy,
         uniform=reference.uniform,
+        test_unlike=reference.test_unlike,
         points_accessed_curator=ledger.points_accessed,
         points_delivered=len(delivered),
         disputed=sum(1 for entry in delivered if entry.dispute),
@@ -170,14 +164,14 @@ def simulate(
         seed_distance=outcome.consumer.seed_distance,
         verdict=verdict,
         course=outcome.consumer.course,
-        seed_set_drawn=cluster.file.consumer.seed_points is not None,
+        seed_set_drawn=drawn,
         privacy=session.privacy(),
         odometers=odometers(session, outcome.curator.round, settled=True),
         settlement=dict(outcome.curator.settlement() or {}),
         settlement_terms=session.settlement_terms,
         settlement_standard_error=errors,
         settlement_paid=paid,
-        own=own,
+        own=view.own,
         absences=dict(Counter(absence.owner for absence in ledger.absences)),
         faults=tuple(
             {"owner": fault.owner, "round": fault.bid_round, "what": fault.what} for fault in ledger.faults

@@ -94,6 +94,7 @@ class Simulation:
         tap: Sees every frame that is sent: sender, receiver, frame.
         network: Carries the frames; None: a `SteadyNetwork`.
         curator: Makes the curator, of session and noise: `curator_party`, or what an audit must catch.
+        consumer: Makes the consumer, as `consumer_party` does; a rehearsal has one whose sets may share rows.
         owner: Makes an owner, as `owner_party` does; an audit has one that forges its features.
         noise: Makes a party's source of noise, by its name, at each of its starts; None: seeded as the
             session file says.
@@ -113,6 +114,7 @@ class Simulation:
         tap: Callable[[str, str, Outgoing], None] | None = None,
         network: Network | None = None,
         curator: Callable[..., tuple[CuratorMachine, Numerics]] = curator_party,
+        consumer: Callable[..., tuple[ConsumerMachine, Numerics]] = consumer_party,
         owner: Callable[..., tuple[OwnerMachine, Numerics]] = owner_party,
         noise: Callable[[str], NoiseSource] | None = None,
         crashes: Iterable[Crash] | None = None,
@@ -122,7 +124,7 @@ class Simulation:
         self._data = owners
         self._validation, self._seed_set = validation, seed_set
         self._tap = tap
-        self._make_curator, self._make_owner = curator, owner
+        self._make_curator, self._make_consumer, self._make_owner = curator, consumer, owner
         self._make_noise = partial(_seeded_noise, session) if noise is None else noise
         self._salts = salts
         self._crashes = sorted(crashes or ())
@@ -194,7 +196,7 @@ class Simulation:
             return self._make_curator(session, noise=noise)
         identity = session.simulated_identity(name)
         if name == CONSUMER:
-            return consumer_party(
+            return self._make_consumer(
                 session,
                 identity=identity,
                 noise=noise,

@@ -37,21 +37,26 @@ class Standing:
         uniform: How good the uniform choice is; with an MMD² above 0.
         weighted: Whether these are with weights.
         alike: Whether all points are alike to the session, so that nothing is measured.
+        unlike: Whether the test points are of another distribution than D_v, so that a purchase that is like
+            D_v need not be like them (`hushbid.evaluation.unlike`).
     """
 
     bought: Quality
     uniform: Quality
     weighted: bool
     alike: bool
+    unlike: bool = False
 
     @property
     def held_out(self) -> bool:
-        """Whether there are test points to compare with: weights are fitted to D_v."""
+        """Whether there are test points to compare with, which are like D_v: weights are fitted to D_v."""
+        if self.unlike:
+            return False
         return self.bought.mmd2_test is not None and bool(self.uniform.mmd2_test)
 
     @property
     def ratio(self) -> float:
-        """MMD² over that of the uniform choice: against the test points if there are any, else D_v."""
+        """MMD² over that of the uniform choice: against the test points if they are `held_out`, else D_v."""
         name = "mmd2_test" if self.held_out else "mmd2"
         return float(getattr(self.bought, name) / getattr(self.uniform, name))
 
@@ -70,6 +75,7 @@ class Standing:
         if self.alike:
             return f"The bought points {words}."
         against = "held-out points" if self.held_out else "the validation set"
+        against += " (which the test points are unlike)" if self.unlike else ""
         said = f"The bought points {words}: their MMD² to {against}{how} is {self.ratio:.2g} times as large"
         points, others = self.bought.effective_points, self.uniform.effective_points
         if self.weighted and points is not None and others is not None:
@@ -83,12 +89,19 @@ class Standing:
             "ratio": self.ratio,
             "weighted": self.weighted,
             "held_out": self.held_out,
+            "test_unlike": self.unlike,
             "sentence": self.sentence(),
         }
 
 
-def beside_uniform(bought: Judgement, uniform: Judgement) -> Standing | None:
-    """How what was bought stands; None where a figure is missing, or the uniform choice's is 0."""
+def beside_uniform(bought: Judgement, uniform: Judgement, *, unlike: bool = False) -> Standing | None:
+    """How what was bought stands; None where a figure is missing, or the uniform choice's is 0.
+
+    Args:
+        bought: How good what was bought is.
+        uniform: How good the uniform choice is.
+        unlike: Whether the test points, if there are any, are of another distribution than D_v.
+    """
     pairs = [(bought.plain, uniform.plain, False)]
     if bought.weighted is not None and uniform.weighted is not None:
         pairs.insert(0, (bought.weighted.quality, uniform.weighted.quality, True))
@@ -97,5 +110,5 @@ def beside_uniform(bought: Judgement, uniform: Judgement) -> Standing | None:
     alike = plain.mmd2 is not None and plain.mmd2 * (plain.effective_points or 0.0) < ALIKE
     for chosen, random, weighted in pairs:
         if chosen.mmd2 is not None and random.mmd2:
-            return Standing(chosen, random, weighted, alike)
+            return Standing(chosen, random, weighted, alike, unlike and chosen.mmd2_test is not None)
     return None

@@ -65,16 +65,20 @@ def _take_part(session: Session, file: OwnerFile, expected: str, vitals: Vitals)
     )
     statement = session.privacy()[0]
     budget = dataset_budget(session, file, file.data, dataset, machine.charge, statement)
-    seconds = take_part(
-        session,
-        file,
-        machine,
-        numerics,
-        pair=pair,
-        budget=budget,
-        data=dataset_digest(dataset),
-        vitals=vitals,
-    )
+    try:
+        seconds = take_part(
+            session,
+            file,
+            machine,
+            numerics,
+            pair=pair,
+            budget=budget,
+            data=dataset_digest(dataset),
+            vitals=vitals,
+            prepare=numerics.prepare,
+        )
+    finally:
+        numerics.forget()
     return {
         "role": "owner",
         "session": session.file.session.name,

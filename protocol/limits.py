@@ -64,7 +64,8 @@ MIN_DIMENSION: Final = 4
 """Fewest coordinates of a feature map: below it a coordinate on the grid needs more than int16."""
 
 MAX_DIMENSION: Final = 4096
-"""Most coordinates of a session's feature map: above it scores may be inexact in float64."""
+"""Most coordinates of a session's feature map: above it scores may be inexact in float64. A broadcast weight
+has one more with jitter."""
 
 MAX_BASIS: Final = 2**18
 """Most coordinates of a basis, of all its directions together: half a MiB. With a map sealed to each of

@@ -105,7 +105,8 @@ def _array(dtypes: tuple[type[np.generic], ...], *, longest: int, length: int | 
 
 
 Features: TypeAlias = Annotated[Array, _array((np.int16,), longest=limits.MAX_DIMENSION)]
-Weights: TypeAlias = Annotated[Array, _array((np.int32,), longest=limits.MAX_DIMENSION)]
+Weights: TypeAlias = Annotated[Array, _array((np.int32,), longest=limits.MAX_DIMENSION + 1)]
+"""One more than coordinates with jitter, whose weight is last."""
 Totals: TypeAlias = Annotated[Array, _array((np.int64,), longest=limits.MAX_DIMENSION)]
 Embedding: TypeAlias = Annotated[Array, _array((np.float64,), longest=limits.MAX_DIMENSION)]
 Basis: TypeAlias = Annotated[Array, _array((np.int16,), longest=limits.MAX_BASIS)]

@@ -7,7 +7,7 @@ The kernel is exp(-γ‖x - y‖²) on scaled points (`FeatureMap.scale`). But f
 from __future__ import annotations
 
 import math
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,8 @@ import numpy.typing as npt
 from protocol.errors import DataError
 
 __all__ = [
+    "MOST_COMPARED",
+    "at_even_distances",
     "embedding_gain",
     "embedding_gains",
     "embedding_objective",
@@ -32,6 +34,23 @@ Vector: TypeAlias = npt.NDArray[np.float64]
 
 CHUNK_VALUES: Final = 2**21
 """Kernel values that are held at a time: 16 MiB."""
+MOST_COMPARED: Final = 1_000
+"""Rows of a set that stand for all of them where two sets are compared for people: time grows with the
+square, and what a thousand rows leave open is below what is told."""
+
+
+def at_even_distances(rows: npt.NDArray[Any], most: int = MOST_COMPARED) -> npt.NDArray[Any]:
+    """At most so many rows, at even distances in their order: all of them if there are no more.
+
+    Args:
+        rows: Shape (n, ...).
+        most: At least 1.
+
+    Returns:
+        Shape (min(n, most), ...); no row twice, and the first among them.
+    """
+    count = len(rows)
+    return rows if count <= most else rows[np.arange(most) * count // most]
 
 
 def kernel_means(x: Points, y: Points, gamma: float) -> Vector:

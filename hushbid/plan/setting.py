@@ -38,7 +38,7 @@ from protocol.releases import Prior, Statistic
 from protocol.releases.statistic import BASIS_BITS
 from protocol.session import Session, open_session
 
-__all__ = ["PlanSetting", "plan_setting"]
+__all__ = ["PlanSetting", "plan_setting", "setting_of"]
 
 _FILE: Final = "the file"
 _COMMAND: Final = "the command line"
@@ -155,6 +155,21 @@ def plan_setting(path: Path | None, flags: PlanFlags, *, data: Path | None = Non
     return _assembled(
         values, flags, None, dict.fromkeys(("owners", "points", "columns"), _FILE), where=str(path)
     )
+
+
+def setting_of(file: SessionFile, *, validation: int, seed_points: int) -> PlanSetting:
+    """A session as its consumer can plan it, who knows the sizes of its own sets and no owner's.
+
+    Args:
+        file: The session's.
+        validation: |D_v|.
+        seed_points: |D_init|.
+
+    Raises:
+        ConfigError: A value that cannot be planned with.
+    """
+    values = file.model_dump() | {"roster": names_only(list(file.roster.owners)), "network": no_network()}
+    return _assembled(values, PlanFlags(validation=validation, seed_points=seed_points), None, {})
 
 
 def _with_data(cluster: Cluster, flags: PlanFlags) -> PlanSetting:

@@ -11,7 +11,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from consumer.process import consumer_seed_set, drawn_path
-from hushbid.rehearsal import mean_kernel
+from consumer.verdict import Rehearsal
+from hushbid.rehearsal import looked_at
+from hushbid.verdict import Sets
 from owner.cli import OwnerOptions
 from protocol.config.key_request import Role
 from protocol.config.loading import load_toml, read_toml
@@ -55,6 +57,7 @@ class Subject:
         file: Its own file.
         offline: Whether nothing is to be asked of the network.
         rehearse: Whether the session is to be rehearsed, of the consumer.
+        anyway: Whether a hopeless one would go on.
         held: Its data by their files, where these are not to be read; else None.
     """
 
@@ -64,6 +67,7 @@ class Subject:
     file: PartyFile
     offline: bool
     rehearse: bool = True
+    anyway: bool = False
     held: Mapping[Path, Dataset] | None = None
 
     @property
@@ -126,10 +130,16 @@ class Subject:
         assert isinstance(self.file, ConsumerFile), "asked of the consumer alone"
         return self.datasets[self.file.seed_set or drawn_path(self.file)]
 
+    @property
+    def sets(self) -> Sets:
+        """What the consumer rehearses with."""
+        return Sets(self.validation, self.seed_set, self.drawn)
+
     @cached_property
-    def kernel(self) -> float:
-        """The consumer's mean kernel value of two rows of D_v, of which there are two at least."""
-        return mean_kernel(self.session, self.validation.features.astype(np.float64))
+    def looked(self) -> Rehearsal:
+        """What the kernel tells the consumer of its sets."""
+        rows, seeds = (each.features.astype(np.float64) for each in (self.validation, self.seed_set))
+        return looked_at(self.session, rows, seeds, drawn=self.drawn)
 
     @property
     def drawn(self) -> bool:
@@ -155,6 +165,7 @@ def open_subject(
     seed_set: Path | None = None,
     offline: bool = False,
     rehearse: bool = True,
+    anyway: bool = False,
 ) -> Subject:
     """The party that files and options describe. Its role is that of its own file.
 
@@ -165,6 +176,7 @@ def open_subject(
         seed_set: Likewise.
         offline: Whether nothing is to be asked of the network.
         rehearse: Whether the session is to be rehearsed, of the consumer.
+        anyway: Whether a hopeless one would go on.
 
     Raises:
         HushbidError: They cannot be read, make no session, or are those of nobody on its roster.
@@ -196,7 +208,7 @@ def open_subject(
             file = file.with_options(validation=validation, seed_set=seed_set, ledger=options.ledger)
     session = open_session(session_file)
     check_durability(session, file.durability, listen=file.listen if isinstance(file, CuratorFile) else None)
-    return Subject(role, name, session, file, offline, rehearse)
+    return Subject(role, name, session, file, offline, rehearse, anyway)
 
 
 def _loaded(kind: type[CuratorFile] | type[ConsumerFile], path: Path) -> CuratorFile | ConsumerFile:

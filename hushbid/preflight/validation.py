@@ -10,16 +10,14 @@ from typing import Final
 import numpy as np
 
 from consumer.seed_distance import seed_distance
-from consumer.verdict import Rehearsal
+from consumer.verdict import Verdict
 from hushbid.preflight.subject import NotChecked, Subject, Warned
-from hushbid.rehearsal import MOST, rehearse, why_not_rehearsed
-from hushbid.verdict import what_is_wrong
+from hushbid.verdict import Rehearsing, what_is_wrong
 from protocol.data.names import feature_column
+from protocol.errors import Hopeless
 
 __all__ = ["bounds", "kernel", "rehearsal", "seed_set"]
 
-MOST_KERNEL_VALUES: Final = 10**9
-"""Kernel values that are worked out for one line: some ten seconds."""
 NARROW: Final = 0.01
 """Share of its bounds that a column's values should span."""
 
@@ -41,6 +39,10 @@ _DRAWN: Final = (
     "A drawn seed set is mostly far from real data, so that clipping fits badly and noise does more harm "
     "(docs/configuration.md has figures). Name a file of related data (`seed_set`) if there are any that lie "
     "nearer."
+)
+_SHOW_MORE: Final = (
+    "Name a file of related data (`seed_set`), with rows that are not wanted too: if these are alike to the "
+    "session as well, its bounds are too wide, or its gamma is too small."
 )
 _UNCERTAIN: Final = (
     "It depends on what owners have. Where they have much of what is wanted, buy at random and weigh "
@@ -70,24 +72,25 @@ def bounds(subject: Subject) -> str | Warned:
     )
 
 
-def kernel(subject: Subject) -> str | NotChecked | Warned:
-    """Whether γ and the bounds let rows of D_v differ, and not too much."""
-    if not 1 < len(subject.validation) <= MOST:
-        return NotChecked(f"it is for 2 to {MOST:,} rows")
-    found = Rehearsal((), subject.kernel)
-    said = f"the mean kernel value of two rows of the validation set is {found.kernel:.3g}. {_OWN}"
-    if not found.blind:
-        return said
-    what, advice = what_is_wrong(subject.session, subject.validation.features, found)
-    return Warned(f"{what}: {said}", advice)
+def kernel(subject: Subject) -> str | Warned:
+    """Whether γ and the bounds let rows differ, and not too much."""
+    found = subject.looked
+    said = (
+        f"the mean kernel value of two rows of the validation set is {found.kernel:.3g}, of one and a row of "
+        f"the seed set {found.beside:.3g}. {_OWN}"
+    )
+    if found.blind:
+        what, advice = what_is_wrong(subject.session, subject.validation.features, Verdict(found))
+        return Warned(f"{what}: {said}", advice)
+    if found.unseen:
+        return Warned(f"{found.meaning}: {said}", _SHOW_MORE)
+    return said
 
 
 def seed_set(subject: Subject) -> str | NotChecked | Warned:
     """How far the seed set lies from D_v, beside what chance gives."""
     validation, seeds = subject.validation.features, subject.seed_set.features
-    if len(validation) * (len(validation) + len(seeds)) > MOST_KERNEL_VALUES:
-        return NotChecked("the sets are large, and their distance takes long: the session's result has it")
-    if 1 < len(validation) <= MOST and Rehearsal((), subject.kernel).blind:
+    if subject.looked.blind:
         return NotChecked(_KERNEL_FIRST)
     space = subject.session.space
     found = seed_distance(space.scale(validation), space.scale(seeds), space.gamma)
@@ -102,20 +105,17 @@ def seed_set(subject: Subject) -> str | NotChecked | Warned:
 
 def rehearsal(subject: Subject) -> str | NotChecked | Warned:
     """What the session would buy of owners made of D_v."""
-    if not subject.rehearse:
-        return NotChecked("it was to be left out")
-    if why := why_not_rehearsed(subject.session, len(subject.validation)):
-        return NotChecked(why)
-    validation, seeds = (
-        dataset.features.astype(np.float64) for dataset in (subject.validation, subject.seed_set)
-    )
-    found = rehearse(subject.session, validation, seeds, kernel=subject.kernel)
-    said = "\n".join((found.word, *found.lines(), _OWN))
-    if found.word == "good":
+    found = Rehearsing(wanted=subject.rehearse, anyway=True).verdict(subject.session, lambda: subject.sets)
+    if found.rehearsal is None:
+        return NotChecked(found.why)
+    played = found.rehearsal
+    said = "\n".join((played.word, *([found.why] if found.why else []), *played.lines(), _OWN))
+    if played.word == "good":
         return said
-    if found.blind:
-        return Warned(said, f"{_KERNEL_FIRST[0].upper()}{_KERNEL_FIRST[1:]}.")
-    if found.word == "uncertain":
-        return Warned(said, _UNCERTAIN)
-    what, advice = what_is_wrong(subject.session, validation, found)
-    return Warned(said, f"{what[0].upper()}{what[1:]}. {advice}")
+    if played.word == "uncertain":
+        return Warned(said, _SHOW_MORE if played.unseen else _UNCERTAIN)
+    what, advice = what_is_wrong(subject.session, subject.validation.features, found)
+    advice = f"{what[0].upper()}{what[1:]}. {advice}"
+    if subject.anyway:
+        return Warned(said, advice)
+    raise Hopeless(said, advice=f"{advice} `--anyway` goes on all the same, and that stays on record.")

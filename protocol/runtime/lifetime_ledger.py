@@ -35,7 +35,7 @@ from protocol.runtime.log_events import LEDGER_CUT, LEDGER_ELSEWHERE, LEDGERS_UN
 from protocol.runtime.logs import log
 from protocol.runtime.spending import Spending, checked_neighbours, epsilon_of_spendings
 
-__all__ = ["LedgerOnRecord", "LifetimeLedger", "read_ledger"]
+__all__ = ["LedgerOnRecord", "LifetimeLedger", "may_be_ledger", "read_ledger"]
 
 FORMAT: Final = "hushbid-lifetime-ledger"
 VERSION: Final = 2
@@ -60,6 +60,18 @@ class LedgerOnRecord:
     def spent(self, delta: float) -> float:
         """As `LifetimeLedger.spent`."""
         return epsilon_of_spendings(self.spendings, delta, self.neighbours)
+
+
+def may_be_ledger(path: Path) -> bool:
+    """Whether a file is a ledger, by its name or its beginning; true where it is empty or cannot be read."""
+    if path.suffix == ".ledger":
+        return True
+    try:
+        with path.open("rb") as file:
+            begins = file.read(2 * len(FORMAT))
+    except OSError:
+        return True
+    return not begins or FORMAT.encode() in begins
 
 
 def read_ledger(path: Path) -> LedgerOnRecord:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from protocol.config.party import ConsumerFile, OwnerFile
 from protocol.errors import HushbidError, Stopped
 from protocol.participant import Participant
@@ -37,6 +39,7 @@ def take_part(
     budget: DatasetBudget,
     data: bytes,
     vitals: Vitals,
+    prepare: Callable[[], bool] | None = None,
 ) -> float:
     """Run a machine against the curator until it is done.
 
@@ -49,6 +52,7 @@ def take_part(
         budget: Of the party's data.
         data: Digest of the party's data.
         vitals: Its signs of life.
+        prepare: What its numerics do ahead, while it waits for the curator (`Connection.run`).
 
     Returns:
         How long the session took for it, in seconds: with the time that it was down.
@@ -76,7 +80,7 @@ def take_part(
         resume(driver, journal, begins, said_to(machine.name))
         spare_collections()
         try:
-            finish = connection.run(driver, machine, begins, vitals)
+            finish = connection.run(driver, machine, begins, vitals, prepare)
         except Stopped as stopped:
             raise Stopped(stopped.what, advice=f"{stopped.advice} {_charged(budget)}".strip()) from None
     ensure_done(finish)

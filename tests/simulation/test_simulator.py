@@ -15,6 +15,7 @@ import pytest
 from curator.events import ComputeWeights, WeightsComputed
 from curator.numerics import CuratorNumerics
 from hushbid.simulator import Simulation, SimulationOutcome
+from protocol import limits
 from protocol.data import Dataset
 from protocol.errors import ExitCode
 from protocol.features import SEED_BYTES
@@ -96,6 +97,24 @@ def simulate(session: Session, owners: dict[str, Points] | None = None) -> tuple
         tap=tap,
     ).run()
     return frames, outcome
+
+
+def test_the_largest_map_goes_with_jitter() -> None:
+    """A broadcast then has a weight for each coordinate, and the one of jitter."""
+    release = {"mechanism": "filtered-gaussian", "epsilon": 1.0}
+    session = open_session(
+        session_file(
+            owners=names(3),
+            points=4,
+            batch=2,
+            dimension=limits.MAX_DIMENSION,
+            columns=COLUMNS,
+            jitter=25.0,
+            summary=release | {"neighbours": "add-remove-one"},
+            target=release | {"neighbours": "substitute-one"},
+        )
+    )
+    assert len(bought(simulate(session)[1])) == 4
 
 
 def bought(outcome: SimulationOutcome) -> list[tuple[str, int, bytes]]:

@@ -5,11 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from consumer.events import PurchasesChecked
+from consumer.events import CheckPurchases, PurchasesChecked
+from consumer.party import consumer_party
 from consumer.seed_distance import FAR_RADII, SeedDistance, seed_distance
+from hushbid.transcripts.recompute import CLOSE, Recomputation
+from protocol.data import Dataset
+from protocol.errors import ReplayDivergence
 from protocol.features.paired import PairedSpace
-from protocol.mmd import mmd2
+from protocol.mmd import MOST_COMPARED, at_even_distances, mmd2
+from protocol.noise import SimulatedNoise
 from protocol.releases import Prior
+from protocol.session import open_session
+from tests.simulation.harness import names, session_file
 
 GAMMA = 2.0
 
@@ -58,6 +65,51 @@ def test_equal_points_are_no_distance_apart() -> None:
 
 def test_what_a_few_points_differ_by_is_not_called_far() -> None:
     assert not SeedDistance(mmd2=0.5, by_chance=0.3, radii=0.8).far
+
+
+def test_of_large_sets_a_thousand_rows_are_compared_at_even_distances() -> None:
+    rng = np.random.default_rng(4)
+    validation, seeds = rng.random((3 * MOST_COMPARED, 2)), 0.5 * rng.random((2 * MOST_COMPARED + 1, 2))
+    found, of_all = (seed_distance(validation, seeds, GAMMA, most=most) for most in (MOST_COMPARED, 10**6))
+    assert found == seed_distance(validation[::3], at_even_distances(seeds), GAMMA), (
+        "and not by their squares"
+    )
+    assert found != of_all
+    assert found.radii == pytest.approx(of_all.radii, rel=0.1)
+
+
+@pytest.mark.parametrize("rows", [20, MOST_COMPARED + 500])
+def test_a_record_of_before_which_compared_all_rows_is_still_found_right(rows: int) -> None:
+    rng = np.random.default_rng(5)
+    session = open_session(session_file(owners=names(1), points=1, columns=2))
+    sets = [Dataset.from_arrays(name, rng.random((rows, 2))) for name in ("validation", "seeds")]
+    _, numerics = consumer_party(
+        session,
+        identity=None,
+        noise=SimulatedNoise(0, "consumer"),
+        validation=sets[0],
+        seed_set=sets[1],
+        store=lambda _: None,
+    )
+    again = CheckPurchases((), last=True)
+    found = Recomputation(numerics, boxes_gone=False)
+    recorded = numerics.seed_distance(most=10**6)
+    found(again, PurchasesChecked((), None, recorded))
+    assert found.largest["seed_distance"] < CLOSE
+    wrong = SeedDistance(recorded.mmd2 + 1e-3, recorded.by_chance, recorded.radii)
+    with pytest.raises(ReplayDivergence):
+        found(again, PurchasesChecked((), None, wrong))
+
+
+def test_rows_at_even_distances_are_from_all_of_a_set() -> None:
+    rows = np.arange(10)
+    assert [at_even_distances(rows, most).tolist() for most in (1, 3, 4, 10, 11)] == [
+        [0],
+        [0, 3, 6],
+        [0, 2, 5, 7],
+        list(range(10)),
+        list(range(10)),
+    ]
 
 
 def test_it_travels_as_json_and_through_a_transcript() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from consumer.drawn_seed_set import DRAWN
 from consumer.party import check_disjoint
 from consumer.process import run_consumer
 from protocol.config.party import ConsumerFile
@@ -53,6 +54,19 @@ def test_where_columns_take_few_values_a_tenth_may_be_the_same_and_is_counted() 
     more = Dataset.from_arrays("seed.npz", np.array([[0, 0], [1, 0], [2, 0], [3, 0]]))
     with pytest.raises(DataError, match=r"More than 10% of the different rows"):
         check_disjoint(FEW, more, column_values=6)
+
+
+def test_a_drawn_seed_set_is_not_told_to_be_drawn() -> None:
+    rows = FEW.features[::3]
+    for declared in (None, 6):
+        with pytest.raises(DataError) as caught:
+            check_disjoint(FEW, Dataset.from_arrays(DRAWN, rows), column_values=declared)
+        assert "drawn at random" not in caught.value.advice
+        assert caught.value.advice.startswith("Name a file of related data (`seed_set`)")
+        assert "draw fewer points" in caught.value.advice
+        assert ("session.column_values" in caught.value.advice) == (declared is None), "it says so already"
+    fewer = Dataset.from_arrays(DRAWN, rows[:2])
+    assert check_disjoint(FEW, fewer, column_values=6) == 2, "as the advice has it"
 
 
 @pytest.mark.parametrize(("own", "public"), [(VALIDATION, seeds()), (FEW, VALIDATION)])

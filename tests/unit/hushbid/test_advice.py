@@ -317,7 +317,7 @@ def test_sizes_and_bounds_are_read() -> None:
     assert owners_of("north=5, south.2=7") == {"north": 5, "south.2": 7}
     assert bounds_of("0", "1,2.5") == Bounds(0.0, [1.0, 2.5])
     assert bounds_of(None, None) is None
-    for text in ("", "x", "0", "5,,3", "a=5,a=6", "Nord=5", "5.5"):
+    for text in ("", "x", "0", "5,,3", "a=5,a=6", "Nord=5", "5.5", "north=5000,3000"):
         with pytest.raises(ConfigError):
             owners_of(text)
     for pair in (("0", None), (None, "1"), ("a", "1"), ("0", "nan")):

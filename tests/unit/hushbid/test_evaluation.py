@@ -11,7 +11,7 @@ import pytest
 from consumer.appraisal import Judgement
 from consumer.downstream import MODELS, accuracy
 from hushbid.datasets import Partition, Table, build
-from hushbid.evaluation import Baselines, evaluate, greedy, uniform
+from hushbid.evaluation import UNLIKE_LEVEL, Baselines, evaluate, greedy, uniform, unlike
 from protocol.data import Dataset
 from protocol.errors import ConfigError
 from protocol.features import FeatureMap, feature_map
@@ -221,3 +221,41 @@ class TestDownstream:
 def test_an_unknown_model_is_a_config_error() -> None:
     with pytest.raises(ConfigError, match="'forest'"):
         accuracy("forest", np.ones((2, 1)), [0, 1], np.ones((2, 1)), [0, 1], seed=0)
+
+
+class TestUnlike:
+    @staticmethod
+    def rows(count: int, seed: int, shift: float = 0.0) -> np.ndarray:
+        return np.random.default_rng(seed).normal(shift, 1.0, (count, 3))
+
+    def test_sets_of_one_distribution_are_rarely_called_unlike(self) -> None:
+        """False in at most 1 %: of 300 pairs 10 or more are so with a probability below 0.001."""
+        assert UNLIKE_LEVEL == 0.01
+        found = [unlike(self.rows(30, 2 * seed), self.rows(20, 2 * seed + 1), 0.3) for seed in range(300)]
+        assert 0 < sum(found) < 10
+
+    def test_sets_of_others_are_and_the_same_every_time(self) -> None:
+        assert [unlike(self.rows(200, 1), self.rows(100, 2, 0.7), 0.3) for _ in range(2)] == [True, True]
+
+    def test_of_large_sets_a_thousand_rows_are_compared(self) -> None:
+        many = self.rows(3000, 3)
+        many[1::3] += 50.0
+        assert not unlike(many, self.rows(500, 4), 0.3), "every third row, from the first on"
+
+    def test_equal_rows_are_alike(self) -> None:
+        assert not unlike(np.full((5, 2), 0.1), np.full((7, 2), 0.1), 1.0)
+
+    def test_baselines_say_whether_the_test_points_are_like_what_is_wanted(self) -> None:
+        rows = {name: Dataset.from_arrays(name, 0.1 * self.rows(60, 5) + 0.5) for name in ("north", "test")}
+        space = feature_map("paired", seed=0, dimension=8, gamma=1.0, lower=0.0, upper=1.0, columns=3)
+        wanted, far = 0.1 * self.rows(40, 6) + 0.5, 0.02 * self.rows(40, 6) + 0.2
+
+        def found(validation: np.ndarray, test: Dataset | None) -> bool | None:
+            owners = {"north": rows["north"]}
+            return evaluate(owners, validation, far, space, p=5, seed=0, test=test).test_unlike
+
+        assert [found(wanted, None), found(wanted, rows["test"]), found(far, rows["test"])] == [
+            None,
+            False,
+            True,
+        ]

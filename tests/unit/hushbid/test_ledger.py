@@ -109,3 +109,13 @@ def test_what_is_no_ledger_ends_with_4_and_is_not_made(tmp_path: Path, content: 
     assert (ended.exit_code, ended.stdout) == (4, "")
     assert "a.csv" in ended.stderr
     assert [each.name for each in tmp_path.iterdir()] == ([] if content is None else ["a.csv"])
+
+
+def test_data_without_a_ledger_are_not_taken_for_a_damaged_one(tmp_path: Path) -> None:
+    data = tmp_path / "north.csv"
+    data.write_text("age,income\n41,12345\n")
+    ended = shown(data)
+    assert ended.exit_code == 4
+    said = " ".join(ended.stderr.split())
+    assert f"{data} is no ledger, and north.csv.ledger does not lie beside it" in said
+    assert "malformed" not in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +120,10 @@ def test_it_is_what_the_command_line_runs(procured: Procured, tmp_path: Path) ->
     expected = simulate(open_cluster(path)).as_json()
     found = procured.result.as_json()
     differing = {name for name in expected if found[name] != expected[name]}
-    assert differing <= {"wall_seconds", "rounds_per_second"}
+    assert differing <= {"wall_seconds", "rounds_per_second", "verdict", "verdict_why"}
+    rehearsed = procured.result.verdict.rehearsal
+    assert rehearsed is not None, "which `simulate` leaves to its caller"
+    assert len(rehearsed.staged) == 3
 
 
 def _gamma(seeds: Path) -> float:
@@ -165,10 +169,35 @@ def test_a_seed_set_may_be_drawn_from_all_that_the_schema_allows() -> None:
     pd.testing.assert_frame_equal(one.points, other.points)
 
 
+def test_a_drawn_seed_set_that_has_wanted_rows_is_refused_with_what_helps() -> None:
+    kinds = hushbid.Schema.of(
+        [{"name": "education", "kind": "category", "categories": ["low", "mid", "high"]}]
+    )
+    with pytest.raises(DataError, match="drawn seed set") as refusal:
+        bought(seed_set=None, seed_points=25, schema=kinds, gamma=1.0, test=None)
+    assert refusal.value.advice.startswith("Name a file of related data (`seed_set`)")
+
+
 def test_settings_are_those_of_a_cluster_file() -> None:
     assert bought(settings={"session.batch": 20}).result.rounds == 2
     with pytest.raises(ConfigError):
         bought(settings={"session.btch": 20})
+
+
+def test_a_hopeless_procurement_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    hopeless: dict[str, Any] = {"gamma": 1e-6, "directory": tmp_path / "kept"}
+    with pytest.raises(hushbid.Hopeless, match="are alike to the session") as refusal:
+        bought(**hopeless)
+    assert "`anyway=True` goes on all the same" in refusal.value.advice
+    assert list(tmp_path.iterdir()) == []
+    gone_on = bought(**hopeless, anyway=True)
+    assert (gone_on.result.verdict.word, gone_on.result.verdict.anyway) == ("hopeless", True)
+    on_record = json.loads((tmp_path / "kept" / "verdict.json").read_text())
+    assert on_record["verdict"]["anyway"] is True
+    assert gone_on.report is not None
+    assert "It goes on anyway, as it was told to." in gone_on.report.read_text(encoding="utf-8")
+    left_out = bought(gamma=1e-6, rehearse=False).result.verdict
+    assert (left_out.word, left_out.why) == (None, "it was to be left out")
 
 
 @pytest.mark.parametrize(

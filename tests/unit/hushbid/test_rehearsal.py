@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from consumer.appraisal import Judge
 from consumer.verdict import Rehearsal, Staged
-from hushbid.rehearsal import FEWEST, rehearse
+from hushbid.rehearsal import FEWEST, MOST, looked_at, rehearse
+from hushbid.verdict import Rehearsing, Sets
+from protocol.data import Dataset
+from protocol.data.schema import Column, Schema
 from protocol.errors import DataError
+from protocol.mmd import at_even_distances
 from protocol.session import Session, open_session
 from tests.simulation.harness import names, session_file
 
 COLUMNS = 3
 
 
-def session(epsilon: float | None, points: int = 60, **changes: Any) -> Session:
+def session(
+    epsilon: float | None, points: int = 60, *, columns: int = COLUMNS, upper: float = 1.0, **changes: Any
+) -> Session:
     def release(neighbours: str) -> dict[str, Any]:
         if epsilon is None:
             return {"mechanism": "exact"}
@@ -27,12 +35,12 @@ def session(epsilon: float | None, points: int = 60, **changes: Any) -> Session:
         owners=names(3),
         points=points,
         dimension=60,
-        columns=COLUMNS,
+        columns=columns,
         summary=release("add-remove-one"),
         target=release("substitute-one"),
         **{"rule": "sealed", "batch": 2, "seed_weight": 0.1, "jitter": 25.0, **changes},
     )
-    features = file.features.model_copy(update={"gamma": 5.0})
+    features = file.features.model_copy(update={"gamma": 5.0, "upper": upper})
     return open_session(file.model_copy(update={"features": features}))
 
 
@@ -76,9 +84,90 @@ def test_where_the_kernel_tells_nothing_nothing_is_played() -> None:
     found = rehearse(session(1.0), equal, curve(40, 2), progress=shares.append)
     assert (found.word, found.staged, shares) == ("hopeless", (), [])
     assert found.kernel == pytest.approx(1.0)
-    assert rehearse(session(1.0), curve(40, 1), curve(40, 2), kernel=0.001).lines() == [
-        "nothing was played: the mean kernel value of two rows is 0.001"
+    looked = Rehearsal((), 0.001, 0.002)
+    assert rehearse(session(1.0), curve(40, 1), curve(40, 2), looked=looked).lines() == [
+        "nothing was played: the mean kernel value of two rows is 0.001, of one and a seed 0.002"
     ]
+
+
+def narrow(count: int, seed: int) -> npt.NDArray[np.float64]:
+    """Points of one narrow cluster: all are alike to the session, whose bounds are right."""
+    return 0.5 + np.random.default_rng(seed).normal(0, 0.01, (count, COLUMNS))
+
+
+def test_a_narrow_validation_set_is_judged_by_whether_the_seed_set_is_told_from_it() -> None:
+    one, related = session(1.0), curve(60, 2)
+    found = rehearse(one, narrow(60, 1), related)
+    assert found.kernel > 0.98 > (found.beside or 1.0)
+    assert len(found.staged) == 3, "it is played"
+    assert found.word in ("good", "uncertain")
+    assert found.word == replace(found, drawn=False).word
+    alike = looked_at(one, narrow(60, 1), narrow(60, 2))
+    assert (alike.alike, alike.word) == (True, "hopeless"), "nothing shows that others are told from it"
+    wide = session(1.0, upper=1000.0)
+    assert looked_at(wide, curve(60, 1), curve(60, 2)).word == "hopeless", "bounds that are too wide"
+
+
+def test_a_drawn_seed_set_shows_nothing_of_bounds_that_are_too_wide() -> None:
+    wide = session(1.0, upper=1000.0)
+    anywhere = 1000.0 * np.random.default_rng(1).random((60, COLUMNS))
+    looked = looked_at(wide, curve(60, 1), anywhere, drawn=True)
+    assert not looked.blind
+    found = rehearse(wide, curve(60, 1), anywhere, looked=looked)
+    assert found.word != "good"
+    best = replace(found, staged=(Staged("some", 0.1, 1.0, 0.1, 1.0),) * 3)
+    assert (best.word, replace(best, drawn=False).word) == ("uncertain", "good")
+    assert "one of related data (`seed_set`) would" in best.meaning
+
+
+def test_rows_of_categories_are_played_by_rows_of_the_schema() -> None:
+    table: list[Column | dict[str, Any]] = [
+        {"name": "kind", "kind": "category", "categories": ["a", "b", "c"]},
+        {"name": "size", "kind": "number", "lower": 0.0, "upper": 1.0},
+    ]
+    schema = Schema.of(table)
+    one = session(3.0, columns=schema.width)
+    bounds = {"lower": list(schema.lower), "upper": list(schema.upper)}
+    features = one.file.features.model_copy(update=bounds)
+    file = one.file.model_copy(update={"columns": list(schema.columns), "features": features})
+    generator = np.random.default_rng(1)
+    rows = schema.drawn(60, generator)
+    rows[:, :3] = [1.0, 0.0, 0.0]
+    seeds = schema.drawn(30, generator)
+    found = rehearse(open_session(file), rows, seeds)
+    assert len(found.staged) == 3
+    few = Sets(Dataset.from_arrays("few", rows[:5]), Dataset.from_arrays("seeds", seeds))
+    planned = Rehearsing(anyway=True).verdict(open_session(file), lambda: few)
+    assert planned.rehearsal is not None
+    assert planned.rehearsal.expected is not None
+
+
+def test_columns_of_few_values_are_played_though_rows_are_shared() -> None:
+    def few(count: int, seed: int) -> npt.NDArray[np.float64]:
+        return np.round(4.0 * curve(count, seed)) / 4.0
+
+    one = session(1.0)
+    declared = one.file.session.model_copy(update={"column_values": 5})
+    found = rehearse(open_session(one.file.model_copy(update={"session": declared})), few(60, 1), few(30, 2))
+    assert len(found.staged) == 3
+
+
+def test_a_batch_that_open_points_have_no_room_for_is_played_all_the_same() -> None:
+    assert rehearse(session(1.0, points=300, batch=300), curve(40, 1), curve(40, 2)).staged
+
+
+def test_of_a_large_purchase_a_thousand_points_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[int] = []
+    judge = Judge.judge
+
+    def judging(self: Judge, points: npt.NDArray[np.float64], labels: Any) -> Any:
+        compared.append(len(points))
+        return judge(self, points, labels)
+
+    monkeypatch.setattr(Judge, "judge", judging)
+    monkeypatch.setattr("hushbid.rehearsal.at_even_distances", lambda rows: at_even_distances(rows, 50))
+    assert rehearse(session(1.0), curve(40, 1), curve(40, 2)).staged
+    assert compared == [50] * 12
 
 
 def test_it_is_of_the_session_and_of_no_other_rule_or_map() -> None:
@@ -101,14 +190,16 @@ def test_verdicts(ratios: tuple[float, ...], verdict: str) -> None:
     found = Rehearsal(staged, 0.5)
     assert found.word == found.as_json()["verdict"] == verdict
     assert {Rehearsal(staged, kernel).word for kernel in (0.001, 0.99)} == {"hopeless"}
+    assert Rehearsal((), 0.5, expected=ratios[0]).word == ("hopeless" if ratios[0] >= 1.0 else "uncertain")
+    assert Rehearsal.from_json(found.as_json()) == found
     assert [each["mmd2_weighted"] for each in found.as_json()["staged"]] == list(ratios)
 
 
 def test_what_is_too_little_or_too_much_is_refused() -> None:
-    with pytest.raises(DataError, match="it takes 8 to 5,000 rows"):
+    with pytest.raises(DataError, match="it takes 8 rows"):
         rehearse(session(1.0), curve(FEWEST - 1, 1), curve(40, 2))
-    with pytest.raises(DataError, match=r"and 5,000 points at most"):
-        rehearse(session(1.0, points=6000), curve(40, 1), curve(40, 2))
+    with pytest.raises(DataError, match=r"it buys 50,000 points at most"):
+        rehearse(session(1.0, points=MOST + 1), curve(40, 1), curve(40, 2))
 
 
 def test_an_odd_number_of_rows_is_the_target_s_own_number() -> None:

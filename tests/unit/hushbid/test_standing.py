@@ -47,6 +47,20 @@ def test_what_was_held_out_counts_where_there_is_any() -> None:
     assert "their MMD² to held-out points is 0.5 times" in found.sentence()
 
 
+def test_test_points_that_are_unlike_what_is_wanted_do_not_count() -> None:
+    bought = Judgement(Quality(mmd2=0.1, mmd2_test=1.5, effective_points=100.0))
+    uniform = Judgement(Quality(mmd2=1.0, mmd2_test=1.0, effective_points=100.0))
+    assert (found := beside_uniform(bought, uniform)) is not None
+    assert found.rank == "farther", "what was said before"
+    found = beside_uniform(bought, uniform, unlike=True)
+    assert found is not None
+    assert (found.rank, found.ratio, found.held_out) == ("closer", 0.1, False)
+    assert "to the validation set (which the test points are unlike) is 0.1 times" in found.sentence()
+    assert found.as_json()["test_unlike"] is True
+    assert (nothing := beside_uniform(judgement(0.1), judgement(1.0), unlike=True)) is not None
+    assert not nothing.unlike, "there are no test points"
+
+
 def test_where_all_points_are_alike_nothing_is_claimed() -> None:
     found = beside_uniform(judgement(1e-5, 1e-6), judgement(1e-4, 1e-5))
     assert found is not None

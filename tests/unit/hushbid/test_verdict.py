@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import stat
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,10 +23,14 @@ from consumer.verdict import NO_VERDICT, Rehearsal, Staged, Verdict
 from hushbid.cli import app
 from hushbid.cluster import open_cluster
 from hushbid.launcher import run
+from hushbid.plan.noise import release_errors
+from hushbid.plan.quality import predict
+from hushbid.plan.setting import plan_setting
+from hushbid.plan.tables import PlanFlags
 from hushbid.report.figures import figures_of
 from hushbid.report.sources import open_sources
 from hushbid.simulation import simulate
-from hushbid.verdict import Rehearsing
+from hushbid.verdict import Rehearsing, Sets, nothing_to_choose, what_is_wrong
 from protocol.config.party import ConsumerFile
 from protocol.config.session import SessionFile
 from protocol.data import Dataset
@@ -41,7 +47,6 @@ PRIVATE: Final[dict[str, Any]] = {
 }
 TOO_WIDE: Final = ("features.upper=1000.0",)
 """Bounds in which all rows are alike: hopeless whatever noise there is, and found at once."""
-TOO_FEW: Final = "it takes 8 to 5,000 rows of validation data, and 5,000 points at most"
 STAGED: Final = (Staged("all", 0.3, 0.2, 0.5, 0.4), Staged("some", 0.5, 0.4, 0.5, 0.4))
 GOOD: Final = Verdict(Rehearsal((STAGED[0], Staged("some", 0.1, 0.4, 0.3, 0.4)), 0.5))
 HOPELESS: Final = Verdict(Rehearsal(STAGED, 0.5), anyway=True)
@@ -52,11 +57,11 @@ def dataset(name: str, rows: Any) -> Dataset:
 
 
 def verdict_on(
-    epsilon: float | None, rows: int = 40, *, say: Callable[[str], object] = print, **how: bool
+    epsilon: float | None, rows: int = 40, *, say: Callable[[str], object] = print, **how: Any
 ) -> Verdict:
     """Of a session over points along a curve."""
-    sets = dataset("validation", curve(rows, 1)), dataset("seed-set", curve(40, 2))
-    return Rehearsing(say=say, **how).verdict(session(epsilon), *sets)
+    sets = Sets(dataset("validation", curve(rows, 1)), dataset("seed-set", curve(40, 2)))
+    return Rehearsing(say=say, **how).verdict(session(epsilon), lambda: sets)
 
 
 @pytest.fixture(autouse=True)
@@ -101,22 +106,73 @@ def test_where_noise_chooses_the_session_is_refused_and_what_to_change_is_said()
 
 
 @pytest.mark.parametrize(
-    ("given", "why", "said"),
+    ("given", "why"),
     [
-        ({"epsilon": None}, "its releases are exact, and have no noise", 0),
-        ({"epsilon": 0.05, "wanted": False}, "it was to be left out", 0),
-        ({"epsilon": 0.05, "rows": 7}, TOO_FEW, 1),
+        ({"epsilon": None}, "its releases are exact, and have no noise"),
+        ({"epsilon": 0.05, "wanted": False}, "it was to be left out"),
     ],
-    ids=["exact", "left out", "too few"],
+    ids=["exact", "left out"],
 )  # fmt: skip
-def test_what_is_not_rehearsed_goes_on_and_the_record_says_why(
-    given: dict[str, Any], why: str, said: int
-) -> None:
+def test_what_is_not_rehearsed_goes_on_and_the_record_says_why(given: dict[str, Any], why: str) -> None:
     lines: list[str] = []
     found = verdict_on(**given, say=lines.append)
     assert found == Verdict(why=why)
-    assert lines == [f"The session was not rehearsed: {why}."] * said
+    assert lines == []
     assert found.as_json() == {"verdict": None, "verdict_why": why}
+
+
+def test_below_eight_rows_the_rule_of_thumb_stands_in() -> None:
+    with pytest.raises(Hopeless, match="noise drowns the choice") as refusal:
+        verdict_on(1.0, rows=3)
+    assert "it takes 8 rows of validation data" in refusal.value.what
+    assert "more rows of validation data" in refusal.value.advice
+    found = verdict_on(1.0, rows=3, anyway=True)
+    assert found.anyway
+    planned = plan_setting(
+        None, PlanFlags(owners=3, points=60, validation=3, epsilon_owners=1.0, epsilon_consumer=1.0)
+    )
+    assert found.rehearsal is not None
+    assert found.rehearsal.expected == pytest.approx(
+        predict(planned, *release_errors(planned)).times_random["expected"], rel=0.1
+    ), "but for d"
+    lines: list[str] = []
+    assert verdict_on(1000.0, rows=7, say=lines.append).word == "uncertain"
+    assert lines == [
+        "The session was not rehearsed: it takes 8 rows of validation data. By the rule of thumb of `hushbid "
+        "plan` it is uncertain: noise does not drown the choice, and the rest depends on what owners have."
+    ]
+    assert Verdict.from_json(found.as_json()) == found
+
+
+@pytest.mark.parametrize("rows", [1, 7, 40])
+def test_the_kernel_is_looked_at_whatever_the_sizes_are(rows: int) -> None:
+    sets = Sets(dataset("validation", curve(rows, 1)), dataset("seed-set", curve(40, 2)))
+    with pytest.raises(Hopeless, match="one row" if rows == 1 else "alike to the session"):
+        Rehearsing().verdict(session(1000.0, points=60_000, upper=1000.0), lambda: sets)
+
+
+def test_a_refusal_for_weights_alone_says_so() -> None:
+    staged = (Staged("all", 2.0, 1.0, 0.5, 1.0), Staged("some", 3.0, 1.0, 0.5, 1.0))
+    found = Verdict(Rehearsal(staged, 0.5, 0.5))
+    assert found.word == "hopeless"
+    assert found.sentence().startswith("A rehearsal of the session is hopeless for weights: ")
+    assert found.sentence().endswith("without weights it depends on that.")
+    what, _ = what_is_wrong(session(1.0), curve(40, 1), found)
+    assert what.endswith("without weights it was not")
+    both = Verdict(Rehearsal((Staged("all", 2.0, 1.0, 2.0, 1.0),) * 2, 0.5, 0.5))
+    assert "weights" not in what_is_wrong(session(1.0), curve(40, 1), both)[0]
+
+
+def test_interrupted_it_says_that_nothing_was_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_given: object, **_named: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hushbid.verdict.rehearse", interrupted)
+    with pytest.raises(KeyboardInterrupt) as ended:
+        verdict_on(1.0)
+    assert ended.value.__notes__ == [
+        "Nothing was charged, and nobody was connected to: the session was being rehearsed."
+    ]
 
 
 def test_a_session_that_cannot_be_played_is_not_stopped_by_that(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +180,8 @@ def test_a_session_that_cannot_be_played_is_not_stopped_by_that(monkeypatch: pyt
         raise ConfigError("It is too large.")
 
     monkeypatch.setattr("hushbid.verdict.rehearse", fail)
-    assert verdict_on(1.0).why == "it cannot be played: It is too large"
+    found = verdict_on(1000.0)
+    assert (found.why, found.word) == ("it cannot be played: It is too large", "uncertain")
 
 
 # -- on record -------------------------------------------------------------------------------------------
@@ -165,6 +222,25 @@ def test_a_hopeless_session_is_refused_before_anything_is_made(tmp_path: Path) -
     assert sorted(tmp_path.iterdir()) == before, "neither a directory, nor a key, nor a ledger"
 
 
+@pytest.mark.parametrize("verb", ["run", "simulate"])
+def test_that_everything_is_bought_is_said_before_anything_is_made(tmp_path: Path, verb: str) -> None:
+    cluster = open_cluster(files_cluster(tmp_path, **PRIVATE), settings=[*TOO_WIDE, "session.points=100000"])
+    said: list[str] = []
+    begin = (
+        partial(run, directory=tmp_path / "runs")
+        if verb == "run"
+        else partial(simulate, record=tmp_path / "record")
+    )
+    with pytest.raises(Hopeless):
+        begin(cluster, say=said.append, rehearsing=Rehearsing())
+    [line] = said
+    assert re.fullmatch(
+        r"The owners have \d+ points together, and 100,000 are to be bought: all are, and nothing is chosen.",
+        line,
+    )
+    assert nothing_to_choose(session(1.0, points=60), 61) == ""
+
+
 def test_a_hopeless_session_that_goes_on_anyway_is_on_record(tmp_path: Path) -> None:
     cluster = open_cluster(files_cluster(tmp_path, **PRIVATE), settings=TOO_WIDE)
     said: list[str] = []
@@ -191,7 +267,15 @@ def test_a_simulation_has_the_verdict_with_its_figures(tmp_path: Path) -> None:
     ended = CliRunner().invoke(app, arguments)
     assert ended.exit_code == 0, ended.stderr
     found = json.loads(ended.stdout)
-    assert found["verdict"].keys() == {"verdict", "kernel", "staged", "anyway"}
+    assert found["verdict"].keys() == {
+        "verdict",
+        "kernel",
+        "beside",
+        "drawn",
+        "expected",
+        "staged",
+        "anyway",
+    }
     assert found["verdict_why"] == ""
     assert len(found["verdict"]["staged"]) == 3
     assert ended.stderr.startswith("A rehearsal of the session is ")

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -576,3 +577,16 @@ def test_where_no_epsilon_would_do_none_is_proposed() -> None:
     """Three points of D_v say too little of where they come from, whatever noise is on them."""
     assert quality._more_epsilon(setting(points=50, validation=3), (1.0, 1.0)) is None
     assert quality._more_epsilon(setting(points=50, validation=370), (1.0, 1.0)) is not None
+
+
+def test_sizes_by_name_are_no_number_of_owners() -> None:
+    flags = ["--points", "10", "--validation", "100", "--epsilon-owners", "1", "--epsilon-consumer", "1"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "hushbid", "plan", "--owners", "north=5000,3000", *flags],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 4
+    assert "'north=5000,3000' is no number of owners" in ended.stderr
+    assert "`hushbid advise --owners` takes sizes by name" in ended.stderr

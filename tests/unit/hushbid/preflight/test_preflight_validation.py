@@ -100,8 +100,8 @@ def test_the_consumer_reads_what_came_of_a_rehearsal(party: Any) -> None:
     one.session["target"]["epsilon"] = one.session["summary"]["epsilon"] = 0.05
     report = one.preflight("--offline")
     check = report.checks["rehearsal"]
-    assert check["status"] == "warning"
-    lines = check["said"].split("\n")
+    assert (report.code, check["status"]) == (4, "problem"), "as the consumer ends"
+    lines = check["problem"].split("\n")
     assert (lines[0], len(lines)) == ("hopeless", 6)
     assert lines[1].startswith("MMD² over a uniform choice's, with weights")
     assert lines[-1] == "This follows from the validation set: keep it to yourself"
@@ -109,14 +109,21 @@ def test_the_consumer_reads_what_came_of_a_rehearsal(party: Any) -> None:
     shown = [line for line in report.err.splitlines() if any(each in line for each in lines)]
     assert [line[27:] for line in shown[-6:]] == lines, "under one another"
     assert max(map(len, shown[-6:])) <= 100
+    anyway = one.preflight("--offline", "--anyway")
+    assert (anyway.code, anyway.checks["rehearsal"]["status"]) == (0, "warning")
     one.session["features"]["upper"] = 1000.0
     check = one.preflight("--offline").checks["rehearsal"]
-    assert check["said"].startswith("hopeless\nnothing was played: the mean kernel value of two rows is ")
-    assert "Put right what `kernel` says first" in check["fix"]
+    assert check["problem"].startswith("hopeless\nnothing was played: the mean kernel value of two rows is ")
+    assert check["fix"].startswith("All rows of the validation set are alike to the session")
     left_out = one.preflight("--offline", "--no-rehearsal").checks["rehearsal"]
     assert (left_out["status"], left_out["said"]) == ("not checked", "it was to be left out")
     np.savez(one.place / "validation.npz", features=np.random.default_rng(3).random((7, 3)))
-    assert "8 to 5,000 rows" in one.preflight("--offline").checks["rehearsal"]["said"]
+    del one.session["features"]["upper"]
+    few = one.preflight("--offline")
+    assert few.code == 4
+    assert "hopeless\nit takes 8 rows of validation data" in few.checks["rehearsal"]["problem"]
+    one.session["target"]["epsilon"] = one.session["summary"]["epsilon"] = 1000.0
+    assert one.preflight("--offline").checks["rehearsal"]["status"] == "warning"
 
 
 def test_a_seed_set_that_will_be_drawn_is_looked_at_and_never_passed_over(party: Any) -> None:
@@ -130,12 +137,3 @@ def test_a_seed_set_that_will_be_drawn_is_looked_at_and_never_passed_over(party:
     assert check["said"].startswith("drawn within the bounds: MMD² of")
     assert "`seed_set`" in check["fix"]
     assert not (one.place / "state").exists()
-
-
-def test_sets_whose_distance_would_take_long_are_left_to_the_result(
-    party: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hushbid.preflight.validation.MOST_KERNEL_VALUES", 799)
-    check = party("consumer").preflight("--offline").checks["seed set"]
-    assert check["status"] == "not checked"
-    assert "the session's result has it" in check["said"]

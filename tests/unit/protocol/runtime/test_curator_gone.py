@@ -75,3 +75,42 @@ def test_a_frame_of_a_connection_that_has_ended_is_no_sign_that_the_curator_is_b
     assert not Scripted.script
     assert finish.code is ExitCode.TIMEOUT
     assert driver.seconds < ENROLMENT
+
+
+def test_a_party_prepares_while_no_frame_is_there_and_then_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three things are to be done; a frame comes after the second, and is read before the third."""
+    file = session_file(
+        owners=(OWNER,), points=3, timeouts=TimeoutSection(enrolment=ENROLMENT, abandon=ABANDON, beat=0.05)
+    )
+    session = open_session(file)
+    happened: list[str] = []
+
+    class Endpoint(Scripted):
+        def receive(self, limit: int, *, wait_ms: int = 0) -> list[bytes]:
+            if wait_ms == 0 and happened == ["prepared"] * 2:
+                happened.append("read")
+                return [FRAMES["beat"]]
+            if wait_ms:
+                happened.append("waited")
+            return DealerEndpoint.receive(self, limit, wait_ms=wait_ms)
+
+    def prepare() -> bool:
+        if happened.count("prepared") == 3:
+            return False
+        happened.append("prepared")
+        return True
+
+    monkeypatch.setattr(connection, "DealerEndpoint", Endpoint)
+    monkeypatch.setattr(connection, "LOOK_SECONDS", 0.0)
+    Scripted.script = deque([([], [Happening.CONNECTED])])
+    rows = Dataset.from_arrays(OWNER, np.full((1, file.features.columns), 0.5))
+    machine, numerics = owner_party(
+        session, OWNER, rows, identity=None, noise=SimulatedNoise(0, OWNER), scratch=None, memory_limit=2**30
+    )
+    driver = Driver(machine, numerics, NullJournal(), session=session.identifier, direction=said_to(OWNER))
+    vitals = Vitals(tmp_path, party=OWNER, role="owner", session=file)
+    with connection.Connection(file, None) as way:
+        way.run(driver, machine, started(file), vitals, prepare)
+    assert happened[:5] == ["prepared", "prepared", "read", "prepared", "waited"]
