@@ -22,7 +22,6 @@ from protocol.runtime.authentication import Refusal
 from protocol.runtime.clock import Clock
 from protocol.runtime.connection_limits import Cut
 from protocol.runtime.driver import Driver, Outgoing
-from protocol.runtime.party import StopSignals
 from protocol.runtime.router import Arrival, Drop, RouterEndpoint
 from protocol.runtime.vitals import LONGEST_WAIT_SECONDS, Seen, Vitals, by_reason
 from protocol.wire import Direction, decode_frame, decode_message
@@ -83,14 +82,19 @@ class Hub:
         self._beaten = self._shown = self._round_began = self._clock()
 
     def run(self) -> Finish:
-        """Run until the machine is done."""
+        """Run until the machine is done.
+
+        Raises:
+            Stopped: It was told to stop.
+        """
         driver = self._driver
-        with StopSignals() as stop:
+        with self._vitals.control as control:
+            control.raise_if_stopped()
             driver.begin(started(self._session), self._clock())
             self._vitals.begin(self._look_at_itself)
             while driver.finished is None:
                 self._turn()
-                stop.raise_if_received()
+                control.raise_if_stopped()
             self._send_out(self._clock())
             self._log.follow()
         if driver.finished is None:
@@ -155,6 +159,8 @@ class Hub:
             machine.round,
             paused=machine.paused,
             owners_connected=sum(seat.connected for seat in machine.seats.values()),
+            points=len(ledger.wins),
+            missing=self._missing(),
             counters={
                 **self._counted,
                 "frames_dropped": by_reason(Drop, self._endpoint.drops),
@@ -167,6 +173,14 @@ class Hub:
                 "transcript_records": self._driver.records,
             },
         )
+
+    def _missing(self) -> tuple[str, ...]:
+        """Who of the roster has no connection; nobody once the session is over, when all may leave."""
+        if self._machine.phase == "done":
+            return ()
+        owners = [name for name, seat in self._machine.seats.items() if not seat.connected]
+        here = CONSUMER in self._connections.current
+        return (*owners, *(() if here else (CONSUMER,)))
 
     def _patience(self) -> int:
         """Milliseconds until something is due, at least 1."""

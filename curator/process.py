@@ -18,6 +18,7 @@ from protocol.payment import Price
 from protocol.recorded_session import started
 from protocol.runtime.box_file import BoxFile, KeptBoxes
 from protocol.runtime.connection_limits import raise_descriptor_limit
+from protocol.runtime.control import Control
 from protocol.runtime.drawn_ahead import DrawnAhead
 from protocol.runtime.driver import Driver
 from protocol.runtime.log_events import CURATOR_LISTENING
@@ -27,14 +28,13 @@ from protocol.runtime.party import (
     check_durability,
     ensure_done,
     head_signer,
-    one_blas_thread,
     open_journal,
     own_keys,
     party_noise,
     resume,
     sealing_identity,
-    spare_collections,
     transcript_path,
+    with_one_blas_thread,
 )
 from protocol.runtime.router import RouterEndpoint
 from protocol.runtime.transport import listen_address
@@ -48,13 +48,18 @@ __all__ = ["run_curator"]
 
 
 def run_curator(
-    session_file: SessionFile, file: CuratorFile, *, progress: int | None = None
+    session_file: SessionFile,
+    file: CuratorFile,
+    control: Control | None = None,
+    *,
+    progress: int | None = None,
 ) -> dict[str, Any]:
     """Run a session's rounds, until it is over.
 
     Args:
         session_file: The session.
         file: The curator's private file.
+        control: Is told how far it is, and may end it.
         progress: A file descriptor for one JSON line per `curator.hub.PROGRESS_SECONDS`, or None.
 
     Returns:
@@ -64,7 +69,8 @@ def run_curator(
         HushbidError: As `protocol.errors` says.
     """
     with (
-        Vitals(file.state, party=CURATOR, role="curator", session=session_file) as vitals,
+        with_one_blas_thread(),
+        Vitals(file.state, party=CURATOR, role="curator", session=session_file, control=control) as vitals,
         serving_metrics(file.metrics, vitals),
     ):
         return _curate(session_file, file, progress, vitals)
@@ -73,7 +79,6 @@ def run_curator(
 def _curate(
     session_file: SessionFile, file: CuratorFile, progress: int | None, vitals: Vitals
 ) -> dict[str, Any]:
-    one_blas_thread()
     raise_descriptor_limit()
     session = open_session(session_file)
     pair = own_keys(session, file, expected=session_file.roster.curator, party=CURATOR)
@@ -110,7 +115,6 @@ def _curate(
         _go_on(driver, journal, session, boxes)
         if isinstance(noise, DrawnAhead):
             _expect_noise(noise, session, drawn=machine.noise_drawn)
-        spare_collections()
         hub = Hub(session_file, machine, driver, endpoint, CuratorLog(session, machine), vitals, progress)
         stack.callback(hub.log_what_was_not_taken)
         finish = hub.run()

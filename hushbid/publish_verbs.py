@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
-from owner.cli import (
+from owner.role import (
     BudgetOption,
     FeaturesOption,
     IdentifierOption,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from owner.cli import BudgetOption, FeaturesOption, LedgerOption, LiftOption, stated_budget
+from owner.role import BudgetOption, FeaturesOption, LedgerOption, LiftOption, stated_budget
 from protocol.errors import ConfigError
 from protocol.runtime.command import run_verb
 

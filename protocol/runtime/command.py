@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, fields
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final, NoReturn, TypeAlias
+from typing import Annotated, Any, Concatenate, Final, NoReturn, ParamSpec, TypeAlias, TypeVar
 
 import typer
 from typer.exceptions import TyperException
@@ -21,15 +23,18 @@ from protocol.runtime.logs import LogFormat, log, logs_json, printable
 
 __all__ = [
     "INTERRUPTED",
+    "JsonOption",
     "KeyOption",
     "LogFormatOption",
     "MetricsOption",
     "StateOption",
     "built",
+    "by_option",
     "fail",
     "run_app",
     "run_command",
     "run_verb",
+    "takes",
 ]
 
 INTERRUPTED: Final = 130
@@ -52,7 +57,59 @@ MetricsOption: TypeAlias = Annotated[
         envvar="HUSHBID_METRICS",
     ),
 ]
+JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 """Options of every party's verb."""
+
+
+_Options = TypeVar("_Options")
+_Rest = ParamSpec("_Rest")
+_OPTION: Final = "option"
+
+
+def by_option(annotation: object) -> dict[str, object]:
+    """The metadata of a dataclass's field that the command line gives, too (`takes`).
+
+    Args:
+        annotation: As Typer takes it: an ``Annotated`` type with its option or argument.
+    """
+    return {_OPTION: annotation}
+
+
+def takes(
+    options: Callable[..., _Options],
+) -> Callable[[Callable[Concatenate[_Options, _Rest], None]], Callable[..., None]]:
+    """Give a verb the fields of a dataclass as its options: Python and the command line have one list.
+
+    Fields without `by_option` are Python's alone, and have their defaults. The verb gets the dataclass as its
+    first argument.
+
+    Args:
+        options: The dataclass.
+    """
+    declared = [each for each in fields(options) if _OPTION in each.metadata]  # type: ignore[arg-type]
+
+    def decorate(verb: Callable[Concatenate[_Options, _Rest], None]) -> Callable[..., None]:
+        def command(**given: Any) -> None:
+            own = {each.name: given.pop(each.name) for each in declared}
+            verb(options(**own), **given)  # type: ignore[call-arg]
+
+        rest = list(inspect.signature(verb, eval_str=True).parameters.values())[1:]
+        parameters = [*map(_parameter, declared), *(each.replace(kind=_KEYWORD) for each in rest)]
+        # As functools.wraps would, but for the signature.
+        command.__name__, command.__doc__, command.__module__ = verb.__name__, verb.__doc__, verb.__module__
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {each.name: each.annotation for each in parameters}
+        return command
+
+    return decorate
+
+
+_KEYWORD: Final = inspect.Parameter.KEYWORD_ONLY
+
+
+def _parameter(field: Field[Any]) -> inspect.Parameter:
+    default = inspect.Parameter.empty if field.default is MISSING else field.default
+    return inspect.Parameter(field.name, _KEYWORD, default=default, annotation=field.metadata[_OPTION])
 
 
 def run_verb(

@@ -22,7 +22,6 @@ from protocol.runtime.driver import Driver
 from protocol.runtime.keys import KeyPair
 from protocol.runtime.log_events import LogEvent
 from protocol.runtime.logs import SessionLog, ending_event
-from protocol.runtime.party import StopSignals
 from protocol.runtime.router import Drop
 from protocol.runtime.vitals import LONGEST_WAIT_SECONDS, Seen, Vitals, by_reason
 
@@ -82,24 +81,25 @@ class Connection:
             driver: The party's.
             machine: Its machine.
             begins: What it begins with, if it does not go on.
-            vitals: Told of every turn.
+            vitals: Told of every turn; its `control` may end it before that.
 
         Returns:
             How it ended.
 
         Raises:
             ConnectionFailed: The curator does not know our key, or has another one than the roster says.
-            HushbidError: The process was told to stop.
+            Stopped: It was told to stop.
         """
         self._driver, self._machine, self._vitals = driver, machine, vitals
         self._clock = Clock(driver.clock)
         self._heard = self._beaten = self._looked = self._clock()
-        with StopSignals() as stop:
+        with vitals.control as control:
+            control.raise_if_stopped()
             driver.begin(begins, self._clock())
             vitals.begin(self._look_at_itself)
             while driver.finished is None:
                 self._turn()
-                stop.raise_if_received()
+                control.raise_if_stopped()
             self._send_out()
         if driver.finished is None:
             raise LocalProtocolError("The loop ended before the machine did.")
@@ -148,7 +148,13 @@ class Connection:
         }
         if self._vitals.status.role != "owner":
             counters["transcript_records"] = self._driver.records
-        return Seen(self._machine.phase, self._machine.round, connected=self._connected, counters=counters)
+        return Seen(
+            self._machine.phase,
+            self._machine.round,
+            connected=self._connected,
+            missing=() if self._connected or self._machine.phase == "done" else (CURATOR,),
+            counters=counters,
+        )
 
     def _where(self) -> dict[str, Any]:
         phase, round_number = self._machine.phase, self._machine.round

@@ -17,7 +17,6 @@ from protocol.runtime.party import (
     open_journal,
     resume,
     sealing_identity,
-    spare_collections,
     transcript_path,
 )
 from protocol.runtime.vitals import AnnouncedNumerics, Vitals
@@ -74,7 +73,6 @@ def take_part(
             sign=head_signer(session, machine.name, sealing_identity(session, pair, machine.name)),
         )
         resume(driver, journal, begins, said_to(machine.name))
-        spare_collections()
         try:
             finish = connection.run(driver, machine, begins, vitals)
         except Stopped as stopped:

@@ -1,4 +1,4 @@
-"""A party's signs of life: one picture of what it does, for its status file and its metrics.
+"""A party's signs of life: one picture of what it does, for its status file, its metrics and who runs it.
 
 The main loop says so at every turn (`Vitals.turn`), which costs one comparison; every `STATUS_SECONDS`, and
 when phase or pause change, a new picture is taken and written. Nothing else writes it, no thread in
@@ -24,6 +24,7 @@ from protocol.acquisition import RULES
 from protocol.config.session import SessionFile
 from protocol.errors import ExitCode, HushbidError
 from protocol.machine import Computation, Event
+from protocol.runtime.control import PROGRESS_SECONDS, Control, Progress
 from protocol.runtime.driver import Numerics
 from protocol.runtime.log_events import STATUS_UNWRITABLE
 from protocol.runtime.logs import log
@@ -69,6 +70,8 @@ class Seen:
     paused: bool = False
     connected: bool | None = None
     owners_connected: int | None = None
+    points: int | None = None
+    missing: tuple[str, ...] = ()
     counters: Mapping[str, int | Mapping[str, int]] = field(default_factory=dict)
 
 
@@ -116,10 +119,17 @@ class Vitals:
         party: Its name.
         role: Its role.
         session: The session.
+        control: Who runs the party, and is told how far it is.
     """
 
     def __init__(
-        self, state: Path, *, party: str, role: Literal["curator", "owner", "consumer"], session: SessionFile
+        self,
+        state: Path,
+        *,
+        party: str,
+        role: Literal["curator", "owner", "consumer"],
+        session: SessionFile,
+        control: Control | None = None,
     ) -> None:
         now = time.time()
         self.status = Status(
@@ -151,7 +161,11 @@ class Vitals:
         rule = RULES.get(session.acquisition.rule)
         asks = rule is None or not rule.candidate_with_bid
         self._untold = TELLS_OF_ASKS if asks else frozenset[str]()
+        self.control = control or Control()
+        """What its loop asks whether it is to end."""
+        self._every = PROGRESS_SECONDS if self.control.watched else STATUS_SECONDS
         self._look: Callable[[], Seen] | None = None
+        self._seen: Seen | None = None
         self._due = 0.0
         self._mark: Hashable = None
 
@@ -162,6 +176,11 @@ class Vitals:
             pass  # who needs the directory more will say so
         else:
             self._write()
+        try:
+            self._tell()
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
         return self
 
     def __exit__(
@@ -191,7 +210,7 @@ class Vitals:
         """
         if now < self._due and mark == self._mark:
             return
-        self._due, self._mark = now + STATUS_SECONDS, mark
+        self._due, self._mark = now + self._every, mark
         self._picture()
 
     @contextmanager
@@ -200,18 +219,28 @@ class Vitals:
         before = self.status.busy
         self.status = replace(self.status, busy=what, beat=time.time())
         self._write()
+        self._tell()
         yield
         self.status = replace(self.status, busy=before, beat=time.time())
         self._write()
+        self._tell()
 
     def _picture(self) -> None:
         self._see()
         self.status = replace(self.status, busy=None, ready=True, beat=time.time())
         self._write()
+        self._tell()
+
+    def _tell(self) -> None:
+        status, seen = self.status, self._seen
+        progress = Progress(status.party, status.phase, status.busy, status.round, status.rounds)
+        if seen is not None:
+            progress = replace(progress, points=seen.points, missing=seen.missing, paused=seen.paused)
+        self.control.tell(progress, status.beat)
 
     def _see(self) -> None:
         if self._look is not None:
-            seen = self._look()
+            seen = self._seen = self._look()
             told = {name: count for name, count in seen.counters.items() if name not in self._untold}
             self.status = replace(
                 self.status,

@@ -220,7 +220,7 @@ class Consumer:
         (place / "party.toml").write_text(tomli_w.dumps(own), encoding="utf-8")
         monkeypatch.setattr("consumer.process.run_consumer", self._begin)
 
-    def _begin(self, session_file: SessionFile, file: ConsumerFile) -> dict[str, Any]:
+    def _begin(self, session_file: SessionFile, file: ConsumerFile, _control: object) -> dict[str, Any]:
         self.began.append(kept_verdict(file.state, open_session(session_file)))
         return {}
 

@@ -1,0 +1,120 @@
+"""What whoever runs a party has of it meanwhile: events of how far it is, and a word that ends it."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from types import FrameType, TracebackType
+from typing import Final, Literal, Self, TypeAlias
+
+from protocol.errors import Stopped
+
+__all__ = ["PROGRESS_SECONDS", "Control", "Progress", "Watch"]
+
+PROGRESS_SECONDS: Final = 0.1
+"""Between two events, if neither phase nor pause change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a party is, in nothing but what its own status file may say: no datum, no score, no bid.
+
+    Attributes:
+        party: Its name.
+        state: ``loading`` until its loop runs, then the phase of its machine; the last one is ``done``.
+        busy: A computation that may take long, during which nothing else happens; None: there is none.
+        round: The last round that it knows of; 0: none yet.
+        rounds: How many the session has.
+        points: Points chosen so far, of a curator; None of others, who are not told.
+        rate: Rounds a second since the first that this process saw; None before the second.
+        missing: Who is expected and has no connection, as far as the party can know: owners and the consumer
+            for a curator, the curator for others.
+        paused: Whether the rounds stand still for want of owners.
+    """
+
+    party: str
+    state: str
+    busy: str | None
+    round: int
+    rounds: int
+    points: int | None = None
+    rate: float | None = None
+    missing: tuple[str, ...] = ()
+    paused: bool = False
+
+
+Watch: TypeAlias = Callable[[Progress], object]
+"""Called by the party's own thread, between two turns of its loop: the session waits for it. What it raises
+ends the party's run; what was recorded is kept."""
+
+
+class Control:
+    """A party's way to the outside: it tells how far it is, and learns that it is to end.
+
+    It is told to end by `stop` in any thread, and by SIGTERM and SIGINT while its loop runs in the main
+    thread. Either sets a flag, so that nothing is cut in the middle of a write.
+
+    Args:
+        watch: Gets events; None: nobody does.
+    """
+
+    def __init__(self, watch: Watch | None = None) -> None:
+        self._watch = watch
+        self._by: str | None = None
+        self._told: Progress | None = None
+        self._first: tuple[int, float] | None = None
+        self._previous: dict[signal.Signals, object] = {}
+
+    @property
+    def watched(self) -> bool:
+        """Whether anybody gets events."""
+        return self._watch is not None
+
+    def tell(self, progress: Progress, now: float) -> None:
+        """Hand an event on, unless nothing but the time has changed.
+
+        Args:
+            progress: How far the party is, without its rate.
+            now: In seconds.
+        """
+        if self._watch is None or progress == self._told:
+            return
+        self._told = progress
+        if self._first is None and progress.round:
+            self._first = progress.round, now
+        since, began = self._first or (0, now)
+        rate = (progress.round - since) / (now - began) if progress.round > since and now > began else None
+        self._watch(replace(progress, rate=rate))
+
+    def stop(self) -> None:
+        """Have the party end at the next turn of its loop, within about a second. Any thread may call it."""
+        self._by = "stop()"
+
+    def raise_if_stopped(self) -> None:
+        """Raise `Stopped` if the party was told to end; it may be run again then."""
+        by, self._by = self._by, None
+        if by is not None:
+            raise Stopped(
+                f"Stopped by {by}; what was recorded is kept.",
+                advice="Start it again with the same state directory, and it goes on where it was.",
+            )
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():  # no other thread may set handlers
+            for number in (signal.SIGTERM, signal.SIGINT):
+                self._previous[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> Literal[False]:
+        while self._previous:
+            number, handler = self._previous.popitem()
+            # What was not set from Python cannot be put back from there.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)  # type: ignore[arg-type]
+        return False
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        self._by = signal.Signals(number).name
