@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
+from hushbid.catalogue.api import Catalogue
 from owner.role import (
     BudgetOption,
     FeaturesOption,
@@ -183,13 +184,8 @@ def _verify(
     """Check entries: signature, functions, and that their noise costs what they state."""
 
     def body() -> dict[str, Any]:
-        from hushbid.catalogue.candidates import entry_files
-        from hushbid.catalogue.entry import read_entry
-
-        found = [(path, read_entry(path)) for path in entry_files(files)]
-        if not found:
-            raise ConfigError("There is no entry to check.", advice="Name the files of entries.")
-        return {"entries": [{"file": str(path), **entry.described()} for path, entry in found]}
+        found = Catalogue(*files).entries()
+        return {"entries": [{"file": str(path), **entry.described()} for path, entry in found.items()]}
 
     run_verb(body, as_json=as_json, show=_show_verified)
 

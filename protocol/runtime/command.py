@@ -9,10 +9,10 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, field, fields
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Concatenate, Final, NoReturn, ParamSpec, TypeAlias, TypeVar
+from typing import Annotated, Any, Concatenate, Final, Generic, NoReturn, ParamSpec, TypeAlias, TypeVar
 
 import typer
 from typer.exceptions import TyperException
@@ -25,12 +25,15 @@ __all__ = [
     "INTERRUPTED",
     "JsonOption",
     "KeyOption",
+    "KeywordFunction",
     "LogFormatOption",
     "MetricsOption",
     "StateOption",
     "built",
     "by_option",
     "fail",
+    "keywords_of",
+    "option",
     "run_app",
     "run_command",
     "run_verb",
@@ -62,7 +65,9 @@ JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON ob
 
 
 _Options = TypeVar("_Options")
+_Arguments = ParamSpec("_Arguments")
 _Rest = ParamSpec("_Rest")
+_Result = TypeVar("_Result")
 _OPTION: Final = "option"
 
 
@@ -73,6 +78,43 @@ def by_option(annotation: object) -> dict[str, object]:
         annotation: As Typer takes it: an ``Annotated`` type with its option or argument.
     """
     return {_OPTION: annotation}
+
+
+def option(kind: Any, *declared: str, default: Any = None, **settings: Any) -> Any:
+    """A dataclass's field that the command line gives, too.
+
+    Args:
+        kind: Its type, as Typer takes it.
+        declared: Its names on the command line; none: its own.
+        default: Its default.
+        settings: Of `typer.Option`.
+    """
+    return field(default=default, metadata=by_option(Annotated[kind, typer.Option(*declared, **settings)]))
+
+
+class KeywordFunction(Generic[_Arguments, _Options, _Result]):
+    """A function that takes the fields of a dataclass as its arguments; `of` takes the dataclass."""
+
+    def __init__(self, options: Callable[_Arguments, _Options], of: Callable[[_Options], _Result]) -> None:
+        self._options = options
+        self.of = of
+        self.__name__, self.__doc__, self.__module__ = of.__name__, of.__doc__, of.__module__
+        self.__signature__ = inspect.signature(options)
+
+    def __call__(self, *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
+        """Make the dataclass of the arguments, and call the function with it."""
+        return self.of(self._options(*arguments, **named))
+
+
+def keywords_of(
+    options: Callable[_Arguments, _Options],
+) -> Callable[[Callable[[_Options], _Result]], KeywordFunction[_Arguments, _Options, _Result]]:
+    """Give a function the arguments of a dataclass, whose list its verb has, too (`takes`).
+
+    Args:
+        options: The dataclass.
+    """
+    return lambda of: KeywordFunction(options, of)
 
 
 def takes(
@@ -107,9 +149,9 @@ def takes(
 _KEYWORD: Final = inspect.Parameter.KEYWORD_ONLY
 
 
-def _parameter(field: Field[Any]) -> inspect.Parameter:
-    default = inspect.Parameter.empty if field.default is MISSING else field.default
-    return inspect.Parameter(field.name, _KEYWORD, default=default, annotation=field.metadata[_OPTION])
+def _parameter(of: Field[Any]) -> inspect.Parameter:
+    default = inspect.Parameter.empty if of.default is MISSING else of.default
+    return inspect.Parameter(of.name, _KEYWORD, default=default, annotation=of.metadata[_OPTION])
 
 
 def run_verb(
