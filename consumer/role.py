@@ -101,7 +101,7 @@ class ConsumerResult(PartyResult):
         return Path(self.figures["ledger"])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Consumer:
     """A session's consumer: ``Consumer(config, invitation=…).run()``.
 
@@ -119,15 +119,15 @@ class Consumer:
         ledger: D_v's lifetime ledger.
         target_file: A release of D_v that a screening has made, in place of a new one.
         metrics: ``HOST:PORT`` to serve metrics at.
-        progress: Called with how far it is, at most ten times a second.
+        progress: Called when its phase changes, and with news ten times a second at most.
     """
 
     config: Path | str = field(metadata=by_option(ConfigOption))
     _: KW_ONLY
     session: GivenPath = field(default=None, metadata=by_option(SessionOption))
     invitation: GivenPath = field(default=None, metadata=by_option(InvitationOption))
-    validation: Frame = field(default=None, metadata=by_option(ValidationOption))
-    seed_set: Frame = field(default=None, metadata=by_option(SeedSetOption))
+    validation: Frame = field(default=None, repr=False, metadata=by_option(ValidationOption))
+    seed_set: Frame = field(default=None, repr=False, metadata=by_option(SeedSetOption))
     key: GivenPath = field(default=None, metadata=by_option(KeyOption))
     state: GivenPath = field(default=None, metadata=by_option(StateOption))
     ledger: GivenPath = field(default=None, metadata=by_option(LedgerOption))

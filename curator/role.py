@@ -58,7 +58,7 @@ class CuratorResult(PartyResult):
         return dict(self.figures["absences"])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Curator:
     """A session's curator: ``Curator(session, config).run()``.
 
@@ -71,7 +71,7 @@ class Curator:
         key: Its secret key's file.
         state: Its state directory, one for each session.
         metrics: ``HOST:PORT`` to serve metrics at.
-        progress: Called with how far it is, at most ten times a second.
+        progress: Called when its phase changes, and with news ten times a second at most.
     """
 
     session: Path | str = field(metadata=by_option(SessionOption))

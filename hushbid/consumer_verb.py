@@ -37,7 +37,7 @@ AnywayOption: TypeAlias = Annotated[
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Consumer(ConsumerRole):
     """A session's consumer, which rehearses it first: ``Consumer(config, invitation=…).run()``.
 

@@ -129,7 +129,7 @@ class OwnerResult(PartyResult):
         return Path(self.figures["ledger"])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Owner:
     """An owner that takes part in a session: ``Owner(invitation, data).run()``.
 
@@ -152,11 +152,11 @@ class Owner:
         budget_epsilon: The most ε that the data may lose in their life, at δ = 1e-5.
         lift_budget: Whether the budget on record may be raised or lifted.
         metrics: ``HOST:PORT`` to serve metrics at.
-        progress: Called with how far it is, at most ten times a second.
+        progress: Called when its phase changes, and with news ten times a second at most.
     """
 
     invitation: GivenPath = field(default=None, metadata=by_option(InvitationOption))
-    data: Frame = field(default=None, metadata=by_option(DataOption))
+    data: Frame = field(default=None, repr=False, metadata=by_option(DataOption))
     _: KW_ONLY
     session: GivenPath = field(default=None, metadata=by_option(SessionOption))
     config: GivenPath = field(default=None, metadata=by_option(ConfigOption))
