@@ -93,13 +93,16 @@ class Control:
         self._by = "stop()"
 
     def raise_if_stopped(self) -> None:
-        """Raise `Stopped` if the party was told to end; it may be run again then."""
-        by, self._by = self._by, None
-        if by is not None:
+        """Raise `Stopped` if the party was told to end."""
+        if self._by is not None:
             raise Stopped(
-                f"Stopped by {by}; what was recorded is kept.",
+                f"Stopped by {self._by}; what was recorded is kept.",
                 advice="Start it again with the same state directory, and it goes on where it was.",
             )
+
+    def forget(self) -> None:
+        """Forget what it was told: the party has ended, and may be run again."""
+        self._by = None
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():  # no other thread may set handlers

@@ -153,7 +153,7 @@ def test_results_are_typed(cluster: Cluster, called: tuple[Parties, dict[str, An
     assert isinstance(curator, hushbid.CuratorResult)
     assert (consumer.points_delivered, curator.points_delivered) == (POINTS, POINTS)
     assert (consumer.disputed, consumer.table) == (0, None)
-    assert consumer.mmd2 == consumer.judgement.weighted.quality.mmd2
+    assert consumer.mmd2 == consumer.figures["weighted"]["mmd2"]
     assert [statement.as_json() for statement in curator.privacy] == curator.figures["privacy"]
     assert hushbid.Transcript(heron.transcript).party == "heron"
     found = hushbid.verify_transcripts([result.transcript for result in results.values()])
