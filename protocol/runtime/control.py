@@ -23,19 +23,20 @@ class Progress:
 
     Attributes:
         party: Its name.
-        state: ``loading`` until its loop runs, then the phase of its machine; the last one is ``done``.
+        phase: ``loading`` until its loop runs, then its machine's; the last one is ``done``.
         busy: A computation that may take long, during which nothing else happens; None: there is none.
         round: The last round that it knows of; 0: none yet.
         rounds: How many the session has.
-        points: Points chosen so far, of a curator; None of others, who are not told.
+        points: Points chosen so far, of a curator whose rule does not ask owners for points; else None, as
+            they would say when an owner that was asked did not answer.
         rate: Rounds a second since the first that this process saw; None before the second.
         missing: Who is expected and has no connection, as far as the party can know: owners and the consumer
-            for a curator, the curator for others.
+            for a curator, the curator for others. Where a rule asks, a curator's names nobody beside a round.
         paused: Whether the rounds stand still for want of owners.
     """
 
     party: str
-    state: str
+    phase: str
     busy: str | None
     round: int
     rounds: int

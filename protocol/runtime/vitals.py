@@ -159,8 +159,8 @@ class Vitals:
         self.round_times = RoundTimes()
         self._path = status_path(state, party)
         rule = RULES.get(session.acquisition.rule)
-        asks = rule is None or not rule.candidate_with_bid
-        self._untold = TELLS_OF_ASKS if asks else frozenset[str]()
+        self._asks = rule is None or not rule.candidate_with_bid
+        self._untold = TELLS_OF_ASKS if self._asks else frozenset[str]()
         self.control = control or Control()
         """What its loop asks whether it is to end."""
         self._every = PROGRESS_SECONDS if self.control.watched else STATUS_SECONDS
@@ -236,7 +236,14 @@ class Vitals:
         status, seen = self.status, self._seen
         progress = Progress(status.party, status.phase, status.busy, status.round, status.rounds)
         if seen is not None:
-            progress = replace(progress, points=seen.points, missing=seen.missing, paused=seen.paused)
+            # As in the log, no owner's name stands beside a round in which it may have been asked.
+            unnamed = self._asks and status.role == "curator" and status.round > 0
+            progress = replace(
+                progress,
+                points=None if self._asks else seen.points,
+                missing=() if unnamed else seen.missing,
+                paused=seen.paused,
+            )
         self.control.tell(progress, status.beat)
 
     def _see(self) -> None:

@@ -167,14 +167,14 @@ def test_events_hold_names_and_public_numbers_alone(
     """Points follow from the round: a round buys a batch, whatever the data are."""
     told = called[0].told
     fields = [each.name for each in dataclasses.fields(Progress)]
-    assert fields == ["party", "state", "busy", "round", "rounds", "points", "rate", "missing", "paused"]
+    assert fields == ["party", "phase", "busy", "round", "rounds", "points", "rate", "missing", "paused"]
     for name, events in told.items():
-        assert events[0].state == "loading"
-        assert events[-1].state == "done"
+        assert events[0].phase == "loading"
+        assert events[-1].phase == "done"
         assert [event.round for event in events] == sorted(event.round for event in events)
         for event in events:
             assert (event.party, event.rounds) == (name, POINTS // BATCH)
-            assert event.state in STATES
+            assert event.phase in STATES
             if name == "curator" and event.points is not None:
                 assert event.points in {BATCH * max(event.round - 1, 0), BATCH * event.round}
                 assert set(event.missing) <= {*cluster.owners, "consumer"}
@@ -192,7 +192,7 @@ def test_a_party_that_ends_gives_python_its_threads_and_handlers_back(
     threads = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
     def interrupt(progress: Progress) -> None:
-        if progress.state == "greeting":
+        if progress.phase == "greeting":
             os.kill(os.getpid(), signal.SIGINT)
 
     alone = parties_of(cluster, state="interrupted", heron=interrupt).parties["heron"]
@@ -239,7 +239,7 @@ def test_what_a_callback_raises_ends_the_run(cluster: Cluster) -> None:
         pass
 
     def enough(progress: Progress) -> None:
-        if progress.state == "greeting":
+        if progress.phase == "greeting":
             raise Enough
 
     party = parties_of(cluster, state="raised", magpie=enough).parties["magpie"]

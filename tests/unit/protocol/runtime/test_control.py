@@ -67,6 +67,27 @@ def test_a_stop_that_comes_after_the_last_round_is_not_kept_for_the_next_run(tmp
     control.raise_if_stopped()
 
 
+@pytest.mark.parametrize("rule", ["ask-all", "winner-only"])
+def test_where_a_rule_asks_no_event_says_who_was_asked(tmp_path: Path, rule: str) -> None:
+    """A point less, or a name beside a round, would say that an owner was asked and is gone."""
+    told: list[Progress] = []
+    file = session_file(owners=names(2), points=3, rule=rule)
+    seen = iter(
+        [Seen("enrolling", 0, points=0, missing=names(2)), Seen("rounds", 1, points=1, missing=("north",))]
+    )
+    with Vitals(
+        tmp_path, party="curator", role="curator", session=file, control=Control(told.append)
+    ) as vitals:
+        vitals.begin(lambda: next(seen, Seen("done", 1)))
+        vitals.turn(0.0, "rounds")
+    expected = (
+        [(0, tuple(names(2))), (1, ("north",))]
+        if rule == "ask-all"
+        else [(None, tuple(names(2))), (None, ())]
+    )
+    assert [(event.points, event.missing) for event in told[1:]] == expected
+
+
 def test_what_a_watcher_raises_at_once_leaves_a_status_that_says_so(tmp_path: Path) -> None:
     def refuse(_progress: Progress) -> None:
         raise KeyError("a bug of the user's")
