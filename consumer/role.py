@@ -149,7 +149,7 @@ class Consumer:
         from consumer.process import run_consumer
 
         session, file = self.files()
-        self._keep_tables(file)
+        self._keep_tables(session, file)
         self._before(session, file)
         return ConsumerResult(run_consumer(session, file, self._control))
 
@@ -191,11 +191,11 @@ class Consumer:
             needs_ledger("validation", file.ledger)
         return session_file, file.with_options(**places)
 
-    def _keep_tables(self, file: ConsumerFile) -> None:
+    def _keep_tables(self, session: SessionFile, file: ConsumerFile) -> None:
         for name in _TABLES:
             given, place = getattr(self, name), getattr(file, name)
             if given is not None and not is_path(given):
-                keep_table(given, place, what=name)
+                keep_table(given, place, session.reading(file.columns.columns()), what=name)
 
     def _before(self, session: SessionFile, file: ConsumerFile) -> None:
         """What is done before anybody is connected to; nothing here."""

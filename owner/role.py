@@ -193,7 +193,7 @@ class Owner:
         from owner.process import run_owner
 
         if self.data is not None and not is_path(self.data):
-            keep_table(self.data, file.data, what="data")
+            keep_table(self.data, file.data, session.reading(file.columns.columns()), what="data")
         return OwnerResult(run_owner(session, file, self._control))
 
     def stop(self) -> None:

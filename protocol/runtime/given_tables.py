@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from protocol.errors import ConfigError
+
+if TYPE_CHECKING:
+    from protocol.data import DataColumns
 
 __all__ = ["GivenPath", "is_path", "keep_table", "needs_ledger", "path_of"]
 
@@ -41,14 +44,15 @@ def needs_ledger(what: str, ledger: Path | None) -> None:
         )
 
 
-def keep_table(table: object, path: Path, *, what: str) -> None:
+def keep_table(table: object, path: Path, columns: DataColumns, *, what: str) -> None:
     """Write a table where its party reads it, readable by its owner only, in the place of an earlier one.
 
-    An index of pandas is no column.
+    Columns that the party does not use are left out, and an index of pandas is none.
 
     Args:
         table: As `protocol.data.frames.as_arrow` takes it.
         path: A Parquet file; its directory is made if need be.
+        columns: What is read of it.
         what: What messages call it.
 
     Raises:
@@ -62,8 +66,14 @@ def keep_table(table: object, path: Path, *, what: str) -> None:
     from protocol.runtime.private_files import write_private  # noqa: PLC0415
 
     given = table.reset_index(drop=True) if library_of(table) == "pandas" else table  # type: ignore[attr-defined]
+    kept = as_arrow(given, what)
+    schema = columns.schema
+    features = columns.features if schema is None else [column.name for column in schema.columns]
+    if features is not None:
+        used = {*features, columns.label, columns.identifier}
+        kept = kept.select([name for name in kept.column_names if name in used])
     stream = io.BytesIO()
-    pq.write_table(as_arrow(given, what), stream)
+    pq.write_table(kept, stream)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.unlink(missing_ok=True)

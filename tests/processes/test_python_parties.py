@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from threadpoolctl import threadpool_info
 
@@ -96,6 +97,7 @@ def frame_of(path: Path) -> Any:
     with np.load(path) as file:
         values = dict(zip(NAMES, file["features"].T, strict=True))
         values |= {"label": file["labels"], "bird": file["identifiers"]}
+        values |= {"notes": np.array(["nobody's business"] * len(file["labels"]))}
         return pd.DataFrame(values, index=np.arange(len(file["labels"])) + 7)
 
 
@@ -159,6 +161,14 @@ def test_results_are_typed(cluster: Cluster, called: tuple[Parties, dict[str, An
     found = hushbid.verify_transcripts([result.transcript for result in results.values()])
     assert found["ok"]
     assert found["missing"] == []
+
+
+def test_a_table_is_kept_without_what_the_session_does_not_use(
+    cluster: Cluster, called: tuple[Parties, dict[str, Any]]
+) -> None:
+    kept = cluster.directory("heron") / "python" / "data.parquet"
+    assert pq.read_table(kept).column_names == [*NAMES, "label", "bird"]
+    assert kept.stat().st_mode & 0o777 == 0o600
 
 
 def test_events_hold_names_and_public_numbers_alone(
@@ -263,7 +273,6 @@ def test_a_table_needs_a_ledger_and_is_refused_without_a_value_of_it(cluster: Cl
     assert not kept.exists()
     with pytest.raises(hushbid.DataError):  # a column too many: the label is no feature
         Owner(**files, data=table, ledger=place / "other.ledger").run()
-    assert kept.stat().st_mode & 0o777 == 0o600
     consumer = files | {"config": cluster.directory("consumer") / "party.toml"}
     with pytest.raises(hushbid.ConfigError, match="`validation` is a table"):
         Consumer(**consumer, validation=table).run()
