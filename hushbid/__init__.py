@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from curator.role import Curator, CuratorResult
     from hushbid.audit.machines import audit_machines
     from hushbid.catalogue.api import Catalogue, ScreenOptions
+    from hushbid.catalogue.publish_options import PublishKme, PublishRace
     from hushbid.cluster import Cluster, open_cluster
     from hushbid.consumer_verb import Consumer
     from hushbid.launcher import run
@@ -66,6 +67,8 @@ __all__ = [
     "Procured",
     "Progress",
     "ProtocolError",
+    "PublishKme",
+    "PublishRace",
     "RemoteProtocolError",
     "ReplayDivergence",
     "RunResult",
@@ -91,6 +94,8 @@ _MODULES: Final = {
     "Cluster": "cluster",
     "Consumer": "consumer_verb",
     "Procured": "procuring",
+    "PublishKme": "catalogue.publish_options",
+    "PublishRace": "catalogue.publish_options",
     "RunResult": "results",
     "ScreenOptions": "catalogue.api",
     "Transcript": "transcripts.api",

@@ -14,6 +14,8 @@ from protocol.runtime.given_tables import GivenPath, path_of
 
 if TYPE_CHECKING:
     from hushbid.catalogue.entry import CatalogueEntry
+    from hushbid.catalogue.publish_options import PublishKme, PublishRace
+    from hushbid.catalogue.publishing import Published
     from hushbid.catalogue.screening import Consumer, ScreeningResult
     from protocol.config.party import ConsumerFile
 
@@ -92,9 +94,14 @@ class Catalogue:
 
     Args:
         places: Files and directories.
+
+    Raises:
+        ConfigError: There is no place.
     """
 
     def __init__(self, *places: Path | str) -> None:
+        if not places:
+            raise ConfigError("A catalogue has no place.", advice="Name a directory, or files of entries.")
         self.places = tuple(map(Path, places))
 
     def entries(self) -> Mapping[Path, CatalogueEntry]:
@@ -111,6 +118,19 @@ class Catalogue:
         if not found:
             raise ConfigError("There is no entry to check.", advice="Name the files of entries.")
         return found
+
+    def publish(self, options: PublishKme | PublishRace) -> Published:
+        """Add an entry to the first place, a directory that is made if need be; its ε is charged first.
+
+        Args:
+            options: Which data, how they are released, and for how much.
+
+        Raises:
+            DataError: The data cannot be used, or have rows outside of the bounds and are not to be clipped.
+            ConfigError: A parameter that cannot hold, or a file that cannot be written.
+            BudgetExceeded: The dataset's budget does not allow it; nothing was charged.
+        """
+        return options.publish(self.places[0])
 
     def screen(self, options: ScreenOptions) -> ScreeningResult:
         """Rank owners by a release of a consumer's validation set, which is charged unless it is there.

@@ -6,9 +6,11 @@ import inspect
 import json
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -19,6 +21,7 @@ from hushbid.cli import app
 from hushbid.plan.planning import PlanOptions
 from protocol import errors
 from protocol.runtime.command import built
+from protocol.runtime.keys import new_keypair, write_secret
 
 OPTIONS: dict[str, Any] = {
     "owner": hushbid.Owner,
@@ -27,8 +30,10 @@ OPTIONS: dict[str, Any] = {
     "plan": PlanOptions,
     "audit": AuditOptions,
     "screen": ScreenOptions,
+    "publish kme": hushbid.PublishKme,
+    "publish race": hushbid.PublishRace,
 }
-VERBS_ALONE = {"as_json", "log_format", "progress_fd", "help", "catalogue"}
+VERBS_ALONE = {"as_json", "log_format", "progress_fd", "help", "catalogue", "out"}
 PYTHONS_ALONE = {"progress", "say", "_control"}
 
 
@@ -54,7 +59,9 @@ def test_importing_it_loads_nothing_that_takes_long() -> None:
 
 @pytest.mark.parametrize("verb", OPTIONS)
 def test_a_verb_takes_what_its_dataclass_has_and_its_defaults(verb: str) -> None:
-    command = built(app).commands[verb]  # type: ignore[attr-defined]
+    command: Any = built(app)
+    for word in verb.split():
+        command = command.commands[word]
     options = {each.name: each for each in command.params if each.name not in VERBS_ALONE}
     has = {each.name: each for each in fields(OPTIONS[verb]) if each.name not in PYTHONS_ALONE}
     assert set(options) == set(has)
@@ -70,6 +77,30 @@ def test_a_function_takes_what_its_dataclass_has(function: Any, options: Any) ->
     assert inspect.signature(function) == inspect.signature(options)
     with pytest.raises(TypeError, match="seeds"):
         function(seeds=1)
+
+
+def test_a_catalogue_publishes_and_reads_entries(tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", np.random.default_rng(3).random((200, 2)))
+    write_secret(tmp_path / "north.key", new_keypair())
+    catalogue = hushbid.Catalogue(tmp_path / "entries")
+    wanted = hushbid.PublishKme(
+        tmp_path / "rows.npy",
+        name="north",
+        neighbours="add-remove-one",
+        epsilon=2.0,
+        seed=1,
+        gamma=1.0,
+        lower="0",
+        upper="1",
+        key=tmp_path / "north.key",
+        simulated=4,
+    )
+    made = catalogue.publish(wanted)
+    assert {path: entry.name for path, entry in catalogue.entries().items()} == {made.path: "north"}
+    with pytest.raises(hushbid.ConfigError, match="no neighbours 'others'"):
+        catalogue.publish(replace(wanted, neighbours="others"))
+    with pytest.raises(hushbid.ConfigError, match="no place"):
+        hushbid.Catalogue()
 
 
 def printed(*arguments: str) -> dict[str, Any]:
