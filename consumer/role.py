@@ -154,7 +154,7 @@ class Consumer:
         return ConsumerResult(run_consumer(session, file, self._control))
 
     def stop(self) -> None:
-        """Have it end in good order, within about a second; from any thread. `run` raises `Stopped` then."""
+        """Have it end once its loop turns; from any thread. `run` raises `Stopped` then."""
         self._control.stop()
 
     def files(self) -> tuple[SessionFile, ConsumerFile]:

@@ -103,7 +103,7 @@ class Curator:
         return CuratorResult(run_curator(session, file, self._control, progress=progress_fd))
 
     def stop(self) -> None:
-        """Have it end in good order, within about a second; from any thread. `run` raises `Stopped` then."""
+        """Have it end once its loop turns; from any thread. `run` raises `Stopped` then."""
         self._control.stop()
 
     def files(self) -> tuple[SessionFile, CuratorFile]:

@@ -197,7 +197,7 @@ class Owner:
         return OwnerResult(run_owner(session, file, self._control))
 
     def stop(self) -> None:
-        """Have it end in good order, within about a second; from any thread. `run` raises `Stopped` then."""
+        """Have it end once its loop turns; from any thread. `run` raises `Stopped` then."""
         self._control.stop()
 
     def files(self) -> tuple[SessionFile, OwnerFile]:

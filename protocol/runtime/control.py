@@ -90,7 +90,7 @@ class Control:
         self._watch(replace(progress, rate=rate))
 
     def stop(self) -> None:
-        """Have the party end at the next turn of its loop, within about a second. Any thread may call it."""
+        """Have the party end at the next turn of its loop; any thread may call it."""
         self._by = "stop()"
 
     def raise_if_stopped(self) -> None:
