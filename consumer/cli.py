@@ -4,137 +4,32 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Any
 
-import typer
-
-from protocol.errors import ConfigError
-from protocol.runtime.command import KeyOption, LogFormatOption, MetricsOption, StateOption, run_verb
+from consumer.role import Consumer
+from protocol.runtime.command import JsonOption, LogFormatOption, run_verb, takes
 from protocol.runtime.logs import LogFormat, set_up_logging
 
-if TYPE_CHECKING:
-    from protocol.config.party import ConsumerFile
-    from protocol.config.session import SessionFile
-
-__all__ = [
-    "ConfigOption",
-    "ConsumerOptions",
-    "InvitationOption",
-    "LedgerOption",
-    "SeedSetOption",
-    "SessionOption",
-    "TargetFileOption",
-    "ValidationOption",
-    "command",
-    "quality_lines",
-    "seed_lines",
-    "show",
-]
-
-ConfigOption: TypeAlias = Annotated[
-    Path, typer.Option(help="The consumer's private file.", envvar="HUSHBID_CONFIG")
-]
-SessionOption: TypeAlias = Annotated[
-    Path | None, typer.Option(help="The session file.", envvar="HUSHBID_SESSION")
-]
-InvitationOption: TypeAlias = Annotated[
-    Path | None, typer.Option(help="In place of the session file.", envvar="HUSHBID_INVITATION")
-]
-ValidationOption: TypeAlias = Annotated[
-    Path | None, typer.Option(help="D_v, in place of the file's.", envvar="HUSHBID_VALIDATION")
-]
-SeedSetOption: TypeAlias = Annotated[
-    Path | None, typer.Option(help="D_init, in place of the file's.", envvar="HUSHBID_SEED_SET")
-]
-LedgerOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(help="D_v's lifetime ledger, in place of the file's.", envvar="HUSHBID_LEDGER"),
-]
-TargetFileOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        help="A release of D_v that `hushbid screen` made, in place of a new one.",
-        envvar="HUSHBID_TARGET_FILE",
-    ),
-]
+__all__ = ["command", "quality_lines", "run_consumer_verb", "seed_lines", "show"]
 
 
-@dataclass(frozen=True)
-class ConsumerOptions:
-    """What a consumer's command line says: the session, and what is its own. Options go before its file."""
-
-    config: Path
-    session: Path | None = None
-    invitation: Path | None = None
-    validation: Path | None = None
-    seed_set: Path | None = None
-    key: Path | None = None
-    state: Path | None = None
-    ledger: Path | None = None
-    target_file: Path | None = None
-    metrics: str | None = None
-
-    def files(self) -> tuple[SessionFile, ConsumerFile]:
-        """The session and the consumer's file that the options come to.
-
-        Raises:
-            ConfigError: One of them is missing, cannot be used, or is of another party.
-        """
-        from protocol.config.loading import load_toml
-        from protocol.config.party import ConsumerFile
-        from protocol.names import CONSUMER
-        from protocol.runtime.signed_files import read_session
-
-        session_file, invited = read_session(self.session, self.invitation)
-        if invited not in (None, CONSUMER):
-            raise ConfigError(f"{self.invitation} is for {invited}.", advice="Give it to `hushbid owner`.")
-        file = load_toml(ConsumerFile, self.config).resolved(self.config.parent)
-        return session_file, file.with_options(
-            validation=self.validation,
-            seed_set=self.seed_set,
-            key=self.key,
-            state=self.state,
-            ledger=self.ledger,
-            target_file=self.target_file,
-            metrics=self.metrics,
-        )
-
-
+@takes(Consumer)
 def command(
-    config: ConfigOption,
-    session: SessionOption = None,
-    invitation: InvitationOption = None,
-    validation: ValidationOption = None,
-    seed_set: SeedSetOption = None,
-    key: KeyOption = None,
-    state: StateOption = None,
-    ledger: LedgerOption = None,
-    target_file: TargetFileOption = None,
-    metrics: MetricsOption = None,
-    log_format: LogFormatOption = LogFormat.TEXT,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    consumer: Consumer, log_format: LogFormatOption = LogFormat.TEXT, as_json: JsonOption = False
 ) -> None:
     """Take part in a session as its consumer, on this machine. Only `hushbid consumer` rehearses it first."""
-    options = ConsumerOptions(
-        config=config,
-        session=session,
-        invitation=invitation,
-        validation=validation,
-        seed_set=seed_set,
-        key=key,
-        state=state,
-        ledger=ledger,
-        target_file=target_file,
-        metrics=metrics,
-    )
+    run_consumer_verb(consumer, log_format, as_json=as_json)
+
+
+def run_consumer_verb(consumer: Consumer, log_format: LogFormat, *, as_json: bool) -> None:
+    """Run a consumer as a process of its own."""
 
     def body() -> dict[str, Any]:
-        from consumer.process import run_consumer
+        from protocol.runtime.party import spare_collections
 
         set_up_logging("consumer", log_format)
-        return run_consumer(*options.files())
+        spare_collections()
+        return consumer.run().as_json()
 
     run_verb(body, as_json=as_json, show=show)
 

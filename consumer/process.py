@@ -22,17 +22,18 @@ from protocol.data import DataColumns, Dataset, check_labels, dataset_digest, lo
 from protocol.errors import ConfigError, DataError
 from protocol.names import CONSUMER, CURATOR
 from protocol.odometer import promised
+from protocol.runtime.control import Control
 from protocol.runtime.dataset_budget import dataset_budget
 from protocol.runtime.log_events import SEED_SET_DRAWN, SESSION_REHEARSED
 from protocol.runtime.logs import log
 from protocol.runtime.metrics import serving_metrics
 from protocol.runtime.party import (
     check_durability,
-    one_blas_thread,
     own_keys,
     party_noise,
     sealing_identity,
     transcript_path,
+    with_one_blas_thread,
 )
 from protocol.runtime.private_files import read_private
 from protocol.runtime.taking_part import take_part
@@ -42,8 +43,15 @@ from protocol.session import CONSUMERS_DATA, Session, open_session
 __all__ = ["consumer_seed_set", "drawn_path", "kept_target", "run_consumer"]
 
 
-def run_consumer(session_file: SessionFile, file: ConsumerFile) -> dict[str, Any]:
+def run_consumer(
+    session_file: SessionFile, file: ConsumerFile, control: Control | None = None
+) -> dict[str, Any]:
     """Take part in a session as its consumer, until it is over, and appraise what was delivered.
+
+    Args:
+        session_file: The session.
+        file: The consumer's private file.
+        control: Is told how far it is, and may end it.
 
     Returns:
         The consumer's result: how good the delivered points are, and where they lie.
@@ -52,14 +60,14 @@ def run_consumer(session_file: SessionFile, file: ConsumerFile) -> dict[str, Any
         HushbidError: As `protocol.errors` says.
     """
     with (
-        Vitals(file.state, party=CONSUMER, role="consumer", session=session_file) as vitals,
+        with_one_blas_thread(),
+        Vitals(file.state, party=CONSUMER, role="consumer", session=session_file, control=control) as vitals,
         serving_metrics(file.metrics, vitals),
     ):
         return _take_part(session_file, file, vitals)
 
 
 def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) -> dict[str, Any]:
-    one_blas_thread()
     session = open_session(session_file)
     check_durability(session, file.durability)
     pair = own_keys(session, file, expected=session_file.roster.consumer, party=CONSUMER)

@@ -4,43 +4,32 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from protocol.runtime.command import KeyOption, LogFormatOption, MetricsOption, StateOption, run_verb
+from curator.role import Curator
+from protocol.runtime.command import JsonOption, LogFormatOption, run_verb, takes
 from protocol.runtime.logs import LogFormat, set_up_logging
 
 __all__ = ["command"]
 
 
+@takes(Curator)
 def command(
-    session: Annotated[Path, typer.Option(help="The session file.", envvar="HUSHBID_SESSION")],
-    config: Annotated[Path, typer.Option(help="The curator's private file.", envvar="HUSHBID_CONFIG")],
-    listen: Annotated[
-        str | None, typer.Option(help="Address to bind, in place of the files'.", envvar="HUSHBID_LISTEN")
-    ] = None,
-    key: KeyOption = None,
-    state: StateOption = None,
-    metrics: MetricsOption = None,
+    curator: Curator,
     log_format: LogFormatOption = LogFormat.TEXT,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: JsonOption = False,
     progress_fd: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Run a session's rounds as its curator, on this machine."""
 
     def body() -> dict[str, Any]:
-        from curator.process import run_curator
-        from protocol.config.loading import load_toml
-        from protocol.config.party import CuratorFile
-        from protocol.config.session import SessionFile
+        from protocol.runtime.party import spare_collections
 
         set_up_logging("curator", log_format)
-        session_file = load_toml(SessionFile, session)
-        file = load_toml(CuratorFile, config).resolved(config.parent)
-        file = file.with_options(listen=listen, key=key, state=state, metrics=metrics)
-        return run_curator(session_file, file, progress=progress_fd)
+        spare_collections()
+        return curator.run(progress_fd=progress_fd).as_json()
 
     run_verb(body, as_json=as_json, show=_show)
 

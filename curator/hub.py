@@ -23,7 +23,6 @@ from protocol.runtime.authentication import Refusal
 from protocol.runtime.clock import Clock
 from protocol.runtime.connection_limits import Cut
 from protocol.runtime.driver import Driver, Outgoing
-from protocol.runtime.party import StopSignals
 from protocol.runtime.router import Arrival, Drop, RouterEndpoint
 from protocol.runtime.vitals import LONGEST_WAIT_SECONDS, Seen, Vitals, by_reason
 from protocol.wire import Direction, decode_frame, decode_message
@@ -82,14 +81,19 @@ class Hub:
         self._beaten = self._shown = self._round_began = self._clock()
 
     def run(self) -> Finish:
-        """Run until the machine is done."""
+        """Run until the machine is done.
+
+        Raises:
+            Stopped: It was told to stop.
+        """
         driver = self._driver
-        with StopSignals() as stop:
+        with self._vitals.control as control:
+            control.raise_if_stopped()
             driver.begin(started(self._session), self._clock())
             self._vitals.begin(self._look_at_itself)
             while driver.finished is None:
                 self._turn()
-                stop.raise_if_received()
+                control.raise_if_stopped()
             self._send_out(self._clock())
             self._log.follow()
         if driver.finished is None:

@@ -19,6 +19,7 @@ from protocol.odometer import promised
 from protocol.payment import Price
 from protocol.recorded_session import started
 from protocol.runtime.box_file import BoxFile, KeptBoxes
+from protocol.runtime.control import Control
 from protocol.runtime.drawn_ahead import DrawnAhead
 from protocol.runtime.driver import Driver
 from protocol.runtime.log_events import CURATOR_LISTENING
@@ -28,14 +29,13 @@ from protocol.runtime.party import (
     check_durability,
     ensure_done,
     head_signer,
-    one_blas_thread,
     open_journal,
     own_keys,
     party_noise,
     resume,
     sealing_identity,
-    spare_collections,
     transcript_path,
+    with_one_blas_thread,
 )
 from protocol.runtime.router import RouterEndpoint
 from protocol.runtime.transport import listen_address
@@ -49,13 +49,18 @@ __all__ = ["run_curator"]
 
 
 def run_curator(
-    session_file: SessionFile, file: CuratorFile, *, progress: int | None = None
+    session_file: SessionFile,
+    file: CuratorFile,
+    control: Control | None = None,
+    *,
+    progress: int | None = None,
 ) -> dict[str, Any]:
     """Run a session's rounds, until it is over.
 
     Args:
         session_file: The session.
         file: The curator's private file.
+        control: Is told how far it is, and may end it.
         progress: A file descriptor for one JSON line per `curator.hub.PROGRESS_SECONDS`, or None.
 
     Returns:
@@ -65,7 +70,8 @@ def run_curator(
         HushbidError: As `protocol.errors` says.
     """
     with (
-        Vitals(file.state, party=CURATOR, role="curator", session=session_file) as vitals,
+        with_one_blas_thread(),
+        Vitals(file.state, party=CURATOR, role="curator", session=session_file, control=control) as vitals,
         serving_metrics(file.metrics, vitals),
     ):
         return _curate(session_file, file, progress, vitals)
@@ -75,7 +81,6 @@ def _curate(
     session_file: SessionFile, file: CuratorFile, progress: int | None, vitals: Vitals
 ) -> dict[str, Any]:
     platform.check_linux("The curator")
-    one_blas_thread()
     platform.allow_open_files()  # with none left libzmq cannot accept, and tries again without a pause
     session = open_session(session_file)
     pair = own_keys(session, file, expected=session_file.roster.curator, party=CURATOR)
@@ -112,7 +117,6 @@ def _curate(
         _go_on(driver, journal, session, boxes)
         if isinstance(noise, DrawnAhead):
             _expect_noise(noise, session, drawn=machine.noise_drawn)
-        spare_collections()
         if (odometer := promised(session, OWNERS_DATA)) is not None:
             vitals.spent = lambda: odometer.spent(machine.round, settled=_settled(session, machine))
         hub = Hub(session_file, machine, driver, endpoint, CuratorLog(session, machine), vitals, progress)

@@ -7,6 +7,7 @@ from typing import Final
 from curator.machine import CuratorMachine
 from protocol.acquisition import asks
 from protocol.config.session import SessionFile
+from protocol.names import CURATOR
 from protocol.progress import MOST_NAMED, Pace, Progress
 
 __all__ = ["Follower", "decided_rounds", "stage_of"]
@@ -52,6 +53,7 @@ class Follower:
         """
         machine, rounds = self._machine, self._session.rounds
         return Progress(
+            party=CURATOR,
             phase=stage_of(machine.phase),
             round=machine.round,
             rounds=rounds,

@@ -1,7 +1,8 @@
 """Buy training data without anyone showing their data first: the operator's tools, and a Python API.
 
-`procure` and `Schema` are for notebooks and scripts; `open_cluster`, `simulate` and `run` are what verbs do.
-Errors are those of `protocol.errors`, all of them a `HushbidError`.
+`procure` and `Schema` are for notebooks and scripts; `Owner`, `Consumer` and `Curator` take part in real
+sessions; `open_cluster`, `simulate`, `run`, `plan_session`, `audit_machines`, `Catalogue`, `Transcript` and
+`verify_transcripts` are what verbs do. Errors are those of `protocol.errors`, all of them a `HushbidError`.
 """
 
 from __future__ import annotations
@@ -10,49 +11,136 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from consumer.role import ConsumerResult
+    from curator.role import Curator, CuratorResult
+    from hushbid.audit.machines import audit_machines
+    from hushbid.catalogue.api import Catalogue, ScreenOptions
+    from hushbid.catalogue.publish_options import PublishKme, PublishRace
     from hushbid.cluster import Cluster, open_cluster
+    from hushbid.consumer_verb import Consumer
     from hushbid.launcher import run
+    from hushbid.plan.planning import plan_session
     from hushbid.procuring import Procured, procure
     from hushbid.results import RunResult
     from hushbid.simulation import simulate
+    from hushbid.transcripts.api import Transcript, verify_transcripts
+    from owner.role import Owner, OwnerResult
     from protocol.data.schema import Column, Schema
-    from protocol.errors import Hopeless, HushbidError
+    from protocol.errors import (
+        BudgetExceeded,
+        ConfigError,
+        ConnectionFailed,
+        DataError,
+        Hopeless,
+        HushbidError,
+        KeyFileError,
+        LocalProtocolError,
+        ProtocolError,
+        RemoteProtocolError,
+        ReplayDivergence,
+        Stopped,
+        TimedOut,
+        TranscriptDamaged,
+        TranscriptUnwritable,
+        VectorMismatch,
+    )
+    from protocol.progress import Progress
 
 __all__ = [
+    "BudgetExceeded",
+    "Catalogue",
     "Cluster",
     "Column",
+    "ConfigError",
+    "ConnectionFailed",
+    "Consumer",
+    "ConsumerResult",
+    "Curator",
+    "CuratorResult",
+    "DataError",
     "Hopeless",
     "HushbidError",
+    "KeyFileError",
+    "LocalProtocolError",
+    "Owner",
+    "OwnerResult",
     "Procured",
+    "Progress",
+    "ProtocolError",
+    "PublishKme",
+    "PublishRace",
+    "RemoteProtocolError",
+    "ReplayDivergence",
     "RunResult",
     "Schema",
+    "ScreenOptions",
+    "Stopped",
+    "TimedOut",
+    "Transcript",
+    "TranscriptDamaged",
+    "TranscriptUnwritable",
+    "VectorMismatch",
+    "audit_machines",
     "open_cluster",
+    "plan_session",
     "procure",
     "run",
     "simulate",
+    "verify_transcripts",
 ]
 
 _MODULES: Final = {
+    "Catalogue": "catalogue.api",
     "Cluster": "cluster",
-    "open_cluster": "cluster",
-    "run": "launcher",
+    "Consumer": "consumer_verb",
     "Procured": "procuring",
-    "procure": "procuring",
+    "PublishKme": "catalogue.publish_options",
+    "PublishRace": "catalogue.publish_options",
     "RunResult": "results",
+    "ScreenOptions": "catalogue.api",
+    "Transcript": "transcripts.api",
+    "audit_machines": "audit.machines",
+    "open_cluster": "cluster",
+    "plan_session": "plan.planning",
+    "procure": "procuring",
+    "run": "launcher",
     "simulate": "simulation",
+    "verify_transcripts": "transcripts.api",
 }
+"""Where names are that are this package's own; others are at `_elsewhere`."""
 
 
 def __getattr__(name: str) -> Any:
     # Imported when they are asked for, so that a verb of the command line starts quickly.
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if name in _MODULES:
         return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    return getattr(_elsewhere(name), name)
+
+
+def _elsewhere(name: str) -> Any:
+    """The module of another package that has a name."""
     if name in ("Column", "Schema"):
         from protocol.data import schema
 
-        return getattr(schema, name)
-    if name in ("Hopeless", "HushbidError"):
-        from protocol import errors
+        return schema
+    if name == "Progress":
+        from protocol import progress
 
-        return getattr(errors, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return progress
+    if name in ("Owner", "OwnerResult"):
+        from owner import role as owner
+
+        return owner
+    if name in ("Curator", "CuratorResult"):
+        from curator import role as curator
+
+        return curator
+    if name == "ConsumerResult":
+        from consumer import role as consumer
+
+        return consumer
+    from protocol import errors
+
+    return errors

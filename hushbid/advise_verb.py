@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from owner.cli import FeaturesOption, IdentifierOption, LabelOption
+from owner.role import FeaturesOption, IdentifierOption, LabelOption
 from protocol.errors import ConfigError
 from protocol.runtime.command import run_verb
 

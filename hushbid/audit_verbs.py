@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from dataclasses import replace
+from typing import Any, Final
 
-import typer
-
+from hushbid.audit.machines import AuditOptions, audit_machines
 from hushbid.progress import job_progress
 from protocol.errors import ExitCode
-from protocol.runtime.command import run_verb
+from protocol.runtime.command import JsonOption, run_verb, takes
 
 __all__ = ["command"]
 
@@ -21,43 +20,15 @@ NO_PROOF: Final = (
 )
 
 
-def command(
-    suites: Annotated[
-        list[str] | None, typer.Argument(help="What to audit; default: all suites.", metavar="[SUITE]...")
-    ] = None,
-    trials: Annotated[
-        int | None,
-        typer.Option(help="Runs on each of the two neighbouring datasets; default: the suite's own number."),
-    ] = None,
-    confidence: Annotated[float, typer.Option(help="Of each lower bound on ε.")] = 0.95,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one a core.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of all noise: the same seed, the same result.")] = 0,
-    repeat: Annotated[int, typer.Option(min=1, help="Audits of each suite, with other noise.")] = 1,
-    faults: Annotated[
-        bool, typer.Option("--faults", help="Planted faults alone: each has to be caught.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
-) -> None:
+@takes(AuditOptions)
+def command(options: AuditOptions, as_json: JsonOption = False) -> None:
     """Attack the real machines on neighbouring datasets: broken controls must be caught, the others pass."""
     ended_well = True
 
     def body() -> dict[str, Any]:
         nonlocal ended_well
-        from hushbid.audit.run import audit, choose
-
-        chosen = choose(suites or (), faults=faults)
-        results = []
         with job_progress("auditing", "runs") as progress:
-            for result in audit(
-                chosen,
-                trials=trials,
-                confidence=confidence,
-                jobs=jobs or os.cpu_count() or 1,
-                seed=seed,
-                repeats=repeat,
-                progress=progress,
-            ):
-                results.append(result)
+            results = audit_machines.of(replace(options, progress=progress))
         ended_well = all(result.as_expected for result in results)
         return {
             "suites": [result.as_json() for result in results],

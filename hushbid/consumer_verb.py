@@ -1,32 +1,25 @@
-"""`hushbid consumer`: the consumer's process, with a rehearsal before it connects to anybody."""
+"""`hushbid consumer` and `hushbid.Consumer`: the consumer, with a rehearsal before it connects to anybody."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from consumer.cli import (
-    ConfigOption,
-    ConsumerOptions,
-    InvitationOption,
-    LedgerOption,
-    SeedSetOption,
-    SessionOption,
-    TargetFileOption,
-    ValidationOption,
-    show,
-)
-from protocol.runtime.command import KeyOption, LogFormatOption, MetricsOption, StateOption, run_verb
-from protocol.runtime.logs import LogFormat, logs_json, set_up_logging
+from consumer.cli import run_consumer_verb
+from consumer.role import Consumer as ConsumerRole
+from protocol.runtime.command import JsonOption, LogFormatOption, by_option, takes
+from protocol.runtime.logs import LogFormat, logs_json
 
 if TYPE_CHECKING:
     from hushbid.verdict import Rehearsing, Sets
     from protocol.config.party import ConsumerFile
     from protocol.config.session import SessionFile
 
-__all__ = ["AnywayOption", "RehearsalOption", "consumer_command"]
+__all__ = ["AnywayOption", "Consumer", "RehearsalOption", "consumer_command"]
 
 RehearsalOption: TypeAlias = Annotated[
     bool,
@@ -44,46 +37,35 @@ AnywayOption: TypeAlias = Annotated[
 ]
 
 
-def consumer_command(
-    config: ConfigOption,
-    session: SessionOption = None,
-    invitation: InvitationOption = None,
-    validation: ValidationOption = None,
-    seed_set: SeedSetOption = None,
-    key: KeyOption = None,
-    state: StateOption = None,
-    ledger: LedgerOption = None,
-    target_file: TargetFileOption = None,
-    metrics: MetricsOption = None,
-    log_format: LogFormatOption = LogFormat.TEXT,
-    rehearsal: RehearsalOption = True,
-    anyway: AnywayOption = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
-) -> None:
-    """Take part in a session as its consumer, on this machine."""
-    options = ConsumerOptions(
-        config=config,
-        session=session,
-        invitation=invitation,
-        validation=validation,
-        seed_set=seed_set,
-        key=key,
-        state=state,
-        ledger=ledger,
-        target_file=target_file,
-        metrics=metrics,
-    )
+@dataclass(frozen=True, eq=False)
+class Consumer(ConsumerRole):
+    """A session's consumer, which rehearses it first: ``Consumer(config, invitation=…).run()``.
 
-    def body() -> dict[str, Any]:
-        from consumer.process import run_consumer
+    It is run, stopped and watched as an `owner.role.Owner` is, and takes tables as one does.
+
+    Attributes:
+        rehearsal: Whether the session is played first, with owners made of the validation set.
+        anyway: Whether a hopeless session goes on, which stays on record.
+        say: Gets the rehearsal's verdict in lines for people; None: nobody does.
+    """
+
+    rehearsal: bool = field(default=True, kw_only=True, metadata=by_option(RehearsalOption))
+    anyway: bool = field(default=False, kw_only=True, metadata=by_option(AnywayOption))
+    say: Callable[[str], object] | None = field(default=None, kw_only=True)
+
+    def _before(self, session: SessionFile, file: ConsumerFile) -> None:
         from hushbid.verdict import Rehearsing
 
-        set_up_logging("consumer", log_format)
-        session_file, file = options.files()
-        _rehearse(session_file, file, Rehearsing(wanted=rehearsal, anyway=anyway, say=_say))
-        return run_consumer(session_file, file)
+        say = self.say or (lambda _line: None)
+        _rehearse(session, file, Rehearsing(wanted=self.rehearsal, anyway=self.anyway, say=say))
 
-    run_verb(body, as_json=as_json, show=show)
+
+@takes(Consumer)
+def consumer_command(
+    consumer: Consumer, log_format: LogFormatOption = LogFormat.TEXT, as_json: JsonOption = False
+) -> None:
+    """Take part in a session as its consumer, on this machine."""
+    run_consumer_verb(replace(consumer, say=_say), log_format, as_json=as_json)
 
 
 def _rehearse(session_file: SessionFile, file: ConsumerFile, rehearsing: Rehearsing) -> None:

@@ -30,7 +30,7 @@ from hushbid.report.write import with_report
 from hushbid.results import RunResult
 from hushbid.run_check import check_run
 from hushbid.run_directory import RunDirectory, prepare
-from hushbid.simulation import Follow, Progress, baselines, both
+from hushbid.simulation import AfterRound, Follow, baselines, both
 from hushbid.verdict import NOT_REHEARSING, Rehearsing
 from protocol import platform
 from protocol.config.loading import load_toml
@@ -40,7 +40,7 @@ from protocol.errors import ExitCode, HushbidError, LocalProtocolError
 from protocol.names import CURATOR
 from protocol.odometer import odometers
 from protocol.payment import PaidStatement
-from protocol.progress import Progress as SessionProgress
+from protocol.progress import Progress
 from protocol.runtime.dataset_budget import charges, ledger_path
 from protocol.runtime.party import one_blas_thread
 from protocol.session import Session, open_session
@@ -85,7 +85,7 @@ def run(
     cluster: Cluster,
     *,
     directory: Path | None = None,
-    progress: Progress | None = None,
+    progress: AfterRound | None = None,
     follow: Follow | None = None,
     say: Say | None = None,
     rehearsing: Rehearsing = NOT_REHEARSING,
@@ -391,7 +391,7 @@ class _Processes:
         *lines, self._unread = (self._unread + read).split(b"\n")
         if not lines:
             return
-        found = SessionProgress.from_line(lines[-1])
+        found = Progress.from_line(lines[-1])
         self._begun = self._begun or found.round > 0
         if follow is not None:
             follow(found)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from owner.cli import (
+from owner.role import (
     BudgetOption,
     ConfigOption,
     DataOption,
@@ -19,7 +19,7 @@ from owner.cli import (
     LabelOption,
     LedgerOption,
     LiftOption,
-    OwnerOptions,
+    Owner,
     SessionOption,
 )
 from protocol.errors import ExitCode
@@ -70,7 +70,7 @@ def preflight_command(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Check whether a party can take part from this machine. Give it the options that the party is given."""
-    options = OwnerOptions(
+    options = Owner(
         session=session,
         config=config,
         invitation=invitation,

@@ -28,7 +28,7 @@ from hushbid.cluster import open_cluster
 from hushbid.frames import Frame, as_arrow, like
 from hushbid.results import RunResult
 from hushbid.schema_files import arrays_of
-from hushbid.simulation import Progress, simulate
+from hushbid.simulation import AfterRound, simulate
 from hushbid.verdict import Rehearsing
 from protocol.data import Dataset
 from protocol.data.schema import Schema
@@ -117,7 +117,7 @@ def procure(
     seed: int = 0,
     settings: Mapping[str, Any] | None = None,
     directory: Path | str | None = None,
-    progress: Progress | None = None,
+    progress: AfterRound | None = None,
     rehearse: bool = True,
     anyway: bool = False,
 ) -> Procured:

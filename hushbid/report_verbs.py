@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from owner.cli import FeaturesOption, LabelOption
+from owner.role import FeaturesOption, LabelOption
 from protocol.errors import ConfigError
 from protocol.runtime.command import run_verb
 

@@ -28,16 +28,16 @@ from protocol.errors import ConfigError
 from protocol.names import CURATOR
 from protocol.noise import SimulatedNoise
 from protocol.odometer import odometers
-from protocol.progress import Progress as SessionProgress
+from protocol.progress import Progress
 from protocol.runtime.party import ensure_done, one_blas_thread, open_journal
 from protocol.session import Session, open_session
 from protocol.transcript.journal import Journal
 
-__all__ = ["Follow", "Progress", "baselines", "both", "simulate"]
+__all__ = ["AfterRound", "Follow", "baselines", "both", "simulate"]
 
-Progress: TypeAlias = Callable[[int, int], None]
+AfterRound: TypeAlias = Callable[[int, int], None]
 """Called with the round and the points chosen so far."""
-Follow: TypeAlias = Callable[[SessionProgress], object]
+Follow: TypeAlias = Callable[[Progress], object]
 """Called with how far the session is."""
 
 _OTHER_FILES: Final = 64
@@ -51,7 +51,7 @@ def simulate(
     owners: int | None = None,
     owner_points: int | None = None,
     record: Path | None = None,
-    progress: Progress | None = None,
+    progress: AfterRound | None = None,
     follow: Follow | None = None,
     say: Callable[[str], object] | None = None,
     rehearsing: Rehearsing = NOT_REHEARSING,
@@ -187,12 +187,12 @@ def simulate(
     return result if record is None else with_report(result, reference, record, say)
 
 
-def both(progress: Progress | None, follow: Follow | None) -> Follow | None:
+def both(progress: AfterRound | None, follow: Follow | None) -> Follow | None:
     """One that calls both; None: neither is there."""
     if progress is None:
         return follow
 
-    def call(found: SessionProgress) -> None:
+    def call(found: Progress) -> None:
         if found.round:
             progress(found.round, found.points or 0)
         if follow is not None:

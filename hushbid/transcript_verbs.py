@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from hushbid.transcripts.api import Transcript, verify_transcripts
 from protocol.errors import ConfigError, ExitCode
 from protocol.runtime.command import run_verb
 
@@ -44,10 +45,11 @@ def _show(
     """Show what a party was given and did, record by record."""
 
     def body() -> dict[str, Any]:
-        from hushbid.transcripts.view import Choice, render_lines, show
+        from hushbid.transcripts.view import render_lines
 
-        choice = Choice(None if rounds is None else _rounds(rounds), peer, kind)
-        shown = _noting_missing(show(file, private=private, choice=choice, limit=limit), private=private)
+        chosen = None if rounds is None else _rounds(rounds)
+        all_of_it = Transcript(file).show(chosen, peer=peer, kind=kind, private=private, limit=limit)
+        shown = _noting_missing(all_of_it, private=private)
         # As it is read: a transcript may be large, and damage at its end is no reason to show nothing.
         if as_json:
             return _as_lines(shown)
@@ -72,10 +74,8 @@ def _diff(
     same = True
 
     def body() -> dict[str, Any]:
-        from hushbid.transcripts.diff import compare
-
         nonlocal same
-        found = compare(a, b, private=private, times=times)
+        found = Transcript(a).compare(b, private=private, times=times)
         same = found["same"]
         return found
 
@@ -105,13 +105,7 @@ def _export(
     """Write a transcript without its private fields, or as JSON lines or a table for other tools."""
 
     def body() -> dict[str, Any]:
-        from hushbid.transcripts.export import Format, export
-
-        if form not in list(Format):
-            raise ConfigError(
-                f"--format {form}: there is no such format.", advice=f"Give one of {', '.join(Format)}."
-            )
-        done = export(file, output, form=Format(form), redacted=redact)
+        done = Transcript(file).export(output, redact=redact, format=form)
         return {
             "output": str(output),
             "format": form,
@@ -166,13 +160,12 @@ def _verify(
     are of different sessions. A file cut in the middle of a record is reported as torn; whole records cut
     off its end show only against the files of others.
     """
-    from hushbid.transcripts.verification.session import verify_all
     from hushbid.transcripts.verification.text import render_verification
 
     found: dict[str, Any] = {}
 
     def body() -> dict[str, Any]:
-        found.update(verify_all(files))
+        found.update(verify_transcripts(files))
         return found
 
     try:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from consumer.cli import quality_lines
-from owner.cli import FeaturesOption, LabelOption
+from owner.role import FeaturesOption, LabelOption
 from protocol.runtime.command import run_verb
 
 __all__ = ["weigh_command"]

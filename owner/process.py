@@ -9,15 +9,16 @@ from protocol.config.party import OwnerFile
 from protocol.config.session import SessionFile
 from protocol.data import dataset_digest, load_dataset
 from protocol.errors import ConfigError
+from protocol.runtime.control import Control
 from protocol.runtime.dataset_budget import dataset_budget
 from protocol.runtime.metrics import serving_metrics
 from protocol.runtime.party import (
     check_durability,
-    one_blas_thread,
     own_keys,
     party_noise,
     sealing_identity,
     transcript_path,
+    with_one_blas_thread,
 )
 from protocol.runtime.taking_part import take_part
 from protocol.runtime.vitals import Vitals
@@ -26,8 +27,13 @@ from protocol.session import Session, open_session
 __all__ = ["run_owner"]
 
 
-def run_owner(session_file: SessionFile, file: OwnerFile) -> dict[str, Any]:
+def run_owner(session_file: SessionFile, file: OwnerFile, control: Control | None = None) -> dict[str, Any]:
     """Take part in a session as an owner, until it is over.
+
+    Args:
+        session_file: The session.
+        file: The owner's private file.
+        control: Is told how far it is, and may end it.
 
     Returns:
         The owner's result: what it handed over, and where its transcript lies.
@@ -35,7 +41,6 @@ def run_owner(session_file: SessionFile, file: OwnerFile) -> dict[str, Any]:
     Raises:
         HushbidError: As `protocol.errors` says.
     """
-    one_blas_thread()
     session = open_session(session_file)
     check_durability(session, file.durability)
     expected = session_file.roster.owners.get(file.name)
@@ -45,7 +50,8 @@ def run_owner(session_file: SessionFile, file: OwnerFile) -> dict[str, Any]:
             advice="Correct `name`, or have the roster corrected.",
         )
     with (
-        Vitals(file.state, party=file.name, role="owner", session=session_file) as vitals,
+        with_one_blas_thread(),
+        Vitals(file.state, party=file.name, role="owner", session=session_file, control=control) as vitals,
         serving_metrics(file.metrics, vitals),
     ):
         return _take_part(session, file, expected, vitals)

@@ -27,8 +27,10 @@ class Progress:
     It holds nothing private: no data, no bid, no score, not who was asked and not who won.
     """
 
+    party: str
+    """Whose picture it is."""
     phase: str
-    """The machine's; a curator's phases of a round are all `rounds`."""
+    """``loading`` before the loop runs, then the machine's; a curator's of a round are all `rounds`."""
     round: int
     """The last round that the party knows of; 0: none yet."""
     rounds: int
@@ -47,6 +49,8 @@ class Progress:
     """How many owners are here, for a curator; else None."""
     owners: int | None = None
     """K, for a curator; else None."""
+    busy: str | None = None
+    """A computation that may take long, during which nothing else happens; None: there is none."""
     missing: tuple[str, ...] = ()
     """Owners that are not here, at most MOST_NAMED, as far as they may be named."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -95,6 +95,11 @@ class PrivacyStatement:
             "why": self.why,
             "not_covered": self.not_covered,
         }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """The statement that `as_json` gave."""
+        return cls(against=values["from"], **{name: values[name] for name in values if name != "from"})
 
 
 @dataclass(frozen=True)

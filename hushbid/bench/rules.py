@@ -15,9 +15,9 @@ from hushbid.bench.session import write_cluster
 from hushbid.cluster import open_cluster
 from hushbid.launcher import run_parties
 from hushbid.run_directory import prepare
-from hushbid.simulation import Follow, Progress
+from hushbid.simulation import AfterRound, Follow
 from protocol.names import CURATOR
-from protocol.progress import Progress as SessionProgress
+from protocol.progress import Progress
 
 __all__ = ["BOX_BYTES", "SETTINGS", "bench_rules", "with_setting"]
 
@@ -46,7 +46,7 @@ def bench_rules(
     rounds: int,
     repeats: int,
     say: Callable[[str], None],
-    progress: Progress | None = None,
+    progress: AfterRound | None = None,
 ) -> dict[str, Any]:
     """Measure rounds per second, from the first broadcast to the end of the last round.
 
@@ -95,10 +95,10 @@ def bench_rules(
     }
 
 
-def _counted(progress: Progress, before: int, total: int) -> Follow:
+def _counted(progress: AfterRound, before: int, total: int) -> Follow:
     """What a session is watched by, its rounds counted with those of the sessions before it."""
 
-    def follow(found: SessionProgress) -> None:
+    def follow(found: Progress) -> None:
         if found.round:
             progress(before + found.round, total)
 

@@ -13,9 +13,9 @@ from pydantic import RootModel, ValidationError
 from hushbid.cluster import Cluster, found_cluster, open_cluster
 from hushbid.cluster_data import ClusterData
 from hushbid.evaluation import uniform
+from hushbid.plan.planning import PlanFlags
 from hushbid.plan.tables import (
     ASSUMED,
-    PlanFlags,
     names_only,
     no_network,
     release_table,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from typing import Any, Final
 
+from hushbid.plan.planning import PlanFlags
 from protocol.acquisition import RULES
 from protocol.errors import ConfigError
 from protocol.releases import RELEASES, Neighbours
@@ -13,7 +13,6 @@ from protocol.releases import RELEASES, Neighbours
 __all__ = [
     "ASSUMED",
     "DEFAULT_RELEASE",
-    "PlanFlags",
     "names_only",
     "no_network",
     "release_table",
@@ -36,49 +35,6 @@ ASSUMED: Final[Mapping[str, float | int]] = {
 
 _SESSION_KEYS: Final = ("points", "batch", "seed_weight", "delta")
 """Of ``[session]`` that the command line can give."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlanFlags:
-    """What the command line says; None: nothing, so that the file's value holds, or what is assumed.
-
-    Attributes:
-        owners: K.
-        points: p.
-        validation: m = |D_v|.
-        dimension: d.
-        owner_points: n, points of each owner.
-        seed_points: |D_init|.
-        columns: c, columns of a raw point.
-        epsilon_owners: ε of the owners' records, of all of the curator's releases together.
-        epsilon_consumer: ε of the consumer's validation set, of its one release.
-        epsilon_asks: `epsilon` of the rules that have one.
-        batch, seed_weight: Of ``[session]``.
-        delta: δ of every ε.
-        rule: Acquisition rule.
-        release: Release mechanism of both sides.
-    """
-
-    owners: int | None = None
-    points: int | None = None
-    batch: int | None = None
-    seed_weight: float | None = None
-    validation: int | None = None
-    dimension: int | None = None
-    owner_points: int | None = None
-    seed_points: int | None = None
-    columns: int | None = None
-    epsilon_owners: float | None = None
-    epsilon_consumer: float | None = None
-    epsilon_asks: float | None = None
-    delta: float | None = None
-    rule: str | None = None
-    release: str | None = None
-
-    def given(self) -> dict[str, Any]:
-        """What is not None, by name."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in values.items() if value is not None}
 
 
 def whole_tables(flags: PlanFlags) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from consumer.process import consumer_seed_set, drawn_path
 from consumer.verdict import Rehearsal
 from hushbid.rehearsal import looked_at
 from hushbid.verdict import Sets
-from owner.cli import OwnerOptions
+from owner.role import Owner
 from protocol.config.key_request import Role
 from protocol.config.loading import load_toml, read_toml
 from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
@@ -22,6 +22,7 @@ from protocol.data import Dataset, load_dataset
 from protocol.errors import ConfigError
 from protocol.identity import PublicIdentity
 from protocol.names import CONSUMER, CURATOR
+from protocol.runtime.given_tables import path_of
 from protocol.runtime.keys import KeyPair
 from protocol.runtime.party import check_durability, own_keys
 from protocol.runtime.signed_files import read_session
@@ -158,7 +159,7 @@ class Subject:
 
 
 def open_subject(
-    options: OwnerOptions,
+    options: Owner,
     *,
     listen: str | None = None,
     validation: Path | None = None,
@@ -193,19 +194,19 @@ def open_subject(
             )
     else:
         assert options.config is not None, "else the role is an owner's"
-        session_file, invited = read_session(options.session, options.invitation)
+        session_file, invited = read_session(path_of(options.session), path_of(options.invitation))
         if invited not in (None, role):
             raise ConfigError(
                 f"{options.invitation} is for {invited}, and {options.config} is the file of a {role}.",
                 advice="Give those of one party.",
             )
         name = role
-        file = _loaded(CuratorFile if role == CURATOR else ConsumerFile, options.config)
-        file = file.with_options(key=options.key, state=options.state)
+        file = _loaded(CuratorFile if role == CURATOR else ConsumerFile, Path(options.config))
+        file = file.with_options(key=path_of(options.key), state=path_of(options.state))
         if role == CURATOR:
             file = file.with_options(listen=listen)
         else:
-            file = file.with_options(validation=validation, seed_set=seed_set, ledger=options.ledger)
+            file = file.with_options(validation=validation, seed_set=seed_set, ledger=path_of(options.ledger))
     session = open_session(session_file)
     check_durability(session, file.durability, listen=file.listen if isinstance(file, CuratorFile) else None)
     return Subject(role, name, session, file, offline, rehearse, anyway)
@@ -215,11 +216,11 @@ def _loaded(kind: type[CuratorFile] | type[ConsumerFile], path: Path) -> Curator
     return load_toml(kind, path).resolved(path.parent)
 
 
-def _role(options: OwnerOptions) -> Role:
+def _role(options: Owner) -> Role:
     """The role of whose file is given; without one, that of whoever starts with an invitation alone."""
     if options.config is None:
         return "owner"
-    keys = read_toml(options.config).keys()
+    keys = read_toml(Path(options.config)).keys()
     if {"validation", "seed_set", "seed_points"} & keys:
         return "consumer"
     return "owner" if "data" in keys or "name" in keys else "curator"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, field, fields
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Final, NoReturn, TypeAlias
+from typing import Annotated, Any, Concatenate, Final, Generic, NoReturn, ParamSpec, TypeAlias, TypeVar
 
 import typer
 from typer.exceptions import TyperException
@@ -21,15 +23,21 @@ from protocol.runtime.logs import LogFormat, log, logs_json, printable
 
 __all__ = [
     "INTERRUPTED",
+    "JsonOption",
     "KeyOption",
+    "KeywordFunction",
     "LogFormatOption",
     "MetricsOption",
     "StateOption",
     "built",
+    "by_option",
     "fail",
+    "keywords_of",
+    "option",
     "run_app",
     "run_command",
     "run_verb",
+    "takes",
 ]
 
 INTERRUPTED: Final = 130
@@ -52,7 +60,98 @@ MetricsOption: TypeAlias = Annotated[
         envvar="HUSHBID_METRICS",
     ),
 ]
+JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 """Options of every party's verb."""
+
+
+_Options = TypeVar("_Options")
+_Arguments = ParamSpec("_Arguments")
+_Rest = ParamSpec("_Rest")
+_Result = TypeVar("_Result")
+_OPTION: Final = "option"
+
+
+def by_option(annotation: object) -> dict[str, object]:
+    """The metadata of a dataclass's field that the command line gives, too (`takes`).
+
+    Args:
+        annotation: As Typer takes it: an ``Annotated`` type with its option or argument.
+    """
+    return {_OPTION: annotation}
+
+
+def option(kind: Any, *declared: str, default: Any = None, **settings: Any) -> Any:
+    """A dataclass's field that the command line gives, too.
+
+    Args:
+        kind: Its type, as Typer takes it.
+        declared: Its names on the command line; none: its own.
+        default: Its default.
+        settings: Of `typer.Option`.
+    """
+    return field(default=default, metadata=by_option(Annotated[kind, typer.Option(*declared, **settings)]))
+
+
+class KeywordFunction(Generic[_Arguments, _Options, _Result]):
+    """A function that takes the fields of a dataclass as its arguments; `of` takes the dataclass."""
+
+    def __init__(self, options: Callable[_Arguments, _Options], of: Callable[[_Options], _Result]) -> None:
+        self._options = options
+        self.of = of
+        self.__name__, self.__doc__, self.__module__ = of.__name__, of.__doc__, of.__module__
+        self.__signature__ = inspect.signature(options)
+
+    def __call__(self, *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
+        """Make the dataclass of the arguments, and call the function with it."""
+        return self.of(self._options(*arguments, **named))
+
+
+def keywords_of(
+    options: Callable[_Arguments, _Options],
+) -> Callable[[Callable[[_Options], _Result]], KeywordFunction[_Arguments, _Options, _Result]]:
+    """Give a function the arguments of a dataclass, whose list its verb has, too (`takes`).
+
+    Args:
+        options: The dataclass.
+    """
+    return lambda of: KeywordFunction(options, of)
+
+
+def takes(
+    options: Callable[..., _Options],
+) -> Callable[[Callable[Concatenate[_Options, _Rest], None]], Callable[..., None]]:
+    """Give a verb the fields of a dataclass as its options: Python and the command line have one list.
+
+    Fields without `by_option` are Python's alone, and have their defaults. The verb gets the dataclass as its
+    first argument.
+
+    Args:
+        options: The dataclass.
+    """
+    declared = [each for each in fields(options) if _OPTION in each.metadata]  # type: ignore[arg-type]
+
+    def decorate(verb: Callable[Concatenate[_Options, _Rest], None]) -> Callable[..., None]:
+        def command(**given: Any) -> None:
+            own = {each.name: given.pop(each.name) for each in declared}
+            verb(options(**own), **given)  # type: ignore[call-arg]
+
+        rest = list(inspect.signature(verb, eval_str=True).parameters.values())[1:]
+        parameters = [*map(_parameter, declared), *(each.replace(kind=_KEYWORD) for each in rest)]
+        # As functools.wraps would, but for the signature.
+        command.__name__, command.__doc__, command.__module__ = verb.__name__, verb.__doc__, verb.__module__
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {each.name: each.annotation for each in parameters}
+        return command
+
+    return decorate
+
+
+_KEYWORD: Final = inspect.Parameter.KEYWORD_ONLY
+
+
+def _parameter(of: Field[Any]) -> inspect.Parameter:
+    default = inspect.Parameter.empty if of.default is MISSING else of.default
+    return inspect.Parameter(of.name, _KEYWORD, default=default, annotation=of.metadata[_OPTION])
 
 
 def run_verb(

@@ -24,7 +24,6 @@ from protocol.runtime.driver import Driver
 from protocol.runtime.keys import KeyPair
 from protocol.runtime.log_events import LogEvent
 from protocol.runtime.logs import SessionLog, ending_event
-from protocol.runtime.party import StopSignals
 from protocol.runtime.router import Drop
 from protocol.runtime.vitals import LONGEST_WAIT_SECONDS, Seen, Vitals, by_reason
 
@@ -93,7 +92,7 @@ class Connection:
             driver: The party's.
             machine: Its machine.
             begins: What it begins with, if it does not go on.
-            vitals: Told of every turn.
+            vitals: Told of every turn; its `control` may end it before that.
             prepare: Does a little of what will be asked for, while no frame is there; says whether it did
                 any. None: there is nothing to do ahead.
 
@@ -102,18 +101,19 @@ class Connection:
 
         Raises:
             ConnectionFailed: The curator does not know our key, or has another one than the roster says.
-            HushbidError: The process was told to stop.
+            Stopped: It was told to stop.
         """
         self._driver, self._machine, self._vitals = driver, machine, vitals
         self._prepare = prepare
         self._clock = Clock(driver.clock)
         self._heard = self._beaten = self._looked = self._clock()
-        with StopSignals() as stop:
+        with vitals.control as control:
+            control.raise_if_stopped()
             driver.begin(begins, self._clock())
             vitals.begin(self._look_at_itself)
             while driver.finished is None:
                 self._turn()
-                stop.raise_if_received()
+                control.raise_if_stopped()
             self._send_out()
         if driver.finished is None:
             raise LocalProtocolError("The loop ended before the machine did.")

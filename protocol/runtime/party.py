@@ -1,20 +1,20 @@
-"""What the processes of all roles share: state directory, transcript, signals, one BLAS thread, ending."""
+"""What the processes of all roles share: state directory, transcript, one BLAS thread, ending."""
 
 from __future__ import annotations
 
 import gc
-import signal
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import Literal, Self
+from typing import Any, Final
 
 from threadpoolctl import threadpool_limits
 
 from protocol import __version__
 from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
-from protocol.errors import ConfigError, ConnectionFailed, ExitCode, HushbidError, Stopped, TimedOut
+from protocol.errors import ConfigError, ConnectionFailed, ExitCode, HushbidError, TimedOut
 from protocol.identity import Identity
 from protocol.machine import Finish, Started
 from protocol.noise import NoiseSource, SecureNoise, SimulatedNoise
@@ -39,7 +39,6 @@ from protocol.transcript.replay import EventReader
 from protocol.wire import Direction
 
 __all__ = [
-    "StopSignals",
     "check_durability",
     "check_transcript",
     "ensure_done",
@@ -54,6 +53,7 @@ __all__ = [
     "spare_collections",
     "transcript_header",
     "transcript_path",
+    "with_one_blas_thread",
 ]
 
 
@@ -276,45 +276,34 @@ def one_blas_thread() -> None:
     threadpool_limits(limits=1)
 
 
+_BLAS: Final = threading.Lock()
+_limits: list[Any] = []
+"""What each party of this process has set, the first one first; read and written under `_BLAS`."""
+
+
+@contextmanager
+def with_one_blas_thread() -> Iterator[None]:
+    """The same while a party runs: whoever runs it from Python has all threads back after the last."""
+    with _BLAS:
+        # Also by the second party: OpenMP keeps the number for each thread by itself.
+        _limits.append(threadpool_limits(limits=1))
+    try:
+        yield
+    finally:
+        with _BLAS:
+            last = _limits.pop()
+            if not _limits:  # it is the first's, which found what was set before
+                last.restore_original_limits()
+
+
 def spare_collections() -> None:
     """Let the garbage collector pass over what is there for good, and look less often at the rest.
 
-    A party keeps thousands of messages and makes few cycles; at the default thresholds looking through
-    them takes some 5 % of its time.
+    It is for a process that is a party's alone. A party keeps thousands of messages and makes few cycles; at
+    the default thresholds looking through them takes some 5 % of its time.
     """
     gc.freeze()
     gc.set_threshold(20_000, 50, 100)
-
-
-class StopSignals:
-    """Turns SIGTERM and SIGINT into a flag, so that nothing is cut in the middle of a write."""
-
-    def __init__(self) -> None:
-        self.received: signal.Signals | None = None
-        self._previous: dict[signal.Signals, object] = {}
-
-    def __enter__(self) -> Self:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            self._previous[number] = signal.signal(number, self._note)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> Literal[False]:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
-        return False
-
-    def raise_if_received(self) -> None:
-        """Raise `Stopped` if the process was told to stop."""
-        if self.received is not None:
-            raise Stopped(
-                f"Stopped by {self.received.name}; what was recorded is kept.",
-                advice="Start it again with the same state directory, and it goes on where it was.",
-            )
-
-    def _note(self, number: int, _frame: FrameType | None) -> None:
-        self.received = signal.Signals(number)
 
 
 def ensure_done(finish: Finish) -> None:

@@ -19,7 +19,6 @@ from protocol.runtime.party import (
     open_journal,
     resume,
     sealing_identity,
-    spare_collections,
     transcript_path,
 )
 from protocol.runtime.vitals import AnnouncedNumerics, Vitals
@@ -78,7 +77,6 @@ def take_part(
             sign=head_signer(session, machine.name, sealing_identity(session, pair, machine.name)),
         )
         resume(driver, journal, begins, said_to(machine.name))
-        spare_collections()
         try:
             finish = connection.run(driver, machine, begins, vitals, prepare)
         except Stopped as stopped:

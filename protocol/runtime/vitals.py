@@ -1,4 +1,4 @@
-"""A party's signs of life: one picture of what it does, for its status file and its metrics.
+"""A party's signs of life: one picture of what it does, for its status file, its metrics and who runs it.
 
 The main loop says so at every turn (`Vitals.turn`), which costs one comparison; every `STATUS_SECONDS`, and
 when phase or pause change, a new picture is taken and written. Nothing else writes it, no thread in
@@ -24,6 +24,7 @@ from protocol.acquisition import asks
 from protocol.config.session import SessionFile
 from protocol.errors import ExitCode, HushbidError
 from protocol.machine import Computation, Event
+from protocol.runtime.control import PROGRESS_SECONDS, Control
 from protocol.runtime.driver import Numerics
 from protocol.runtime.log_events import STATUS_UNWRITABLE
 from protocol.runtime.logs import log
@@ -121,10 +122,17 @@ class Vitals:
         party: Its name.
         role: Its role.
         session: The session.
+        control: Who runs the party, and is told how far it is.
     """
 
     def __init__(
-        self, state: Path, *, party: str, role: Literal["curator", "owner", "consumer"], session: SessionFile
+        self,
+        state: Path,
+        *,
+        party: str,
+        role: Literal["curator", "owner", "consumer"],
+        session: SessionFile,
+        control: Control | None = None,
     ) -> None:
         now = time.time()
         self.status = Status(
@@ -158,6 +166,9 @@ class Vitals:
         self._untold = TELLS_OF_ASKS if self._asks else frozenset[str]()
         self.spent: Callable[[], Mapping[str, str | float] | None] = lambda: None
         """Says what was spent so far, as `Status.spent` has it; called when a picture is taken."""
+        self.control = control or Control()
+        """What its loop asks whether it is to end."""
+        self._every = PROGRESS_SECONDS if self.control.watched else STATUS_SECONDS
         self._look: Callable[[], Seen] | None = None
         self._due = 0.0
         self._mark: Hashable = None
@@ -169,11 +180,17 @@ class Vitals:
             pass  # who needs the directory more will say so
         else:
             self._write()
+        try:
+            self._tell()
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
+        self.control.forget()
         self._see()
         self.status = replace(
             self.status, busy=None, ready=False, finished=True, exit_code=_exit_code(error), beat=time.time()
@@ -198,7 +215,7 @@ class Vitals:
         """
         if now < self._due and mark == self._mark:
             return
-        self._due, self._mark = now + STATUS_SECONDS, mark
+        self._due, self._mark = now + self._every, mark
         self._picture()
 
     @contextmanager
@@ -207,14 +224,21 @@ class Vitals:
         before = self.status.busy
         self.status = replace(self.status, busy=what, beat=time.time())
         self._write()
+        self._tell()
         yield
         self.status = replace(self.status, busy=before, beat=time.time())
         self._write()
+        self._tell()
 
     def _picture(self) -> None:
         self._see()
         self.status = replace(self.status, busy=None, ready=True, beat=time.time())
         self._write()
+        self._tell()
+
+    def _tell(self) -> None:
+        # No more than the status file may say: where a rule asks, neither points nor names beside a round.
+        self.control.tell(self.status.progress)
 
     def _see(self) -> None:
         if self._look is not None:

@@ -21,10 +21,10 @@ from hushbid.faults.fault_sweep import check_seed
 from hushbid.faults.plan import plan_of
 from hushbid.faults.session import Course
 from hushbid.faults.sweep import Setting, check, sweep, uncrashed
+from hushbid.plan.planning import PlanFlags
 from hushbid.plan.result import make_plan
 from hushbid.plan.setting import plan_setting
 from hushbid.plan.speed import Speed
-from hushbid.plan.tables import PlanFlags
 from hushbid.transcripts.replay import replayed
 from hushbid.transcripts.verification.session import verify_all
 from protocol.acquisition import RULES, register_rule

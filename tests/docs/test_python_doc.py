@@ -6,11 +6,13 @@ import ast
 import inspect
 import re
 import sys
+from dataclasses import fields
 
 import pytest
 
 import hushbid
 from hushbid.procuring import Procured
+from protocol import errors
 from protocol.data.schema import Column
 from tests.docs.pages import Page, names_in
 
@@ -43,6 +45,21 @@ def test_every_argument_and_every_key_is_named() -> None:
     public = {name for name in vars(Procured) if not name.startswith("_")} | set(Procured.__annotations__)
     assert public - {"schema"} <= tables["`procure`"]
     assert set(Column.model_fields) <= tables["Schemas"]
+
+
+def test_parties_arguments_events_and_results_are_named() -> None:
+    named = set(names_in(PAGE.section("Parties of real sessions")))
+    parties = (hushbid.Owner, hushbid.Consumer, hushbid.Curator)
+    assert {each.name for party in parties for each in fields(party) if each.init} <= named
+    assert {each.name for each in fields(hushbid.Progress)} <= named
+    for result in (hushbid.OwnerResult, hushbid.ConsumerResult, hushbid.CuratorResult):
+        properties = {name for name, value in inspect.getmembers(result) if isinstance(value, property)}
+        assert properties <= named, result
+
+
+def test_every_name_of_the_package_is_there_but_for_the_rest_of_the_errors() -> None:
+    rest = {name for name in errors.__all__ if name not in PAGE.text}
+    assert {name for name in hushbid.__all__ if not re.search(rf"\b{name}\b", PAGE.text)} <= rest
 
 
 def test_the_package_gives_its_api_when_it_is_asked_for() -> None:

@@ -17,11 +17,11 @@ from protocol.errors import ExitCode
 from protocol.progress import Progress
 
 ENROLLING = Progress(
-    phase="enrolling", round=0, rounds=5, points=0, points_planned=20,
+    party="curator", phase="enrolling", round=0, rounds=5, points=0, points_planned=20,
     points_per_second=None, seconds_left=None, owners_connected=1, owners=2, missing=("heron",),
 )  # fmt: skip
 ROUND = Progress(
-    phase="rounds", round=1, rounds=5, points=0, points_planned=20,
+    party="curator", phase="rounds", round=1, rounds=5, points=0, points_planned=20,
     points_per_second=None, seconds_left=None, owners_connected=1, owners=2, missing=("heron",),
 )  # fmt: skip
 

@@ -24,9 +24,9 @@ from hushbid.cli import app
 from hushbid.cluster import open_cluster
 from hushbid.launcher import run
 from hushbid.plan.noise import release_errors
+from hushbid.plan.planning import PlanFlags
 from hushbid.plan.quality import predict
 from hushbid.plan.setting import plan_setting
-from hushbid.plan.tables import PlanFlags
 from hushbid.report.figures import figures_of
 from hushbid.report.sources import open_sources
 from hushbid.simulation import simulate
@@ -304,7 +304,7 @@ class Consumer:
         (place / "party.toml").write_text(tomli_w.dumps(own), encoding="utf-8")
         monkeypatch.setattr("consumer.process.run_consumer", self._begin)
 
-    def _begin(self, session_file: SessionFile, file: ConsumerFile) -> dict[str, Any]:
+    def _begin(self, session_file: SessionFile, file: ConsumerFile, _control: object) -> dict[str, Any]:
         self.began.append(kept_verdict(file.state, open_session(session_file)))
         return {}
 

@@ -9,7 +9,7 @@ import pytest
 from protocol.progress import Pace, Progress
 
 SEEN = Progress(
-    phase="rounds", round=12, rounds=50, points=44, points_planned=200,
+    party="curator", phase="rounds", round=12, rounds=50, points=44, points_planned=200,
     points_per_second=2.5, seconds_left=62.0, owners_connected=2, owners=4, missing=("heron", "magpie"),
 )  # fmt: skip
 

@@ -14,8 +14,8 @@ from curator.events import DrawNoise, NoiseDrawn
 from curator.machine import CuratorMachine
 from curator.rounds import NOISE_BATCH
 from hushbid.plan.noise import noise_values
+from hushbid.plan.planning import PlanFlags
 from hushbid.plan.setting import plan_setting
-from hushbid.plan.tables import PlanFlags
 from hushbid.report.page import page_of
 from hushbid.simulator import Simulation, SimulationOutcome
 from hushbid.transcripts.replay import replayed

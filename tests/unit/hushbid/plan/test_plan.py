@@ -16,11 +16,11 @@ import pytest
 
 from hushbid.plan import quality
 from hushbid.plan.noise import noise_values, release_errors
+from hushbid.plan.planning import PlanFlags
 from hushbid.plan.quality import predict, verdict
 from hushbid.plan.result import make_plan
 from hushbid.plan.setting import PlanSetting, plan_setting
 from hushbid.plan.speed import Speed, measure_speed, times
-from hushbid.plan.tables import PlanFlags
 from hushbid.plan.traffic import points_accessed, traffic
 from hushbid.plan.wanted import wanted_of
 from hushbid.plan_verbs import plan_command

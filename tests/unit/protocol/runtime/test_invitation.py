@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import tomli_w
 
-from owner.cli import OwnerOptions
+from owner.role import Owner
 from protocol.config.invitation import invitation
 from protocol.config.session import SessionFile
 from protocol.config.signed import signed
@@ -151,7 +151,7 @@ def invited(tmp_path: Path) -> Path:
 
 def test_an_owner_needs_the_invitation_and_its_data(invited: Path) -> None:
     place = invited.parent
-    found, file = OwnerOptions(invitation=invited, data=place / "data.csv").files()
+    found, file = Owner(invitation=invited, data=place / "data.csv").files()
     assert found == session()
     assert (file.name, file.data) == ("north", place / "data.csv")
     assert (file.key, file.state) == (place / "north.key", place / "north-digits")
@@ -159,7 +159,7 @@ def test_an_owner_needs_the_invitation_and_its_data(invited: Path) -> None:
 
 
 def test_options_say_what_else_is_the_owner_s_own(invited: Path, tmp_path: Path) -> None:
-    options = OwnerOptions(
+    options = Owner(
         invitation=invited,
         data=tmp_path / "data.csv",
         key=tmp_path / "k",
@@ -180,7 +180,7 @@ def test_options_say_what_else_is_the_owner_s_own(invited: Path, tmp_path: Path)
 def test_an_option_goes_before_the_owner_s_file(invited: Path, tmp_path: Path) -> None:
     config = tmp_path / "owner.toml"
     config.write_text('name = "north"\nstate = "s"\ndata = "d.csv"\ncolumns = {label = "y"}\n')
-    file = OwnerOptions(invitation=invited, config=config, state=tmp_path / "t", identifier="id").files()[1]
+    file = Owner(invitation=invited, config=config, state=tmp_path / "t", identifier="id").files()[1]
     assert (file.data, file.state) == (tmp_path / "d.csv", tmp_path / "t")
     assert (file.columns.label, file.columns.identifier) == ("y", "id")
 
@@ -191,12 +191,12 @@ def test_what_does_not_go_together_is_refused(invited: Path, tmp_path: Path) -> 
     consumers = written(tmp_path, invitation(session(), "consumer", CURATOR), "consumer")
     data = tmp_path / "d.csv"
     cases = [
-        (OwnerOptions(), "--session or --invitation"),
-        (OwnerOptions(session=invited, invitation=invited), "--session or --invitation"),
-        (OwnerOptions(invitation=invited), "--data"),
-        (OwnerOptions(invitation=invited, config=config), "is for north"),
-        (OwnerOptions(invitation=consumers, data=data), "is for the consumer"),
-        (OwnerOptions(invitation=invited, data=data, budget_epsilon=-1.0), "--budget-epsilon: epsilon"),
+        (Owner(), "--session or --invitation"),
+        (Owner(session=invited, invitation=invited), "--session or --invitation"),
+        (Owner(invitation=invited), "--data"),
+        (Owner(invitation=invited, config=config), "is for north"),
+        (Owner(invitation=consumers, data=data), "is for the consumer"),
+        (Owner(invitation=invited, data=data, budget_epsilon=-1.0), "--budget-epsilon: epsilon"),
     ]
     for options, says in cases:
         with pytest.raises(ConfigError, match=says) as caught:
@@ -209,4 +209,4 @@ def test_a_session_file_alone_needs_the_owner_s_own(tmp_path: Path) -> None:
     path.write_text(tomli_w.dumps(session().model_dump(mode="json", exclude_none=True)), encoding="utf-8")
     assert read_session(path, None) == (session(), None)
     with pytest.raises(ConfigError, match="--config"):
-        OwnerOptions(session=path, data=tmp_path / "d.csv").files()
+        Owner(session=path, data=tmp_path / "d.csv").files()

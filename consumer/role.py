@@ -1,0 +1,205 @@
+"""The consumer of a session, for Python and for the command line: what it is given, and what it runs."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+
+import typer
+
+from protocol.errors import ConfigError
+from protocol.runtime.command import KeyOption, MetricsOption, StateOption, by_option
+from protocol.runtime.control import Control, Watch
+from protocol.runtime.given_tables import GivenPath, is_path, keep_table, needs_ledger, path_of
+from protocol.runtime.results import PartyResult
+
+if TYPE_CHECKING:
+    from consumer.appraisal import Judgement
+    from consumer.verdict import Verdict
+    from protocol.config.party import ConsumerFile
+    from protocol.config.session import SessionFile
+    from protocol.data.frames import Frame
+
+__all__ = ["Consumer", "ConsumerResult"]
+
+ConfigOption: TypeAlias = Annotated[
+    Path, typer.Option(help="The consumer's private file.", envvar="HUSHBID_CONFIG")
+]
+SessionOption: TypeAlias = Annotated[
+    Path | None, typer.Option(help="The session file.", envvar="HUSHBID_SESSION")
+]
+InvitationOption: TypeAlias = Annotated[
+    Path | None, typer.Option(help="In place of the session file.", envvar="HUSHBID_INVITATION")
+]
+ValidationOption: TypeAlias = Annotated[
+    Path | None, typer.Option(help="D_v, in place of the file's.", envvar="HUSHBID_VALIDATION")
+]
+SeedSetOption: TypeAlias = Annotated[
+    Path | None, typer.Option(help="D_init, in place of the file's.", envvar="HUSHBID_SEED_SET")
+]
+LedgerOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(help="D_v's lifetime ledger, in place of the file's.", envvar="HUSHBID_LEDGER"),
+]
+TargetFileOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        help="A release of D_v that `hushbid screen` made, in place of a new one.",
+        envvar="HUSHBID_TARGET_FILE",
+    ),
+]
+
+
+class ConsumerResult(PartyResult):
+    """What a session came to for its consumer: what it bought, and how good that is."""
+
+    @property
+    def points_delivered(self) -> int:
+        """How many points were delivered."""
+        return int(self.figures["points_delivered"])
+
+    @property
+    def disputed(self) -> int:
+        """How many of them are not what their owners' bids said."""
+        return int(self.figures["disputed"])
+
+    @property
+    def judgement(self) -> Judgement:
+        """MMD², effective points and accuracy, with weights and without."""
+        from consumer.appraisal import Judgement
+
+        return Judgement.from_json(self.figures)
+
+    @property
+    def mmd2(self) -> float | None:
+        """MMD² of the points against the validation set, with weights if there are any."""
+        found = self.judgement
+        return found.plain.mmd2 if found.weighted is None else found.weighted.quality.mmd2
+
+    @property
+    def verdict(self) -> Verdict:
+        """What a rehearsal said before the session."""
+        from consumer.verdict import Verdict
+
+        return Verdict.from_json(self.figures)
+
+    @property
+    def data(self) -> Path:
+        """The delivered points, an ``.npz`` (docs/results.md)."""
+        return Path(self.figures["data"])
+
+    @property
+    def table(self) -> Path | None:
+        """The same as Parquet in the session's columns; None if it has none, or nothing was delivered."""
+        table = self.figures["table"]
+        return None if table is None else Path(table)
+
+    @property
+    def ledger(self) -> Path:
+        """The validation set's lifetime ledger."""
+        return Path(self.figures["ledger"])
+
+
+@dataclass(frozen=True, eq=False)
+class Consumer:
+    """A session's consumer: ``Consumer(config, invitation=…).run()``.
+
+    Options go before its private file. It is run, stopped and watched as an `owner.role.Owner` is, and takes
+    tables as one does.
+
+    Attributes:
+        config: Its private file.
+        session: The session file.
+        invitation: In place of the session file.
+        validation: D_v, in place of the file's: a file, or a table.
+        seed_set: D_init, likewise.
+        key: Its secret key's file.
+        state: Its state directory, one for each session.
+        ledger: D_v's lifetime ledger.
+        target_file: A release of D_v that a screening has made, in place of a new one.
+        metrics: ``HOST:PORT`` to serve metrics at.
+        progress: Called when its phase changes, and with news ten times a second at most.
+    """
+
+    config: Path | str = field(metadata=by_option(ConfigOption))
+    _: KW_ONLY
+    session: GivenPath = field(default=None, metadata=by_option(SessionOption))
+    invitation: GivenPath = field(default=None, metadata=by_option(InvitationOption))
+    validation: Frame = field(default=None, repr=False, metadata=by_option(ValidationOption))
+    seed_set: Frame = field(default=None, repr=False, metadata=by_option(SeedSetOption))
+    key: GivenPath = field(default=None, metadata=by_option(KeyOption))
+    state: GivenPath = field(default=None, metadata=by_option(StateOption))
+    ledger: GivenPath = field(default=None, metadata=by_option(LedgerOption))
+    target_file: GivenPath = field(default=None, metadata=by_option(TargetFileOption))
+    metrics: str | None = field(default=None, metadata=by_option(MetricsOption))
+    progress: Watch | None = None
+    _control: Control = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_control", Control(self.progress))
+
+    def run(self) -> ConsumerResult:
+        """Take part until the session is over, or go on with one that was stopped; appraise what was bought.
+
+        Raises:
+            Stopped: `stop` was called, or Ctrl-C was typed; what was recorded is kept.
+            HushbidError: As `protocol.errors` says.
+        """
+        from consumer.process import run_consumer
+
+        session, file = self.files()
+        self._keep_tables(session, file)
+        self._before(session, file)
+        return ConsumerResult(run_consumer(session, file, self._control))
+
+    def stop(self) -> None:
+        """Have it end once its loop turns; from any thread. `run` raises `Stopped` then."""
+        self._control.stop()
+
+    def files(self) -> tuple[SessionFile, ConsumerFile]:
+        """The session and the consumer's file that the options come to.
+
+        Raises:
+            ConfigError: One of them is missing, cannot be used, or is of another party; or `validation` is a
+                table, and there is no ledger.
+        """
+        from protocol.config.loading import load_toml
+        from protocol.config.party import ConsumerFile
+        from protocol.names import CONSUMER
+        from protocol.runtime.signed_files import read_session
+
+        session_file, invited = read_session(path_of(self.session), path_of(self.invitation))
+        if invited not in (None, CONSUMER):
+            raise ConfigError(f"{self.invitation} is for {invited}.", advice="Give it to `hushbid owner`.")
+        config = Path(self.config)
+        file = load_toml(ConsumerFile, config).resolved(config.parent)
+        file = file.with_options(
+            key=path_of(self.key),
+            state=path_of(self.state),
+            ledger=path_of(self.ledger),
+            target_file=path_of(self.target_file),
+            metrics=self.metrics,
+        )
+        data = {name: getattr(self, name) for name in _TABLES}
+        places = {
+            name: Path(given) if is_path(given) else file.state / f"{name}.parquet"
+            for name, given in data.items()
+            if given is not None
+        }
+        if "validation" in places and not is_path(self.validation):
+            needs_ledger("validation", file.ledger)
+        return session_file, file.with_options(**places)
+
+    def _keep_tables(self, session: SessionFile, file: ConsumerFile) -> None:
+        for name in _TABLES:
+            given, place = getattr(self, name), getattr(file, name)
+            if given is not None and not is_path(given):
+                keep_table(given, place, session.reading(file.columns.columns()), what=name)
+
+    def _before(self, session: SessionFile, file: ConsumerFile) -> None:
+        """What is done before anybody is connected to; nothing here."""
+
+
+_TABLES: Final = ("validation", "seed_set")
+"""What may be a table in place of a file."""

@@ -1,0 +1,124 @@
+"""The curator of a session, for Python and for the command line: what it is given, and what it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from protocol.runtime.command import KeyOption, MetricsOption, StateOption, by_option
+from protocol.runtime.control import Control, Watch
+from protocol.runtime.given_tables import GivenPath, path_of
+from protocol.runtime.results import PartyResult
+
+if TYPE_CHECKING:
+    from protocol.config.party import CuratorFile
+    from protocol.config.session import SessionFile
+
+__all__ = ["Curator", "CuratorResult"]
+
+SessionOption: TypeAlias = Annotated[Path, typer.Option(help="The session file.", envvar="HUSHBID_SESSION")]
+ConfigOption: TypeAlias = Annotated[
+    Path, typer.Option(help="The curator's private file.", envvar="HUSHBID_CONFIG")
+]
+ListenOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="Address to bind, in place of the files'.", envvar="HUSHBID_LISTEN")
+]
+
+
+class CuratorResult(PartyResult):
+    """What a session came to for its curator: what was chosen from whom."""
+
+    @property
+    def rounds(self) -> int:
+        """How many there were."""
+        return int(self.figures["rounds"])
+
+    @property
+    def points_delivered(self) -> int:
+        """How many points were chosen."""
+        return int(self.figures["points_delivered"])
+
+    @property
+    def points_accessed(self) -> int:
+        """How many raw points the curator saw."""
+        return int(self.figures["points_accessed"])
+
+    @property
+    def settlement(self) -> Mapping[str, float]:
+        """Owner → what its points were worth (docs/results.md)."""
+        return dict(self.figures["settlement"])
+
+    @property
+    def absences(self) -> Mapping[str, int]:
+        """Owner → rounds that it was absent from; without those that missed none."""
+        return dict(self.figures["absences"])
+
+
+@dataclass(frozen=True, eq=False)
+class Curator:
+    """A session's curator: ``Curator(session, config).run()``.
+
+    It is run, stopped and watched as an `owner.role.Owner` is. Options go before the files.
+
+    Attributes:
+        session: The session file.
+        config: The curator's private file.
+        listen: The address to bind.
+        key: Its secret key's file.
+        state: Its state directory, one for each session.
+        metrics: ``HOST:PORT`` to serve metrics at.
+        progress: Called when its phase changes, and with news ten times a second at most.
+    """
+
+    session: Path | str = field(metadata=by_option(SessionOption))
+    config: Path | str = field(metadata=by_option(ConfigOption))
+    _: KW_ONLY
+    listen: str | None = field(default=None, metadata=by_option(ListenOption))
+    key: GivenPath = field(default=None, metadata=by_option(KeyOption))
+    state: GivenPath = field(default=None, metadata=by_option(StateOption))
+    metrics: str | None = field(default=None, metadata=by_option(MetricsOption))
+    progress: Watch | None = None
+    _control: Control = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_control", Control(self.progress))
+
+    def run(self, *, progress_fd: int | None = None) -> CuratorResult:
+        """Run the session's rounds until it is over, or go on with one that was stopped.
+
+        Args:
+            progress_fd: A file descriptor for lines of JSON, which `hushbid run` reads from another process.
+
+        Raises:
+            Stopped: `stop` was called, or Ctrl-C was typed; what was recorded is kept.
+            HushbidError: As `protocol.errors` says.
+        """
+        from curator.process import run_curator
+
+        session, file = self.files()
+        return CuratorResult(run_curator(session, file, self._control, progress=progress_fd))
+
+    def stop(self) -> None:
+        """Have it end once its loop turns; from any thread. `run` raises `Stopped` then."""
+        self._control.stop()
+
+    def files(self) -> tuple[SessionFile, CuratorFile]:
+        """The session and the curator's file that the options come to.
+
+        Raises:
+            ConfigError: One of them cannot be used.
+        """
+        from protocol.config.loading import load_toml
+        from protocol.config.party import CuratorFile
+        from protocol.config.session import SessionFile
+
+        config = Path(self.config)
+        file = load_toml(CuratorFile, config).resolved(config.parent)
+        options = {"key": path_of(self.key), "state": path_of(self.state)}
+        return load_toml(SessionFile, Path(self.session)), file.with_options(
+            listen=self.listen, metrics=self.metrics, **options
+        )

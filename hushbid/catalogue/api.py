@@ -1,0 +1,230 @@
+"""`hushbid.Catalogue`: the entries that owners have published, and a consumer's choice among them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from owner.role import BudgetOption, FeaturesOption, LedgerOption, LiftOption, stated_budget
+from protocol.errors import ConfigError
+from protocol.extras import need
+from protocol.runtime.command import by_option, option
+from protocol.runtime.given_tables import GivenPath, path_of
+
+if TYPE_CHECKING:
+    from hushbid.catalogue.entry import CatalogueEntry
+    from hushbid.catalogue.publish_options import PublishKme, PublishRace
+    from hushbid.catalogue.publishing import Published
+    from hushbid.catalogue.screening import Consumer, ScreeningResult
+    from protocol.config.party import ConsumerFile
+
+__all__ = ["UNACCOUNTED", "Catalogue", "ScreenOptions"]
+
+UNACCOUNTED: Final = (
+    "WARNING: --unaccounted ranks by the exact validation set. The owners that are chosen, and all that is "
+    "printed here, tell of it what no release paid for and no ledger has.\n"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScreenOptions:
+    """What a consumer screens a catalogue by.
+
+    Attributes:
+        session: The session file: its map, target and roster; the roster may be incomplete.
+        config: The consumer's private file.
+        validation: D_v, in place of the file's.
+        seed_set: D_init, likewise.
+        features: Feature columns of a table, as in ``"a,b,c"``.
+        epsilon: ε of the release of D_v; None: the session's target.
+        delta: The δ that goes with `epsilon`.
+        target_file: Where the release is kept, and used again if it is there.
+        ledger: D_v's lifetime ledger.
+        budget_epsilon: The most ε that D_v may lose in its life, at δ = 1e-5.
+        lift_budget: Whether the budget on record may be raised or lifted.
+        best: How many owners to choose.
+        unaccounted: Rank by the exact D_v. What comes of it is not private.
+        allow_simulated: Compare entries whose noise protects nobody, too.
+        write_session: Write the session file here, with the chosen owners alone.
+        plot: Write a page with a plot here.
+    """
+
+    session: GivenPath = option(
+        Path | None,
+        help="The session file: its map, target and roster; the roster may be incomplete.",
+        envvar="HUSHBID_SESSION",
+    )
+    config: GivenPath = option(Path | None, help="The consumer's private file.", envvar="HUSHBID_CONFIG")
+    validation: GivenPath = option(
+        Path | None, help="D_v, in place of the file's.", envvar="HUSHBID_VALIDATION"
+    )
+    seed_set: GivenPath = option(
+        Path | None, help="D_init, in place of the file's.", envvar="HUSHBID_SEED_SET"
+    )
+    features: str | None = field(default=None, metadata=by_option(FeaturesOption))
+    epsilon: float | None = option(
+        float | None, help="ε of the release of D_v; default: the session's target."
+    )
+    delta: float = option(float, default=1e-5, help="The δ that goes with --epsilon.")
+    target_file: GivenPath = option(
+        Path | None,
+        help="Where the release of D_v is kept, and used again if it is there; default: the private "
+        "file's, or beside D_v.",
+        envvar="HUSHBID_TARGET_FILE",
+    )
+    ledger: GivenPath = field(default=None, metadata=by_option(LedgerOption))
+    budget_epsilon: float | None = field(default=None, metadata=by_option(BudgetOption))
+    lift_budget: bool = field(default=False, metadata=by_option(LiftOption))
+    best: int = option(int, default=2, help="How many owners to choose.", min=1)
+    unaccounted: bool = option(
+        bool, "--unaccounted", default=False, help="Rank by the exact D_v. What comes of it is not private."
+    )
+    allow_simulated: bool = option(
+        bool, "--allow-simulated", default=False, help="Compare entries whose noise protects nobody too."
+    )
+    write_session: GivenPath = option(
+        Path | None, help="Write the session file here, with the chosen owners alone.", metavar="FILE"
+    )
+    plot: GivenPath = option(Path | None, help="Write a page with a plot here.", metavar="FILE")
+
+
+class Catalogue:
+    """Entries, and directories of entries: ``Catalogue("entries/")``.
+
+    Args:
+        places: Files and directories.
+
+    Raises:
+        ConfigError: There is no place.
+    """
+
+    def __init__(self, *places: Path | str) -> None:
+        if not places:
+            raise ConfigError("A catalogue has no place.", advice="Name a directory, or files of entries.")
+        self.places = tuple(map(Path, places))
+
+    def entries(self) -> Mapping[Path, CatalogueEntry]:
+        """Each entry by its file, its signature, functions and stated costs checked.
+
+        Raises:
+            ConfigError: There is none.
+            DataError: One does not hold; it says why.
+        """
+        from hushbid.catalogue.candidates import entry_files
+        from hushbid.catalogue.entry import read_entry
+
+        found = {path: read_entry(path) for path in entry_files(self.places)}
+        if not found:
+            raise ConfigError("There is no entry to check.", advice="Name the files of entries.")
+        return found
+
+    def publish(self, options: PublishKme | PublishRace) -> Published:
+        """Add an entry to the first place, a directory that is made if need be; its ε is charged first.
+
+        Args:
+            options: Which data, how they are released, and for how much.
+
+        Raises:
+            DataError: The data cannot be used, or have rows outside of the bounds and are not to be clipped.
+            ConfigError: A parameter that cannot hold, or a file that cannot be written.
+            BudgetExceeded: The dataset's budget does not allow it; nothing was charged.
+        """
+        return options.publish(self.places[0])
+
+    def screen(self, options: ScreenOptions) -> ScreeningResult:
+        """Rank owners by a release of a consumer's validation set, which is charged unless it is there.
+
+        Args:
+            options: What the consumer screens by.
+
+        Raises:
+            DataError: No entry can be compared, or D_v does not fit them.
+            ConfigError: A setting that cannot hold.
+            BudgetExceeded: The release of D_v would go over its budget; nothing was charged.
+        """
+        from hushbid.catalogue.screening import Screening, screen, write_session
+        from hushbid.roster import RosterFile
+        from hushbid.text_files import check_new_file, write_new_file
+
+        session, written, plot = map(path_of, (options.session, options.write_session, options.plot))
+        if written is not None and session is None:
+            raise ConfigError(
+                "There is no session to write the owners of.",
+                advice="Give the session file with `--session`.",
+            )
+        if plot is not None:
+            need("plotly", "A plot")
+        for file in (plot, written):  # before anything is charged
+            if file is not None and (session is None or file.resolve() != session.resolve()):
+                check_new_file(file)
+        what = Screening(
+            catalogue=self.places,
+            session=None if session is None else RosterFile(session),
+            epsilon=options.epsilon,
+            delta=options.delta,
+            best=options.best,
+            unaccounted=options.unaccounted,
+            allow_simulated=options.allow_simulated,
+        )
+        result = screen(what, _consumer(options))
+        if plot is not None:
+            from hushbid.catalogue.page import screening_page
+
+            write_new_file(plot, screening_page(result))
+        if written is not None and what.session is not None:
+            write_session(what.session, result.chosen, written)
+        return result
+
+
+def _consumer(options: ScreenOptions) -> Consumer:
+    """What is the consumer's own, of its private file and of options, which go before it."""
+    from consumer.process import drawn_path
+    from hushbid.catalogue.screening import Consumer
+    from protocol.config.loading import load_toml
+    from protocol.config.party import ConsumerFile
+    from protocol.data import DataColumns, load_dataset
+
+    config, features = path_of(options.config), options.features
+    file = None if config is None else load_toml(ConsumerFile, config).resolved(config.parent)
+    own = _named(
+        file,
+        validation=options.validation,
+        seed_set=options.seed_set,
+        target_file=options.target_file,
+        ledger=options.ledger,
+    )
+    data = own["validation"]
+    if data is None:
+        raise ConfigError(
+            "The validation set is not named.",
+            advice="Give `--validation`, or the private file with `--config`.",
+        )
+    columns = DataColumns() if file is None else file.columns.columns()
+    if features is not None:
+        columns = DataColumns(
+            tuple(name.strip() for name in features.split(",")), columns.label, columns.identifier
+        )
+    seeds = own["seed_set"]
+    if seeds is None and file is not None and file.seed_points is not None and drawn_path(file).exists():
+        seeds, seed_columns = drawn_path(file), DataColumns()
+    else:
+        seed_columns = columns
+    return Consumer(
+        validation=load_dataset(data, columns),
+        seed_set=None if seeds is None else load_dataset(seeds, seed_columns),
+        target=own["target_file"] or data.with_name(f"{data.name}.target"),
+        ledger=own["ledger"] or data.with_name(f"{data.name}.ledger"),
+        budget=stated_budget(
+            None if file is None else file.budget, options.budget_epsilon, lift=options.lift_budget
+        ),
+    )
+
+
+def _named(file: ConsumerFile | None, **options: GivenPath) -> dict[str, Path | None]:
+    """Paths of options, made absolute; where one is not given, the file's."""
+    return {
+        name: Path(path).expanduser().resolve() if path is not None else getattr(file, name, None)
+        for name, path in options.items()
+    }

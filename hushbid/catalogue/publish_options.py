@@ -1,0 +1,293 @@
+"""What `hushbid publish` and `hushbid.Catalogue.publish` are told: a dataset, its release, and its price."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from owner.role import (
+    BudgetOption,
+    FeaturesOption,
+    IdentifierOption,
+    LabelOption,
+    LedgerOption,
+    LiftOption,
+    SessionOption,
+    stated_budget,
+)
+from protocol.errors import ConfigError
+from protocol.runtime.command import KeyOption, by_option, option
+from protocol.runtime.given_tables import GivenPath, path_of
+
+if TYPE_CHECKING:
+    from hushbid.catalogue.publishing import Functions, Published
+    from protocol.config.session import FeatureSection
+
+__all__ = ["PublishKme", "PublishRace"]
+
+
+class _Neighbours(StrEnum):
+    """`protocol.releases.Neighbours`, as a command line takes it."""
+
+    ADD_REMOVE_ONE = "add-remove-one"
+    SUBSTITUTE_ONE = "substitute-one"
+
+
+class _Family(StrEnum):
+    """Hash families of an entry, as a command line takes them."""
+
+    L2 = "l2"
+    L1 = "l1"
+    SRP = "srp"
+
+
+DataArgument: TypeAlias = Annotated[Path, typer.Argument(help="The dataset.", metavar="DATA")]
+NameOption: TypeAlias = Annotated[str, typer.Option(help="The owner's name, as it shall stand on a roster.")]
+NeighboursOption: TypeAlias = Annotated[
+    _Neighbours,
+    typer.Option(help="What ε compares: one record more or less, or one that is another (size public)."),
+]
+EpsilonOption: TypeAlias = Annotated[
+    float, typer.Option(help="ε of the entry, its number of points included.")
+]
+LowerOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="Public lower bounds: one number, or one per column as in 0,0,18.")
+]
+UpperOption: TypeAlias = Annotated[str | None, typer.Option(help="Public upper bounds, likewise.")]
+ClipOption: TypeAlias = Annotated[
+    bool, typer.Option("--clip/--refuse", help="What becomes of rows out of bounds; they are counted.")
+]
+SimulatedOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(help="For experiments: noise of this seed, which protects nobody.", metavar="SEED"),
+]
+
+
+@dataclass(frozen=True)
+class _Publish(ABC):
+    """What both kinds of entries are told.
+
+    Attributes:
+        data: The dataset's file.
+        name: The owner's name, as it shall stand on a roster.
+        neighbours: What ε compares: ``add-remove-one`` or ``substitute-one``.
+        epsilon: ε of the entry, its number of points included.
+        delta: The δ that goes with it.
+        lower, upper: Public bounds: one number, or one for each column, as in ``"0,0,18"``.
+        clip: Move rows outside of the bounds to the bounds; else such data are refused.
+        key: The owner's secret key; None: ``NAME.key``.
+        ledger: The dataset's lifetime ledger; None: beside it.
+        budget_epsilon: The most ε that the data may lose in their life, at δ = 1e-5.
+        lift_budget: Whether the budget on record may be raised or lifted.
+        features, label, identifier: Columns of a table.
+        simulated: For experiments: the seed of noise that protects nobody.
+    """
+
+    data: Path | str = field(metadata=by_option(DataArgument))
+    _: KW_ONLY
+    name: str = field(metadata=by_option(NameOption))
+    neighbours: str = field(metadata=by_option(NeighboursOption))
+    epsilon: float = field(metadata=by_option(EpsilonOption))
+    delta: float = option(
+        float,
+        default=1e-5,
+        help="The δ that goes with it; 0, of `race`, for pure ε, which costs more noise.",
+    )
+    lower: str | None = field(default=None, metadata=by_option(LowerOption))
+    upper: str | None = field(default=None, metadata=by_option(UpperOption))
+    clip: bool = field(default=False, metadata=by_option(ClipOption))
+    key: GivenPath = field(default=None, metadata=by_option(KeyOption))
+    ledger: GivenPath = field(default=None, metadata=by_option(LedgerOption))
+    budget_epsilon: float | None = field(default=None, metadata=by_option(BudgetOption))
+    lift_budget: bool = field(default=False, metadata=by_option(LiftOption))
+    features: str | None = field(default=None, metadata=by_option(FeaturesOption))
+    label: str | None = field(default=None, metadata=by_option(LabelOption))
+    identifier: str | None = field(default=None, metadata=by_option(IdentifierOption))
+    simulated: int | None = field(default=None, metadata=by_option(SimulatedOption))
+
+    def publish(self, directory: Path) -> Published:
+        """Charge the ledger, make the release, sign it, and write the entry to a directory.
+
+        Raises:
+            DataError: The data cannot be used, or have rows outside of the bounds and are not to be clipped.
+            ConfigError: A parameter that cannot hold, or a file that cannot be written.
+            BudgetExceeded: The dataset's budget does not allow it; nothing was charged.
+        """
+        from hushbid.catalogue.publishing import Publication, publish
+        from protocol.noise import SecureNoise, SimulatedNoise
+        from protocol.releases import Neighbours
+        from protocol.runtime.keys import read_secret
+
+        data, functions = Path(self.data), self._functions()
+        if self.neighbours not in list(_Neighbours):
+            raise ConfigError(
+                f"There are no neighbours {self.neighbours!r}.",
+                advice=f"Give one of: {', '.join(_Neighbours)}.",
+            )
+        pair = read_secret(path_of(self.key) or Path(f"{self.name}.key"))
+        what = Publication(
+            data=data,
+            columns=self._columns(),
+            name=self.name,
+            functions=functions,
+            neighbours=Neighbours(str(self.neighbours)),
+            epsilon=self.epsilon,
+            delta=self.delta,
+            clip=self.clip,
+            points=self._points(),
+            directory=directory,
+            ledger=path_of(self.ledger) or data.with_name(f"{data.name}.ledger"),
+            budget=stated_budget(None, self.budget_epsilon, lift=self.lift_budget),
+        )
+        noise = SecureNoise() if self.simulated is None else SimulatedNoise(self.simulated, self.name)
+        return publish(what, pair, noise)
+
+    @abstractmethod
+    def _functions(self) -> Functions:
+        """The feature map, or hash functions."""
+
+    def _points(self) -> int:
+        return 0
+
+    def _columns(self) -> Any:
+        return _columns(self.features, self.label, self.identifier)
+
+
+@dataclass(frozen=True)
+class PublishKme(_Publish):
+    """A kernel mean embedding that is to be published; further attributes are those of both kinds.
+
+    Attributes:
+        session: The session file whose feature map and bounds are used.
+        seed: Of the feature map, public; None: the session's.
+        gamma: γ of the kernel, on columns scaled to [0, 1].
+        dimension: d, coordinates of φ; None: 140.
+        points: Synthetic points; 0: none.
+    """
+
+    _: KW_ONLY
+    session: GivenPath = field(default=None, metadata=by_option(SessionOption))
+    seed: int | None = option(int | None, help="Of the feature map, public; default: the session's.", min=0)
+    gamma: float | None = option(float | None, help="γ of the kernel, on columns scaled to [0, 1].")
+    dimension: int | None = option(int | None, help="d, coordinates of φ; default: 140.")
+    points: int = option(int, default=0, help="Synthetic points; 0: none.", min=0)
+
+    def _functions(self) -> Functions:
+        own: dict[str, Any] = {"seed": self.seed, "gamma": self.gamma, "dimension": self.dimension}
+        own |= _bounds(self.lower, self.upper)
+        return _feature_section(path_of(self.session), own, Path(self.data), self._columns())
+
+    def _points(self) -> int:
+        return self.points
+
+
+@dataclass(frozen=True)
+class PublishRace(_Publish):
+    """A RACE sketch that is to be published; further attributes are those of both kinds.
+
+    Attributes:
+        family: Hash functions: ``l2``, ``l1`` or ``srp``.
+        rows: R, how many of them.
+        width: W, most cells of each.
+        power: Functions of the family that make one.
+        bandwidth: Of l2 and l1: the distance at which points count as near.
+        seed: Of the functions, public.
+    """
+
+    _: KW_ONLY
+    family: str = option(_Family, default=_Family.L2, help="Hash functions.")
+    rows: int = option(int, default=200, help="R, how many of them.", min=1)
+    width: int = option(int, default=100, help="W, most cells of each.", min=2)
+    power: int = option(int, default=1, help="Functions of the family that make one.", min=1)
+    bandwidth: float | None = option(
+        float | None, help="Of l2 and l1: the distance at which points count as near."
+    )
+    seed: int = option(int, default=0, help="Of the functions, public.", min=0)
+
+    def _functions(self) -> Functions:
+        from hushbid.catalogue.race import HashSection
+        from protocol.config.loading import validated
+
+        own = {
+            "family": str(self.family), "rows": self.rows, "width": self.width, "power": self.power,
+            "bandwidth": self.bandwidth, "seed": self.seed,
+            "columns": _column_count(Path(self.data), self._columns()), **_bounds(self.lower, self.upper),
+        }  # fmt: skip
+        given = {name: value for name, value in own.items() if value is not None}
+        _require(given, ("lower", "upper"))
+        return validated(HashSection, given, where="the options")
+
+
+def _columns(features: str | None, label: str | None, identifier: str | None) -> Any:
+    from protocol.data import DataColumns
+
+    names = None if features is None else tuple(each.strip() for each in features.split(","))
+    return DataColumns(names, label, identifier)
+
+
+def _column_count(data: Path, columns: Any) -> int:
+    from protocol.data import load_dataset
+
+    return int(load_dataset(data, columns).features.shape[1])
+
+
+def _bounds(lower: str | None, upper: str | None) -> dict[str, float | list[float] | None]:
+    """Bounds as a session file has them; None where they are not given."""
+
+    def parsed(option: str, text: str | None) -> float | list[float] | None:
+        if text is None:
+            return None
+        try:
+            numbers = [float(part) for part in text.split(",")]
+        except ValueError:
+            raise ConfigError(
+                f"{option} {text}: these are no numbers.", advice="Write 0, or 0,0,18 for three columns."
+            ) from None
+        return numbers if len(numbers) > 1 else numbers[0]
+
+    return {"lower": parsed("--lower", lower), "upper": parsed("--upper", upper)}
+
+
+def _require(given: Mapping[str, Any], names: Sequence[str]) -> None:
+    if missing := [name for name in names if name not in given]:
+        raise ConfigError(
+            f"What entries are made with is public, and these are not given: {', '.join(missing)}.",
+            advice="Give them as options, the same at every owner; for `kme` also by a session file.",
+        )
+
+
+def _feature_section(
+    session: Path | None, own: Mapping[str, Any], data: Path, columns: Any
+) -> FeatureSection:
+    """The feature map of the options, or of a session file; a seed may go with one that has none."""
+    from hushbid.roster import RosterFile
+    from protocol.config.loading import validated
+    from protocol.config.session import FeatureSection
+
+    given = {name: value for name, value in own.items() if value is not None}
+    if session is None:
+        _require(given, ("seed", "gamma", "lower", "upper"))
+        given |= {"columns": _column_count(data, columns)}
+        return validated(FeatureSection, given, where="the options")
+    features = RosterFile(session).draft.features
+    if taken := sorted(set(given) - {"seed"}):
+        raise ConfigError(
+            f"The features come from {session}, and these options too: {', '.join(taken)}.",
+            advice="Leave the options out, or the session file.",
+        )
+    if features.seed is not None and given:
+        raise ConfigError(
+            f"{session} has a seed of its own.", advice="Leave `--seed` out: all entries need the same."
+        )
+    if features.seed is None and not given:
+        raise ConfigError(
+            f"{session} keeps its feature map secret, and an entry's is public.",
+            advice="Give a public seed for the catalogue with `--seed`, the same at every owner.",
+        )
+    return features.model_copy(update=given)

@@ -1,0 +1,148 @@
+"""`hushbid.Transcript` and `hushbid.verify_transcripts`: what the verbs of `hushbid transcript` do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from protocol.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hushbid.transcripts.export import Exported
+
+__all__ = ["Transcript", "verify_transcripts"]
+
+
+class Transcript:
+    """A party's transcript. It is read anew by each method; nothing of it is kept in memory.
+
+    Args:
+        path: The file.
+
+    Raises:
+        DataError: It is no transcript, or of a newer version.
+        TranscriptDamaged: Its header does not hold.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        from protocol.transcript.reader import iterate
+
+        self.path = Path(path)
+        with iterate(self.path) as reader:
+            self.role = reader.header.role
+            """``curator``, ``owner`` or ``consumer``, as the file says it."""
+            self.party = reader.header.party
+            """The party's name."""
+            self.session = reader.header.session
+            """The session's identifier, in hexadecimal."""
+
+    def __repr__(self) -> str:
+        return f"Transcript({str(self.path)!r})"
+
+    def show(
+        self,
+        rounds: range | int | None = None,
+        *,
+        peer: str | None = None,
+        kind: str | None = None,
+        private: bool = False,
+        limit: int | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """Its header, each record that was chosen, and an end (`hushbid.transcripts.view.show`).
+
+        Args:
+            rounds: Only records of these rounds, or of this one.
+            peer: Only what passed between the party and this peer; it takes `private`.
+            kind: Only events and effects of this kind.
+            private: Show values of private fields, too: points, noise.
+            limit: At most so many records.
+
+        Raises:
+            ConfigError: A peer is asked for, and not what is private.
+            TranscriptDamaged: A record that was come to does not hold.
+        """
+        from hushbid.transcripts.view import Choice, show
+
+        chosen = range(rounds, rounds + 1) if isinstance(rounds, int) else rounds
+        return show(self.path, private=private, choice=Choice(chosen, peer, kind), limit=limit)
+
+    def compare(
+        self, other: Transcript | Path | str, *, private: bool = False, times: bool = False
+    ) -> dict[str, Any]:
+        """Where it and another one of the same role part (docs/transcripts.md).
+
+        Args:
+            other: The other.
+            private: Show private values, too.
+            times: Compare times, too.
+
+        Raises:
+            ConfigError: They are of different roles.
+            DataError, TranscriptDamaged: One of them cannot be read.
+        """
+        from hushbid.transcripts.diff import compare
+
+        there = other.path if isinstance(other, Transcript) else Path(other)
+        return compare(self.path, there, private=private, times=times)
+
+    def export(
+        self,
+        output: Path | str,
+        *,
+        redact: bool = False,
+        format: Literal["transcript", "jsonl", "parquet"] | str = "transcript",
+    ) -> Exported:
+        """Write it for others, who can check it against the same head.
+
+        Args:
+            output: A file that is not there yet.
+            redact: Leave every private value out. That does not make it differentially private.
+            format: ``transcript``, which takes `redact`; ``jsonl`` or ``parquet``.
+
+        Raises:
+            ConfigError: There is no such format, the file is there, or it would be but a copy.
+            DataError, TranscriptDamaged, TranscriptUnwritable: It cannot be read or written.
+        """
+        from hushbid.transcripts.export import Format, export
+
+        if format not in list(Format):
+            raise ConfigError(
+                f"--format {format}: there is no such format.", advice=f"Give one of {', '.join(Format)}."
+            )
+        return export(self.path, Path(output), form=Format(format), redacted=redact)
+
+    def replay(self, recompute: Path | str | None = None) -> dict[str, Any]:
+        """Feed what is on record to the same machine again.
+
+        Args:
+            recompute: The party's own file: features, releases and bids are made anew from its data, too.
+
+        Returns:
+            As docs/transcripts.md says of one of `transcripts`.
+
+        Raises:
+            ReplayDivergence: The machine does something else.
+            HushbidError: It cannot be read.
+        """
+        from hushbid.transcripts.replay_view import replay_all
+
+        found = replay_all([self.path], None if recompute is None else Path(recompute))
+        return dict(found["transcripts"][0])
+
+
+def verify_transcripts(paths: Sequence[Transcript | Path | str]) -> dict[str, Any]:
+    """Check transcripts of one session, of any of its parties: each by itself, and all against each other.
+
+    Args:
+        paths: The transcripts, redacted or not.
+
+    Returns:
+        ``ok``, and what was found (`hushbid.transcripts.verification.session.verify_all`).
+
+    Raises:
+        DataError: They are of different sessions.
+    """
+    from hushbid.transcripts.verification.session import verify_all
+
+    return verify_all([each.path if isinstance(each, Transcript) else Path(each) for each in paths])

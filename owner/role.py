@@ -1,0 +1,279 @@
+"""An owner of a session, for Python and for the command line: what it is given, and what it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+
+import typer
+
+from protocol.errors import ConfigError
+from protocol.runtime.command import KeyOption, MetricsOption, StateOption, by_option
+from protocol.runtime.control import Control, Watch
+from protocol.runtime.given_tables import GivenPath, is_path, keep_table, needs_ledger, path_of
+from protocol.runtime.results import PartyResult
+
+if TYPE_CHECKING:
+    from protocol.config.party import BudgetSection, OwnerFile
+    from protocol.config.session import SessionFile
+    from protocol.data.frames import Frame
+
+__all__ = [
+    "BudgetOption",
+    "ConfigOption",
+    "DataOption",
+    "FeaturesOption",
+    "IdentifierOption",
+    "InvitationOption",
+    "LabelOption",
+    "LedgerOption",
+    "LiftOption",
+    "Owner",
+    "OwnerResult",
+    "SessionOption",
+    "stated_budget",
+]
+
+SessionOption: TypeAlias = Annotated[
+    Path | None, typer.Option(help="The session file.", envvar="HUSHBID_SESSION")
+]
+ConfigOption: TypeAlias = Annotated[
+    Path | None, typer.Option(help="The party's private file.", envvar="HUSHBID_CONFIG")
+]
+InvitationOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        help="In place of the session file. With --data an owner needs no private file: key and state lie "
+        "beside the invitation.",
+        envvar="HUSHBID_INVITATION",
+    ),
+]
+DataOption: TypeAlias = Annotated[
+    Path | None, typer.Option(help="The points, in place of the file's.", envvar="HUSHBID_DATA")
+]
+LedgerOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(help="The data's lifetime ledger; default: beside the data.", envvar="HUSHBID_LEDGER"),
+]
+FeaturesOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="Feature columns of a table, as in a,b,c.", envvar="HUSHBID_FEATURES")
+]
+LabelOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="The label's column.", envvar="HUSHBID_LABEL")
+]
+IdentifierOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="The identifier's column.", envvar="HUSHBID_IDENTIFIER")
+]
+BudgetOption: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        help="The most ε that the data may lose in their life, at δ = 1e-5.", envvar="HUSHBID_BUDGET_EPSILON"
+    ),
+]
+LiftOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--lift-budget",
+        help="Allow that the budget on record is raised, or lifted where none is given; and a new ledger for "
+        "rows that have one. It stays on record.",
+    ),
+]
+
+
+def stated_budget(
+    written: BudgetSection | None, epsilon: float | None, *, lift: bool
+) -> BudgetSection | None:
+    """What a party says of its data's budget: its file's, and the options, which go before it.
+
+    Raises:
+        ConfigError: The option's ε is none.
+    """
+    from protocol.config.loading import validated
+    from protocol.config.party import BudgetSection
+
+    if epsilon is not None:
+        return validated(BudgetSection, {"epsilon": epsilon, "lift": lift}, where="--budget-epsilon")
+    if lift:
+        return BudgetSection(lift=True) if written is None else written.model_copy(update={"lift": True})
+    return written
+
+
+class OwnerResult(PartyResult):
+    """What came of a session for an owner; what was bought of it, it is not told."""
+
+    @property
+    def owner(self) -> str:
+        """Its name."""
+        return str(self.figures["owner"])
+
+    @property
+    def points(self) -> int:
+        """How many it has."""
+        return int(self.figures["points"])
+
+    @property
+    def handed_over(self) -> int:
+        """How many of them it has handed over."""
+        return int(self.figures["handed_over"])
+
+    @property
+    def rounds(self) -> int:
+        """In how many rounds it took part."""
+        return int(self.figures["rounds"])
+
+    @property
+    def ledger(self) -> Path:
+        """The data's lifetime ledger."""
+        return Path(self.figures["ledger"])
+
+
+@dataclass(frozen=True, eq=False)
+class Owner:
+    """An owner that takes part in a session: ``Owner(invitation, data).run()``.
+
+    The session comes from a session file or from an invitation; what is the owner's own from its private
+    file, or from options alone where there is an invitation. An option goes before the file. Any thread may
+    run it, one at a time; several parties may run in threads of one process, though then nobody is protected
+    from it. A table needs a `ledger`; it is kept in the state directory, for a session that is gone on with.
+
+    Attributes:
+        invitation: The file that the curator's operator has sent, in place of the session file.
+        data: The points: a file, or a table as `protocol.data.frames.Frame` says.
+        session: The session file.
+        config: The owner's private file.
+        key: Its secret key's file.
+        state: Its state directory, one for each session.
+        ledger: The data's lifetime ledger.
+        features: The feature columns of a table, as in ``"a,b,c"`` or as a list.
+        label: The label's column.
+        identifier: The identifier's column.
+        budget_epsilon: The most ε that the data may lose in their life, at δ = 1e-5.
+        lift_budget: Whether the budget on record may be raised or lifted.
+        metrics: ``HOST:PORT`` to serve metrics at.
+        progress: Called when its phase changes, and with news ten times a second at most.
+    """
+
+    invitation: GivenPath = field(default=None, metadata=by_option(InvitationOption))
+    data: Frame = field(default=None, repr=False, metadata=by_option(DataOption))
+    _: KW_ONLY
+    session: GivenPath = field(default=None, metadata=by_option(SessionOption))
+    config: GivenPath = field(default=None, metadata=by_option(ConfigOption))
+    key: GivenPath = field(default=None, metadata=by_option(KeyOption))
+    state: GivenPath = field(default=None, metadata=by_option(StateOption))
+    ledger: GivenPath = field(default=None, metadata=by_option(LedgerOption))
+    features: str | Sequence[str] | None = field(default=None, metadata=by_option(FeaturesOption))
+    label: str | None = field(default=None, metadata=by_option(LabelOption))
+    identifier: str | None = field(default=None, metadata=by_option(IdentifierOption))
+    budget_epsilon: float | None = field(default=None, metadata=by_option(BudgetOption))
+    lift_budget: bool = field(default=False, metadata=by_option(LiftOption))
+    metrics: str | None = field(default=None, metadata=by_option(MetricsOption))
+    progress: Watch | None = None
+    _control: Control = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_control", Control(self.progress))
+
+    def run(self) -> OwnerResult:
+        """Take part until the session is over, or go on with one that was stopped.
+
+        Returns:
+            What it handed over, and where its transcript lies.
+
+        Raises:
+            Stopped: `stop` was called, or Ctrl-C was typed; what was recorded is kept.
+            HushbidError: As `protocol.errors` says.
+        """
+        session, file = self.files()
+        return self.run_as(session, file)
+
+    def run_as(self, session: SessionFile, file: OwnerFile) -> OwnerResult:
+        """The same with files that were read (`files`)."""
+        from owner.process import run_owner
+
+        if self.data is not None and not is_path(self.data):
+            keep_table(self.data, file.data, session.reading(file.columns.columns()), what="data")
+        return OwnerResult(run_owner(session, file, self._control))
+
+    def stop(self) -> None:
+        """Have it end once its loop turns; from any thread. `run` raises `Stopped` then."""
+        self._control.stop()
+
+    def files(self) -> tuple[SessionFile, OwnerFile]:
+        """The session and the owner's file that the options come to.
+
+        Raises:
+            ConfigError: One of them is missing, cannot be used, or contradicts the other; or `data` is a
+                table, and there is no ledger.
+        """
+        from protocol.runtime.signed_files import read_session
+
+        session, invited = read_session(path_of(self.session), path_of(self.invitation))
+        file = self._with_options(self._file(session, invited))
+        if self.data is not None and not is_path(self.data):
+            needs_ledger("data", file.ledger)
+        return session, file
+
+    def _file(self, session: SessionFile, invited: str | None) -> OwnerFile:
+        """The owner's own file, or one in its place if the owner is invited."""
+        from protocol.config.loading import load_toml
+        from protocol.config.party import OwnerFile
+
+        config = path_of(self.config)
+        if config is None:
+            return self._file_of(session, invited)
+        file = load_toml(OwnerFile, config).resolved(config.parent)
+        if invited not in (None, file.name):
+            raise ConfigError(
+                f"{self.invitation} is for {invited}, and {config} is the file of {file.name}.",
+                advice="Give those of one owner.",
+            )
+        return file
+
+    def _file_of(self, session: SessionFile, invited: str | None) -> OwnerFile:
+        """What stands for the file of an owner that has none: key and state lie beside the invitation."""
+        from protocol.config.party import OwnerFile
+        from protocol.names import CONSUMER
+
+        invitation = path_of(self.invitation)
+        if invited is None or invitation is None:
+            raise ConfigError(
+                "Without an invitation an owner needs --config.", advice="Give the owner's private file."
+            )
+        if invited == CONSUMER:
+            raise ConfigError(f"{invitation} is for the consumer.", advice="Give it to `hushbid consumer`.")
+        if self.data is None:
+            raise ConfigError(
+                "With an invitation an owner needs --data, or --config.",
+                advice="Give the file that holds the points.",
+            )
+        beside = invitation.resolve().parent
+        state = beside / f"{invited}-{session.session.name}"
+        data = Path(self.data) if is_path(self.data) else state / _TABLE
+        return OwnerFile(name=invited, key=beside / f"{invited}.key", state=state, data=data)
+
+    def _with_options(self, file: OwnerFile) -> OwnerFile:
+        given = self.features
+        features = [name.strip() for name in given.split(",")] if isinstance(given, str) else given
+        named = {
+            "features": None if features is None else list(features),
+            "label": self.label,
+            "identifier": self.identifier,
+        }
+        columns = {name: value for name, value in named.items() if value is not None}
+        file = file.with_options(
+            key=path_of(self.key),
+            state=path_of(self.state),
+            ledger=path_of(self.ledger),
+            columns=file.columns.model_copy(update=columns),
+            budget=stated_budget(file.budget, self.budget_epsilon, lift=self.lift_budget),
+            metrics=self.metrics,
+        )
+        if self.data is None:
+            return file
+        return file.with_options(data=Path(self.data) if is_path(self.data) else file.state / _TABLE)
+
+
+_TABLE: Final = "data.parquet"
+"""Where a table is kept that is given in place of a file."""

@@ -1,0 +1,79 @@
+"""Tables of any library: whatever gives its columns by the Arrow interchange, and files.
+
+pandas, polars, pyarrow and others have the Arrow PyCapsule interface, so that none of them is imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+
+from protocol.data.encoding import plain_types
+from protocol.data.schema import Schema
+from protocol.data.tables import read_csv, read_parquet
+from protocol.errors import DataError
+
+__all__ = ["ArrowTable", "Frame", "as_arrow", "library_of"]
+
+ArrowTable: TypeAlias = Any
+"""A pyarrow.Table: pyarrow has no types of its own to name."""
+
+Frame: TypeAlias = Any
+"""A DataFrame of pandas or polars, a pyarrow.Table, another table with the Arrow interchange, a mapping from
+column names to values, or the path of a CSV or Parquet file."""
+
+_ADVICE: Final = (
+    "Give a DataFrame, a pyarrow.Table, a mapping of columns, or the path of a CSV or Parquet file."
+)
+
+
+def as_arrow(frame: Frame, name: str, schema: Schema | None = None) -> ArrowTable:
+    """A table's columns.
+
+    Args:
+        frame: The table.
+        name: What messages call it.
+        schema: What it is read for, if for one (`protocol.data.tables.read_csv`).
+
+    Raises:
+        DataError: It is no table, or a file that cannot be read.
+    """
+    if isinstance(frame, str | Path):
+        return _read(Path(frame), schema)
+    try:
+        if isinstance(frame, Mapping):
+            return plain_types(pa.table(dict(frame)))
+        if hasattr(frame, "__arrow_c_stream__"):
+            return plain_types(pa.table(frame))
+        if library_of(frame) == "pandas":  # before 2.2
+            return plain_types(pa.Table.from_pandas(frame, preserve_index=False))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        # Its message quotes values.
+        raise DataError(
+            f"{name}: the table has a column of mixed or unknown types, or two of one name.",
+            advice="Give every column a name of its own and one type: numbers, booleans or text.",
+        ) from None
+    raise DataError(f"{name} is a {type(frame).__name__}, and no table.", advice=_ADVICE)
+
+
+def _read(path: Path, schema: Schema | None) -> ArrowTable:
+    name = path.name.lower()
+    try:
+        if name.endswith(".parquet"):
+            return plain_types(read_parquet(path))
+        if name.endswith((".csv", ".csv.gz")):
+            return plain_types(read_csv(path, schema))
+    except OSError as error:
+        raise DataError(
+            f"{path} cannot be read: {error.strerror or 'damaged, or of another format'}.",
+            advice="Correct the path, or save the file again.",
+        ) from None
+    raise DataError(f"{path} is neither CSV nor Parquet.", advice=_ADVICE)
+
+
+def library_of(frame: Frame) -> str:
+    """The package that a table's type comes from."""
+    return type(frame).__module__.partition(".")[0]

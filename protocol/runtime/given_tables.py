@@ -1,0 +1,85 @@
+"""Tables that a party is given in place of files: its state directory keeps them, and it reads them there."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeGuard
+
+from protocol.errors import ConfigError
+
+if TYPE_CHECKING:
+    from protocol.data import DataColumns
+
+__all__ = ["GivenPath", "is_path", "keep_table", "needs_ledger", "path_of"]
+
+GivenPath = Path | str | None
+"""A path as Python's users write it."""
+
+
+def path_of(given: GivenPath) -> Path | None:
+    """The path that was given, if one was."""
+    return None if given is None else Path(given)
+
+
+def is_path(given: object) -> TypeGuard[Path | str]:
+    """Whether what was given for data is the path of a file; else it is a table (`protocol.data.frames`)."""
+    return isinstance(given, str | Path)
+
+
+def needs_ledger(what: str, ledger: Path | None) -> None:
+    """Refuse a table without a ledger: one beside the copy would be forgotten with the session.
+
+    Args:
+        what: The argument that the table came in.
+        ledger: Where its lifetime ledger lies; None: nothing says.
+
+    Raises:
+        ConfigError: Nothing says.
+    """
+    if ledger is None:
+        raise ConfigError(
+            f"`{what}` is a table, which has no place beside it for its lifetime ledger.",
+            advice="Give `ledger`: one file for these rows, the same in every session.",
+        )
+
+
+def keep_table(table: object, path: Path, columns: DataColumns, *, what: str) -> None:
+    """Write a table where its party reads it, readable by its owner only, in the place of an earlier one.
+
+    Columns that the party does not use are left out, and an index of pandas is none.
+
+    Args:
+        table: As `protocol.data.frames.as_arrow` takes it.
+        path: A Parquet file; its directory is made if need be.
+        columns: What is read of it.
+        what: What messages call it.
+
+    Raises:
+        DataError: It is no table.
+        ConfigError: The file cannot be written.
+    """
+    # A party that reads no table starts without pyarrow.
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    from protocol.data.frames import as_arrow, library_of  # noqa: PLC0415
+    from protocol.runtime.private_files import write_private  # noqa: PLC0415
+
+    given = table.reset_index(drop=True) if library_of(table) == "pandas" else table  # type: ignore[attr-defined]
+    kept = as_arrow(given, what)
+    schema = columns.schema
+    features = columns.features if schema is None else [column.name for column in schema.columns]
+    if features is not None:
+        used = {*features, columns.label, columns.identifier}
+        kept = kept.select([name for name in kept.column_names if name in used])
+    stream = io.BytesIO()
+    pq.write_table(kept, stream)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"{path.parent}: cannot make the state directory: {error.strerror}.",
+            advice="Name one that can be made.",
+        ) from None
+    write_private(path, stream.getvalue())

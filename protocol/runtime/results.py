@@ -1,0 +1,50 @@
+"""What a session came to for one party, as Python's users get it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from protocol.session import PrivacyStatement
+
+__all__ = ["PartyResult"]
+
+
+@dataclass(frozen=True)
+class PartyResult:
+    """What a session came to for one party.
+
+    Attributes:
+        figures: All of it, under the names of docs/results.md, as the command line prints it.
+    """
+
+    figures: Mapping[str, Any]
+
+    @property
+    def session(self) -> str:
+        """The session's name."""
+        return str(self.figures["session"])
+
+    @property
+    def wall_seconds(self) -> float:
+        """How long the session took, with the time that the party was down."""
+        return float(self.figures["wall_seconds"])
+
+    @property
+    def privacy(self) -> tuple[PrivacyStatement, ...]:
+        """What is guaranteed to whom: neighbours, ε and δ, and what stands against it."""
+        from protocol.session import PrivacyStatement  # noqa: PLC0415
+
+        return tuple(PrivacyStatement.from_json(each) for each in self.figures["privacy"])
+
+    @property
+    def transcript(self) -> Path:
+        """The party's transcript."""
+        return Path(self.figures["transcript"])
+
+    def as_json(self) -> dict[str, Any]:
+        """The figures, as a dict of their own."""
+        return dict(self.figures)

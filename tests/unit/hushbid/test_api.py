@@ -1,0 +1,136 @@
+"""The package's Python API: its names, what importing it costs, and that verbs and functions are one."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import hushbid
+from hushbid.audit.machines import AuditOptions
+from hushbid.catalogue.api import ScreenOptions
+from hushbid.cli import app
+from hushbid.plan.planning import PlanOptions
+from protocol import errors
+from protocol.runtime.command import built
+from protocol.runtime.keys import new_keypair, write_secret
+
+OPTIONS: dict[str, Any] = {
+    "owner": hushbid.Owner,
+    "consumer": hushbid.Consumer,
+    "curator": hushbid.Curator,
+    "plan": PlanOptions,
+    "audit": AuditOptions,
+    "screen": ScreenOptions,
+    "publish kme": hushbid.PublishKme,
+    "publish race": hushbid.PublishRace,
+}
+VERBS_ALONE = {"as_json", "log_format", "progress_fd", "help", "catalogue", "out"}
+PYTHONS_ALONE = {"progress", "say", "_control"}
+
+
+@pytest.mark.parametrize("name", hushbid.__all__)
+def test_every_name_is_there(name: str) -> None:
+    assert getattr(hushbid, name).__name__ == name
+
+
+def test_every_error_is_there() -> None:
+    kinds = {
+        name for name, kind in vars(errors).items() if inspect.isclass(kind) and issubclass(kind, Exception)
+    }
+    assert kinds <= set(hushbid.__all__)
+
+
+def test_importing_it_loads_nothing_that_takes_long() -> None:
+    heavy = ("numpy", "zmq", "pydantic", "pyarrow", "sklearn", "typer")
+    code = f"import sys, hushbid; print([name for name in {heavy} if name in sys.modules])"
+    code += "; import hushbid.cli; print([name for name in " + repr(heavy[:-1]) + " if name in sys.modules])"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.split() == ["[]", "[]"]
+
+
+@pytest.mark.parametrize("verb", OPTIONS)
+def test_a_verb_takes_what_its_dataclass_has_and_its_defaults(verb: str) -> None:
+    command: Any = built(app)
+    for word in verb.split():
+        command = command.commands[word]
+    options = {each.name: each for each in command.params if each.name not in VERBS_ALONE}
+    has = {each.name: each for each in fields(OPTIONS[verb]) if each.name not in PYTHONS_ALONE}
+    assert set(options) == set(has)
+    for name, option in options.items():
+        if not option.required:
+            assert option.default == has[name].default, name
+
+
+@pytest.mark.parametrize(
+    ("function", "options"), [(hushbid.plan_session, PlanOptions), (hushbid.audit_machines, AuditOptions)]
+)
+def test_a_function_takes_what_its_dataclass_has(function: Any, options: Any) -> None:
+    assert inspect.signature(function) == inspect.signature(options)
+    with pytest.raises(TypeError, match="seeds"):
+        function(seeds=1)
+
+
+def test_a_catalogue_publishes_and_reads_entries(tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", np.random.default_rng(3).random((200, 2)))
+    write_secret(tmp_path / "north.key", new_keypair())
+    catalogue = hushbid.Catalogue(tmp_path / "entries")
+    wanted = hushbid.PublishKme(
+        tmp_path / "rows.npy",
+        name="north",
+        neighbours="add-remove-one",
+        epsilon=2.0,
+        seed=1,
+        gamma=1.0,
+        lower="0",
+        upper="1",
+        key=tmp_path / "north.key",
+        simulated=4,
+    )
+    made = catalogue.publish(wanted)
+    assert {path: entry.name for path, entry in catalogue.entries().items()} == {made.path: "north"}
+    with pytest.raises(hushbid.ConfigError, match="no neighbours 'others'"):
+        catalogue.publish(replace(wanted, neighbours="others"))
+    with pytest.raises(hushbid.ConfigError, match="no place"):
+        hushbid.Catalogue()
+
+
+def printed(*arguments: str) -> dict[str, Any]:
+    ended = CliRunner().invoke(app, [*arguments, "--json"])
+    assert ended.exit_code == 0, ended.output
+    found: dict[str, Any] = json.loads(ended.stdout)
+    return found
+
+
+def test_a_plan_is_the_verb_s_but_for_this_machine_s_speed() -> None:
+    said = {"owners": 3, "points": 40, "validation": 60, "epsilon_owners": 1.0, "epsilon_consumer": 2.0}
+    planned: dict[str, Any] = hushbid.plan_session(**said, wanted=0.1)  # type: ignore[arg-type]
+    flags = [f"--{name.replace('_', '-')}={value}" for name, value in said.items()]
+    shown = printed("plan", *flags, "--wanted=0.1")
+    for figures in (planned, shown):
+        for measured in ("speed", "seconds", "batches"):
+            assert figures.pop(measured)
+    assert json.loads(json.dumps(planned)) == shown
+    with pytest.raises(hushbid.ConfigError, match="Neither a file"):
+        hushbid.plan_session(points=40)
+
+
+def test_an_audit_is_the_verb_s() -> None:
+    told: list[tuple[str, int, int]] = []
+    [found] = hushbid.audit_machines(
+        ["gaussian"], trials=40, jobs=1, seed=3, progress=lambda *step: told.append(step)
+    )
+    shown = printed("audit", "gaussian", "--trials", "40", "--jobs", "1", "--seed", "3")
+    assert [found.as_json()] == shown["suites"]
+    assert told[-1][0] == "gaussian"
+    assert told[-1][1] == told[-1][2]
+    with pytest.raises(hushbid.ConfigError, match="no suite"):
+        hushbid.audit_machines(["none"])
