@@ -7,7 +7,8 @@ Presence: an owner takes part in a round only if its bid for that round is in an
 from it has been received and verified. Otherwise its pooled points are withheld too. An owner has at most
 one broadcast or ask outstanding; while it has, it is sent nothing further, and when it answers late, its
 point is pooled and it resumes with the current broadcast. Where a point is bought once (`session.distinct`),
-it does not resume: only who bid in every round has handed over its copies of what was bought.
+it does not resume: only who bid in every round has handed over its copies of what was bought. An owner that
+has no turn in a round (`protocol.turns`) is sent no broadcast of it, and nobody waits for it.
 
 Time: a round ends once nobody is waited for. At a fixed cadence the clock ends it: bids are taken for the
 whole first half of its time, and the second half is for asks, verification and decision. How long these take
@@ -121,6 +122,7 @@ class Rounds(Machine):
             norm_bound=self._space.norm_bound,
             jitter=session.jitter,
             copies=session.copies(),
+            prices=session.prices,
         )
         self._pooled: list[Pooled] = []
         self._unverified: list[Unverified] = []
@@ -208,7 +210,7 @@ class Rounds(Machine):
         message = Broadcast(round=self.round, weights=computed.weights, noise=self._noise_name)
         body = encode_message(message)
         for owner, seat in self.seats.items():
-            if seat.free:
+            if seat.free and self._has_turn(owner):
                 self._broadcast(owner, message, body)
         self._set_timer("round", self._half or self._session.timeouts.round)
 
@@ -229,7 +231,8 @@ class Rounds(Machine):
     def _resume(self, owner: str) -> None:
         """Send a returning owner the current broadcast, if bids are still taken."""
         seat = self.seats[owner]
-        if self.phase == "bidding" and seat.free and not seat.has_bid(self.round):
+        takes_part = seat.free and self._has_turn(owner)
+        if self.phase == "bidding" and takes_part and not seat.has_bid(self.round):
             message = Broadcast(round=self.round, weights=self._require_weights(), noise=self._noise_name)
             self._broadcast(owner, message)
 
@@ -320,6 +323,7 @@ class Rounds(Machine):
             owner
             for owner, seat in self.seats.items()
             if owner in self._expected_back
+            and self._has_turn(owner)
             and seat.enrolled
             and not seat.out
             and not seat.has_bid(self.round)
@@ -407,11 +411,19 @@ class Rounds(Machine):
             if not bid.exhausted:
                 times = seat.times[bid.handle]
                 rank = int(ranks[seat.rank])
-                standings.append(Standing(owner, bid.score, times, seat.rank, rank))
+                standings.append(Standing(owner, self._worth(seat, bid), times, seat.rank, rank))
         standings.sort(key=lambda standing: (-standing.score, standing.owner))
         asked = self._rule.ask(self._stage, standings, frozenset(self._obtained), noise)
         self._stage += 1
         return asked
+
+    def _has_turn(self, owner: str) -> bool:
+        return self._opened.turns.has(owner, self.round)
+
+    def _worth(self, seat: Seat, bid: PointBid) -> int:
+        """What a bid is ordered by: its score, for its price where points have prices."""
+        prices = self._opened.prices
+        return bid.score if prices is None else prices.per_price(bid.score, seat.rank)
 
     def _ranks(self) -> npt.NDArray[np.intp]:
         """The ranks of this round's bids, by owner, against the points of the owners that are present."""
@@ -480,7 +492,7 @@ class Rounds(Machine):
             )
         )
         for owner in self.owners:
-            if owner not in present:
+            if owner not in present and self._has_turn(owner):
                 self.ledger.absences.append(Absence(self.round, owner))
                 # Whose point does not match is told nothing, by silence neither: being in time decides alone.
                 seat = self.seats[owner]
