@@ -30,6 +30,7 @@ from protocol.odometer import odometers
 from protocol.runtime.party import ensure_done, one_blas_thread, open_journal
 from protocol.session import Session, open_session
 from protocol.transcript.journal import Journal
+from protocol.wishes import bill_of
 
 __all__ = ["Progress", "baselines", "simulate"]
 
@@ -162,6 +163,7 @@ def simulate(
         settlement_terms=session.settlement_terms,
         settlement_standard_error=errors,
         settlement_paid=paid,
+        bill=bill_of(session.file, ledger.sold()),
         own=own,
         absences=dict(Counter(absence.owner for absence in ledger.absences)),
         faults=tuple(
@@ -202,6 +204,7 @@ def baselines(cluster: Cluster, session: Session, data: ClusterData) -> Baseline
         test=data.test,
         model=cluster.model,
         ridge=cluster.file.consumer.ridge,
+        session=session,
     )
 
 
