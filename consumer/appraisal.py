@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from consumer.balance import Group
 from consumer.downstream import Labels, accuracy, known_labels, why_none_agree, wilson_interval
 from consumer.events import Delivered
 from consumer.matching import Matching, match
@@ -149,10 +150,19 @@ class Judge:
             return Judgement()
         return self.weighed(self.quality(points, labels), points, labels)[0]
 
-    def weighed(self, plain: Quality, points: Points, labels: Labels) -> tuple[Judgement, Matching | None]:
-        """A judgement of points whose quality without weights is known, and their weights."""
+    def weighed(
+        self, plain: Quality, points: Points, labels: Labels, *, groups: Sequence[Group] = ()
+    ) -> tuple[Judgement, Matching | None]:
+        """A judgement of points whose quality without weights is known, and their weights.
+
+        Args:
+            plain: How good they are without weights.
+            points: Scaled, shape (n, columns).
+            labels: One for each point; None: it has none.
+            groups: Sets of points whose weights have a sum of their own (`consumer.balance`).
+        """
         try:
-            matching = match(points, self._wanted, self._gamma, ridge=self._ridge)
+            matching = match(points, self._wanted, self._gamma, ridge=self._ridge, groups=groups)
         except DataError as error:
             return Judgement(plain, None, error.what, self._labels_why(labels)), None
         right = self._accuracy(points, labels, matching.weights)

@@ -37,6 +37,7 @@ def run_consumer_verb(consumer: Consumer, log_format: LogFormat, *, as_json: boo
 def show(result: Mapping[str, Any]) -> None:
     """Print a consumer's result for people."""
     from consumer.verdict import Verdict
+    from protocol.prices import bill_lines
     from protocol.session import privacy_lines
 
     figures = {
@@ -46,6 +47,7 @@ def show(result: Mapping[str, Any]) -> None:
         **seed_lines(result),
         "rehearsal": Verdict.from_json(result).summary(),
         **course_lines(result),
+        **dict(zip(("bill",), bill_lines(result.get("bill")), strict=False)),
         "seconds": _figure(result["wall_seconds"], ".1f"),
         "delivered points": result.get("table") or result["data"],
         "ledger of the validation set": result["ledger"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -53,6 +54,7 @@ class ConsumerMachine(Participant):
     def __init__(self, session: Session) -> None:
         super().__init__(session, name=CONSUMER)
         self._sealed = session.rule.sealed
+        self._turns = session.turns
         self._filter = session.target_filter()
         costs = session.target().cost(0, neighbours=Neighbours.SUBSTITUTE_ONE)
         self.charge = Charge(Neighbours.SUBSTITUTE_ONE.value, 1, 1, costs)
@@ -115,6 +117,7 @@ class ConsumerMachine(Participant):
             raise RemoteProtocolError(
                 Offence.OUT_OF_TURN, "A point is delivered a second time under its owner's number of it."
             )
+        self._check_caps(self._numbers.union(numbers))
         self._numbers.update(numbers)
         self._part, self._parts = delivery.part, delivery.parts
         self._received += len(delivery.purchases)
@@ -127,6 +130,10 @@ class ConsumerMachine(Participant):
             raise RemoteProtocolError(
                 Offence.MALFORMED, "A delivered point's owner is not on the session's roster."
             )
+        if not self._turns.has(purchase.owner, purchase.round):
+            raise RemoteProtocolError(
+                Offence.OUT_OF_TURN, "A point was chosen in a round in which its owner has no turn."
+            )
         if isinstance(candidate, Candidate) is self._sealed:
             raise RemoteProtocolError(
                 Offence.MALFORMED,
@@ -138,6 +145,16 @@ class ConsumerMachine(Participant):
             raise RemoteProtocolError(
                 Offence.MALFORMED, f"A delivered point does not have {features.columns} columns."
             )
+
+    def _check_caps(self, numbers: set[tuple[str, int]]) -> None:
+        """Refuse more points from an owner than its cap allows."""
+        wishes = self._session.wishes
+        sold = Counter(owner for owner, _ in numbers)
+        for owner, cap in wishes.caps.items() if wishes is not None else ():
+            if sold[owner] > cap:
+                raise RemoteProtocolError(
+                    Offence.MALFORMED, f"More points of an owner are delivered than its cap of {cap}."
+                )
 
     def _on_checked(self, checked: PurchasesChecked) -> None:
         self.mmd2 = checked.mmd2

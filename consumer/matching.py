@@ -7,12 +7,14 @@ cost no privacy (docs/privacy.md, "Weights").
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from consumer.balance import Group
 from protocol.config.party import RIDGE
 from protocol.errors import ConfigError, DataError
 from protocol.mmd import Points, Vector, kernel_matrix, kernel_means
@@ -68,19 +70,28 @@ def check_ridge(ridge: float) -> None:
         )
 
 
-def match(points: Points, wanted: Points, gamma: float, *, ridge: float = RIDGE) -> Matching:
+def match(
+    points: Points,
+    wanted: Points,
+    gamma: float,
+    *,
+    ridge: float = RIDGE,
+    groups: Sequence[Group] = (),
+) -> Matching:
     """Weights w ≥ 0 with Σw = 1 of the least ‖Σ wᵢφ(xᵢ) - mean of φ over `wanted`‖² + λ‖w‖².
 
     φ is the exact kernel's. The objective is convex, so any w has a bound on how far it is from the least:
-    ∇f(w)ᵀw - minᵢ ∇f(w)ᵢ (Frank and Wolfe 1956; Jaggi 2013, eq. 2). Steps are projected gradient steps with
-    momentum (Beck and Teboulle 2009), which starts anew where it leads uphill (O'Donoghue and Candès 2015),
-    until that bound is `TOLERANCE`. Whatever the steps do, the bound holds.
+    ∇f(w)ᵀw - minᵢ ∇f(w)ᵢ, where groups have shares the minima of groups by their shares (Frank and Wolfe
+    1956; Jaggi 2013, eq. 2). Steps are projected gradient steps with momentum (Beck and Teboulle 2009), which
+    starts anew where it leads uphill (O'Donoghue and Candès 2015), until that bound is `TOLERANCE`. Whatever
+    the steps do, the bound holds.
 
     Args:
         points: Scaled, shape (n, columns), n at most `MOST_POINTS`.
         wanted: Scaled, shape (m, columns).
         gamma: γ.
         ridge: λ.
+        groups: Sets of points whose weights have a sum of their own; none: all points, whose sum is 1.
 
     Raises:
         ConfigError: λ is negative or not finite.
@@ -101,26 +112,30 @@ def match(points: Points, wanted: Points, gamma: float, *, ridge: float = RIDGE)
             "The points cannot be weighed: some point lies too far from the others.",
             advice="Leave out points that are not within the session's public bounds.",
         )
-    weights, within, gap = _least(kernel, cross, ridge)
+    parts = groups or (Group(np.arange(len(points)), 1.0),)
+    weights, within, gap = _least(kernel, cross, ridge, parts)
     constant = float(kernel_means(wanted, wanted, gamma).mean())
     square = float(weights @ within)
     distance = square - 2.0 * float(weights @ cross) + constant
     return Matching(weights, ridge, square, max(0.0, distance), gap)
 
 
-def _least(kernel: npt.NDArray[np.float64], cross: Vector, ridge: float) -> tuple[Vector, Vector, float]:
-    """w, K·w and the gap of wᵀKw - 2·crossᵀw + λ‖w‖² over w ≥ 0 with Σw = 1."""
-    count = len(kernel)
+def _least(
+    kernel: npt.NDArray[np.float64], cross: Vector, ridge: float, groups: Sequence[Group]
+) -> tuple[Vector, Vector, float]:
+    """w, K·w and the gap of wᵀKw - 2·crossᵀw + λ‖w‖² over w ≥ 0 that has each group's share."""
     # No eigenvalue is above the largest row sum (Gershgorin): kernel values are not negative.
     most = float(kernel.sum(axis=1).max()) + ridge
     curvature = min(most, _curvature(kernel) + ridge)
-    weights = np.full(count, 1.0 / count)
+    weights = np.zeros(len(kernel))
+    for rows, share in groups:
+        weights[rows] = share / len(rows)
     within = kernel @ weights
     ahead, ahead_within, momentum, gap = weights, within, 1.0, math.inf
     for _ in range(_MOST_STEPS):
         slope = ahead_within - cross + ridge * ahead
         while True:
-            found = _on_simplex(ahead - slope / curvature)
+            found = _in_shares(ahead - slope / curvature, groups)
             found_within = kernel @ found
             step = found - ahead
             bend = step @ (found_within - ahead_within) + ridge * (step @ step)
@@ -128,7 +143,8 @@ def _least(kernel: npt.NDArray[np.float64], cross: Vector, ridge: float) -> tupl
                 break
             curvature = min(most, 2.0 * curvature)
         gradient = 2.0 * (found_within - cross + ridge * found)
-        gap = max(0.0, float(gradient @ found - gradient.min()))
+        least = sum(share * gradient[rows].min() for rows, share in groups)
+        gap = max(0.0, float(gradient @ found - least))
         if gap <= TOLERANCE:
             return found, found_within, gap
         if (ahead - found) @ (found - weights) > 0.0:
@@ -159,10 +175,19 @@ def _curvature(kernel: npt.NDArray[np.float64]) -> float:
     return max(1.1 * largest, 1e-12)
 
 
-def _on_simplex(values: Vector) -> Vector:
-    """The nearest w ≥ 0 with Σw = 1 (Held, Wolfe and Crowder 1974)."""
+def _in_shares(values: Vector, groups: Sequence[Group]) -> Vector:
+    """The nearest w ≥ 0 that has each group's share."""
+    nearest = np.zeros_like(values)
+    for rows, share in groups:
+        if share > 0.0:
+            nearest[rows] = _on_simplex(values[rows], share)
+    return nearest
+
+
+def _on_simplex(values: Vector, share: float) -> Vector:
+    """The nearest w ≥ 0 with this sum (Held, Wolfe and Crowder 1974)."""
     ordered = np.sort(values)[::-1]
-    excess = (np.cumsum(ordered) - 1.0) / np.arange(1, len(values) + 1)
+    excess = (np.cumsum(ordered) - share) / np.arange(1, len(values) + 1)
     last = int(np.flatnonzero(ordered > excess)[-1])
     nearest = np.maximum(values - excess[last], 0.0)
-    return np.asarray(nearest / nearest.sum())
+    return np.asarray(share * (nearest / nearest.sum()))

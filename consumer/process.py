@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -39,6 +40,7 @@ from protocol.runtime.private_files import read_private
 from protocol.runtime.taking_part import take_part
 from protocol.runtime.vitals import Vitals
 from protocol.session import CONSUMERS_DATA, Session, open_session
+from protocol.wishes import bill_of
 
 __all__ = ["consumer_seed_set", "drawn_path", "kept_target", "run_consumer"]
 
@@ -145,6 +147,9 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
         "points_delivered": len(machine.delivered),
         "disputed": len(disputes),
         "disputes": disputes,
+        "bill": bill_of(
+            session_file, Counter(entry.owner for entry in machine.delivered if not entry.dispute)
+        ),
         **view.judgement.as_json(),
         **view.own.as_json(),
         "wall_seconds": seconds,

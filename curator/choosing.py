@@ -11,11 +11,12 @@ import numpy.typing as npt
 from curator.events import CandidatesChecked, CheckCandidates
 from curator.ledger import Absence, Fault
 from curator.rounds import Rounds
+from curator.seat import Seat
 from curator.verification import check_shape, faults_of
 from protocol.acquisition import Standing
 from protocol.acquisition.ranks import bid_ranks
 from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
-from protocol.messages import Ask, Offer, fixed, unfixed
+from protocol.messages import Ask, Offer, PointBid, fixed, unfixed
 from protocol.scoring import NO_SCORE, Best
 
 __all__ = ["Choosing"]
@@ -86,11 +87,16 @@ class Choosing(Rounds):
                 seat = self.seats[owner]
                 times = seat.times[bid.handle]
                 rank = int(ranks[seat.rank])
-                standings.append(Standing(owner, bid.score, times, seat.rank, rank))
+                standings.append(Standing(owner, self._worth(seat, bid), times, seat.rank, rank))
         standings.sort(key=lambda standing: (-standing.score, standing.owner))
         asked = self._rule.ask(self._round.stage, standings, frozenset(self._round.obtained), noise)
         self._round.stage += 1
         return asked
+
+    def _worth(self, seat: Seat, bid: PointBid) -> int:
+        """What a bid is ordered by: its score, for its price where points have prices."""
+        prices = self._opened.prices
+        return bid.score if prices is None else prices.per_price(bid.score, seat.rank)
 
     def _ranks(self) -> npt.NDArray[np.intp]:
         """The ranks of this round's bids, by owner, against the points of the owners that are present."""
@@ -144,7 +150,7 @@ class Choosing(Rounds):
             )
         )
         for owner in self.owners:
-            if owner not in present:
+            if owner not in present and self._has_turn(owner):
                 self.ledger.absences.append(Absence(self.round, owner))
                 # Whose point does not match is told nothing, by silence neither: being in time decides alone.
                 seat = self.seats[owner]

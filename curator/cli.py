@@ -35,6 +35,7 @@ def command(
 
 
 def _show(result: Mapping[str, Any]) -> None:
+    from protocol.prices import bill_lines
     from protocol.session import privacy_lines
     from protocol.settlement import SettlementTerms
 
@@ -54,6 +55,7 @@ def _show(result: Mapping[str, Any]) -> None:
         ),
         terms.sentence(),
         *_paid(result["settlement_paid"]),
+        *bill_lines(result["bill"]),
         *privacy_lines(result["privacy"]),
         f"Transcript: {result['transcript']}",
     ]

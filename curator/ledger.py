@@ -6,6 +6,7 @@ other owners' data (DESIGN §3, "No feedback").
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -91,6 +92,12 @@ class Ledger:
     """Distinct raw points that the curator was handed."""
     candidates: int = 0
     """Points that were handed over, raw or sealed."""
+
+    def sold(self) -> Mapping[str, int]:
+        """How many points of each owner were bought, but for those that are disputed."""
+        counts = Counter(win.owner for win in self.wins)
+        counts.subtract(dispute.owner for dispute in self.disputes)
+        return counts
 
     def by_round(self) -> Mapping[int, Sequence[HandedOver]]:
         """What was chosen, by the round that it was chosen in."""

@@ -9,7 +9,8 @@ Presence: an owner takes part in a round only if its bid for that round is in an
 from it has been received and verified. Otherwise its pooled points are withheld too. An owner has at most
 one broadcast or ask outstanding; while it has, it is sent nothing further, and when it answers late, its
 point is pooled and it resumes with the current broadcast. Where a point is bought once (`session.distinct`),
-it does not resume: only who bid in every round has handed over its copies of what was bought.
+it does not resume: only who bid in every round has handed over its copies of what was bought. An owner that
+has no turn in a round (`protocol.turns`) is sent no broadcast of it, and nobody waits for it.
 
 Time: a round ends once nobody is waited for. At a fixed cadence the clock ends it: bids are taken for the
 whole first half of its time, and the second half is for asks, verification and decision. How long these take

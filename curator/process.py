@@ -44,6 +44,7 @@ from protocol.sealing import SEAL_BYTES
 from protocol.session import OWNERS_DATA, Session, open_session
 from protocol.transcript.journal import Journal
 from protocol.wire import said_to
+from protocol.wishes import bill_of
 
 __all__ = ["run_curator"]
 
@@ -212,6 +213,7 @@ def _result(session: SessionFile, machine: CuratorMachine, transcript: str, pric
         "points_delivered": len(ledger.wins),
         "settlement": dict(machine.settlement() or {}),
         "settlement_standard_error": dict(errors),
+        "bill": bill_of(session, ledger.sold()),
         "settlement_paid": None if paid is None else paid.as_json(),
         "absences": {owner: absences[owner] for owner in machine.owners if absences[owner]},
         "faults": [

@@ -76,7 +76,7 @@ class Rounds(Closing):
         message = Broadcast(round=self.round, weights=computed.weights, noise=self._noise_name)
         body = encode_message(message)
         for owner, seat in self.seats.items():
-            if seat.free:
+            if seat.free and self._has_turn(owner):
                 self._broadcast(owner, message, body)
         self._set_timer("round", self._half or self._session.timeouts.round)
 
@@ -90,7 +90,8 @@ class Rounds(Closing):
     def _resume(self, owner: str) -> None:
         """Send a returning owner the current broadcast, if bids are still taken."""
         seat = self.seats[owner]
-        if self.phase == "bidding" and seat.free and not seat.has_bid(self.round):
+        takes_part = seat.free and self._has_turn(owner)
+        if self.phase == "bidding" and takes_part and not seat.has_bid(self.round):
             message = Broadcast(round=self.round, weights=self._require_weights(), noise=self._noise_name)
             self._broadcast(owner, message)
 
@@ -184,6 +185,7 @@ class Rounds(Closing):
             owner
             for owner, seat in self.seats.items()
             if owner in self._expected_back
+            and self._has_turn(owner)
             and seat.enrolled
             and not seat.out
             and not seat.has_bid(self.round)

@@ -92,6 +92,7 @@ class CuratorState(Machine):
             norm_bound=self._space.norm_bound,
             jitter=session.jitter,
             copies=session.copies(),
+            prices=session.prices,
         )
         self._pooled: list[HandedOver | None] = []
         """The pool's points, entry by entry; None: it was chosen, or its box destroyed."""
@@ -131,6 +132,9 @@ class CuratorState(Machine):
             and seat.has_bid(self.round)
             and not (seat.asked or seat.faulty or seat.out)
         }
+
+    def _has_turn(self, owner: str) -> bool:
+        return self._opened.turns.has(owner, self.round)
 
     def _reachable(self) -> list[str]:
         peers = [owner for owner, seat in self.seats.items() if seat.connected]

@@ -44,6 +44,7 @@ from protocol.config.session import (
     TimeoutSection,
     features_of,
 )
+from protocol.config.wishes import WishesSection
 from protocol.data import Dataset
 from protocol.data.schema import Column, Schema
 from protocol.errors import ConfigError
@@ -149,6 +150,7 @@ class ClusterFile(Section):
     summary: MechanismSection
     acquisition: RuleSection
     settlement: SettlementSection = SettlementSection()
+    wishes: WishesSection | None = None
     noise: NoiseSection = NoiseSection()
     timeouts: TimeoutSection = TimeoutSection()
     network: NetworkSection = NetworkSection(address="tcp://127.0.0.1:*")
@@ -232,6 +234,7 @@ class Cluster:
             "summary": file.summary,
             "acquisition": file.acquisition,
             "settlement": file.settlement,
+            "wishes": file.wishes,
             "noise": file.noise,
             "timeouts": file.timeouts,
             "network": network,

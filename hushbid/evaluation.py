@@ -21,6 +21,7 @@ from protocol.data import Dataset
 from protocol.features import FeatureMap
 from protocol.grid import FEATURE_UNIT, Features, round_weights
 from protocol.mmd import at_even_distances, kernel_matrix, mmd2_curve
+from protocol.session import Session
 
 __all__ = ["Baselines", "Rows", "Selection", "evaluate", "greedy", "uniform", "unlike"]
 
@@ -71,6 +72,7 @@ def evaluate(
     test: Rows | None = None,
     model: str = "logistic",
     ridge: float = RIDGE,
+    session: Session | None = None,
 ) -> Baselines:
     """The baselines of a run.
 
@@ -84,6 +86,7 @@ def evaluate(
         test: What to judge a downstream model by; None, or without labels: no accuracies.
         model: Downstream model (`consumer.downstream.MODELS`).
         ridge: λ of the choices' weights.
+        session: The session, by whose prices and turns the greedy choice is made; None: there are none.
 
     Returns:
         No figures, and empty curves, if the owners have no point at all.
@@ -94,7 +97,9 @@ def evaluate(
     """
     space, generator = feature_map.space, np.random.default_rng(seed)
     hashed = {name: feature_map.hash(table.features) for name, table in owners.items()}
-    best = greedy(hashed, feature_map.hash(validation), feature_map.hash(seed_set), p, space.norm_bound)
+    best = greedy(
+        hashed, feature_map.hash(validation), feature_map.hash(seed_set), p, space.norm_bound, session
+    )
     drawn = uniform({name: len(table) for name, table in owners.items()}, p, generator)
     # It comes owner by owner; to judge its first points it needs an order that knows no owners.
     shuffled = [drawn[place] for place in generator.permutation(len(drawn))]
@@ -157,7 +162,12 @@ def _label(rows: Rows, row: int) -> int | float | str | None:
 
 
 def greedy(
-    owners: Mapping[str, Features], validation: Features, seed_set: Features, p: int, norm_bound: float
+    owners: Mapping[str, Features],
+    validation: Features,
+    seed_set: Features,
+    p: int,
+    norm_bound: float,
+    session: Session | None = None,
 ) -> Selection:
     """The non-private greedy choice of Kim et al. (2016) (DPDS §4, baseline a), among the union of owners.
 
@@ -172,25 +182,43 @@ def greedy(
         seed_set: φ of D_init; may be empty.
         p: Points to choose.
         norm_bound: At least the largest ‖φ‖.
+        session: With its wishes: gain per price decides then, and owners have turns.
     """
     names = sorted(owners)  # the order that the protocol breaks ties between owners by
     starts = np.cumsum([0, *(len(owners[name]) for name in names)])
-    table = scoring.Points(np.concatenate([owners[name] for name in names]), norm_bound=norm_bound)
+    table = _table(np.concatenate([owners[name] for name in names]), np.diff(starts), norm_bound, session)
     # In the order of operations of the `exact` release, so that the weights agree to the last bit.
     target = validation.sum(axis=0, dtype=np.int64) * (FEATURE_UNIT / len(validation))
     total = seed_set.sum(axis=0, dtype=np.int64)
     selection: Selection = []
     for q in range(len(seed_set), len(seed_set) + p):
         embedding = total * (FEATURE_UNIT / max(q, 1))  # zero without any point
-        found = table.first(round_weights(target - q / (q + 1) * embedding), 1)
+        weights = round_weights(target - q / (q + 1) * embedding)
+        if session is None or isinstance(table, scoring.Points):
+            found = table.first(weights, 1)
+        else:
+            number = (q - len(seed_set)) // session.batch + 1
+            withheld = np.array([not session.turns.has(name, number) for name in names])
+            found = table.first(weights, 1, withheld=withheld)
         if not found:
-            break
+            continue
         (best,) = found
         table.withdraw(best.entry)
         total += table.features(best.entry)
         owner = int(np.searchsorted(starts, best.entry, side="right")) - 1
         selection.append((names[owner], best.entry - int(starts[owner])))
     return selection
+
+
+def _table(
+    features: Features, sizes: npt.NDArray[np.intp], norm_bound: float, session: Session | None
+) -> scoring.Points | scoring.Pool:
+    """All owners' points, one owner's after the other's."""
+    if session is None or session.file.wishes is None:
+        return scoring.Points(features, norm_bound=norm_bound)
+    pool = scoring.Pool(features.shape[1], norm_bound=norm_bound, prices=session.prices)
+    pool.extend(features, np.repeat(np.arange(len(sizes)), sizes))
+    return pool
 
 
 def uniform(sizes: Mapping[str, int], p: int, generator: np.random.Generator) -> Selection:

@@ -225,6 +225,7 @@ def _result(prepared: RunDirectory, session: Session, ended: Ended, reference: B
         settlement_terms=session.settlement_terms,
         settlement_standard_error=curator["settlement_standard_error"],
         settlement_paid=None if paid is None else PaidStatement.from_json(paid),
+        bill=curator["bill"],
         own=OwnFigures.from_json(consumer),
         absences=curator["absences"],
         faults=tuple(curator["faults"]),

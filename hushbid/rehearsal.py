@@ -238,7 +238,8 @@ def _of_one_owner(file: SessionFile, seed: int) -> SessionFile:
     values["noise"] = {"source": "simulated", "seed": seed}
     values["network"] = {"address": "tcp://127.0.0.1:*", "insecure": True}
     values["roster"] = {"owners": {"stand-ins": ""}}
-    values.pop("settlement", None)
+    for table in ("settlement", "wishes"):
+        values.pop(table, None)
     made = SessionFile.model_validate(values, strict=False)
     # Open points can be larger than sealed ones, so that fewer go into a message.
     batch = min(file.batch, made.most_in_a_bid)

@@ -23,6 +23,7 @@ from consumer.verdict import NO_VERDICT, Verdict
 from hushbid.standing import Standing, beside_uniform
 from protocol.odometer import Odometer
 from protocol.payment import Errors, OwnerStatement, PaidStatement
+from protocol.prices import bill_lines
 from protocol.session import TRUSTED, PrivacyStatement
 from protocol.settlement import SettlementTerms
 
@@ -67,6 +68,7 @@ class RunResult:
         settlement_terms: Whether the settlement is private, and what it costs.
         settlement_standard_error: Owner → the standard error of its `settlement`.
         settlement_paid: What owners should be paid by; None: nothing was settled.
+        bill: What was bought from whom and what it costs (`protocol.prices.bill`); None: there are no prices.
         own: What the consumer can tell by itself: baselines, label shares, and owners' exact parts.
         absences: Owner → rounds that it was absent in; owners that never were are left out.
         faults: What was wrong with owners' points: ``owner``, ``round``, ``what``.
@@ -114,6 +116,7 @@ class RunResult:
     seed_set_drawn: bool = False
     settlement_standard_error: Errors = field(default_factory=dict)
     settlement_paid: PaidStatement | None = None
+    bill: Mapping[str, Any] | None = None
     own: OwnFigures = field(default_factory=OwnFigures)
     verdict: Verdict = NO_VERDICT
     test_unlike: bool | None = None
@@ -186,6 +189,7 @@ class RunResult:
                 owner: _finite(error) for owner, error in self.settlement_standard_error.items()
             },
             "settlement_paid": None if self.settlement_paid is None else self.settlement_paid.as_json(),
+            "bill": self.bill,
             "absences": dict(self.absences),
             "faults": [dict(fault) for fault in self.faults],
             "refusals": [dict(refusal) for refusal in self.refusals],
@@ -381,6 +385,7 @@ def _settlement(result: RunResult) -> RenderableType:
         table.add_row(f"{len(rest)} others", number, error, *paid, style="dim")
     said = [f"Settled: {terms.unit}."]
     said += [] if statement is None else [statement.sentence()]
+    said += bill_lines(result.bill)
     return Group(table, Text(" ".join([*said, terms.sentence()])))
 
 

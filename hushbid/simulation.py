@@ -32,6 +32,7 @@ from protocol.progress import Progress
 from protocol.runtime.party import ensure_done, one_blas_thread, open_journal
 from protocol.session import Session, open_session
 from protocol.transcript.journal import Journal
+from protocol.wishes import bill_of
 
 __all__ = ["AfterRound", "Follow", "baselines", "both", "simulate"]
 
@@ -172,6 +173,7 @@ def simulate(
         settlement_standard_error=errors,
         settlement_paid=paid,
         own=view.own,
+        bill=bill_of(session.file, ledger.sold()),
         absences=dict(Counter(absence.owner for absence in ledger.absences)),
         faults=tuple(
             {"owner": fault.owner, "round": fault.bid_round, "what": fault.what} for fault in ledger.faults
@@ -225,6 +227,7 @@ def baselines(cluster: Cluster, session: Session, data: ClusterData) -> Baseline
         test=data.test,
         model=cluster.model,
         ridge=cluster.file.consumer.ridge,
+        session=session,
     )
 
 

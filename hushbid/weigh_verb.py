@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -14,6 +14,10 @@ from owner.role import FeaturesOption, LabelOption
 from protocol.runtime.command import run_verb
 
 __all__ = ["weigh_command"]
+
+
+_BALANCED: Final = {"wanted": "those of the validation set", "equal": "equal"}
+"""What label shares are, for people."""
 
 
 def weigh_command(
@@ -43,6 +47,14 @@ def weigh_command(
     ] = None,
     model: Annotated[str, typer.Option(help="The downstream model.")] = "logistic",
     seed: Annotated[int, typer.Option(help="Of the model.", min=0)] = 0,
+    balance: Annotated[
+        str | None,
+        typer.Option(
+            help="Label shares that the weights are to have: those of D_v (wanted), or equal ones; default: "
+            "whatever resembles D_v best.",
+            metavar="wanted|equal",
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -68,6 +80,7 @@ def weigh_command(
             session=session,
             model=model,
             seed=seed,
+            balance=balance,
             output=output,
         )
 
@@ -75,8 +88,10 @@ def weigh_command(
 
 
 def _show(result: Mapping[str, Any]) -> None:
+    balance = result["balance"]
     figures = {
         "points": str(result["points"]),
+        **({} if balance is None else {"label shares": _BALANCED[balance]}),
         "γ": f"{result['gamma']:g}",
         **quality_lines(result),
         "written to": result["output"],

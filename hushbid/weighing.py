@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consumer.appraisal import Judge, Judgement
+from consumer.balance import Group, balanced_groups
 from consumer.downstream import Labels, check_model
 from consumer.matching import check_ridge
 from consumer.store import replace_privately, write_arrays
@@ -39,6 +40,7 @@ def weigh(
     session: Path | None = None,
     model: str = "logistic",
     seed: int = 0,
+    balance: str | None = None,
     output: Path | None = None,
 ) -> dict[str, Any]:
     """Weigh delivered points.
@@ -53,14 +55,15 @@ def weigh(
         session: The session file; None: `delivered` has its γ and bounds.
         model: One of `consumer.downstream.MODELS`.
         seed: Of the model.
+        balance: One of `consumer.balance.BALANCES`; None: label shares are whatever fits best.
         output: Where to write; None: to `delivered`.
 
     Returns:
-        The judgement (`Judgement.as_json`), with ``points``, ``gamma`` and ``output``.
+        The judgement (`Judgement.as_json`), with ``points``, ``gamma``, ``balance`` and ``output``.
 
     Raises:
         ConfigError: An option that cannot hold; or γ and the bounds are nowhere.
-        DataError: A file that cannot be read or written, or points that cannot be weighed.
+        DataError: A file that cannot be read or written, or points that cannot be weighed or balanced.
     """
     ridge = RIDGE if ridge is None else ridge
     check_ridge(ridge)
@@ -82,7 +85,8 @@ def weigh(
     chosen = DataColumns(None if named is None else tuple(named.split(",")), label, None)
     # Each was judged by its own number type when it was delivered, and may be at a bound by that.
     points = _in_bounds(arrays["features"], public)
-    wanted = _scaled(load_dataset(validation, chosen), public, arrays)
+    resembled = load_dataset(validation, chosen)
+    wanted = _scaled(resembled, public, arrays)
     judged = None
     if test is not None:
         held_out = load_dataset(test, chosen)
@@ -90,11 +94,15 @@ def weigh(
     judge = Judge(wanted, width, test=judged, model=model, seed=seed, ridge=ridge)
     labels = _labels(arrays, len(points))
     plain = judge.quality(points, labels)
-    judgement, matching = judge.weighed(plain, points, labels)
+    groups: tuple[Group, ...] = ()
+    if balance is not None:
+        known = None if resembled.labels is None else resembled.labels.tolist()
+        groups = balanced_groups(labels, balance, known)
+    judgement, matching = judge.weighed(plain, points, labels, groups=groups)
     if matching is None:
         raise DataError(f"{delivered}: {judgement.why}", advice="Weigh a part of the points.")
     made = {"weights": matching.weights, "ridge": np.float64(ridge), "weights_gamma": np.float64(width)}
-    return _written(place, arrays | public | made, judgement) | {"gamma": width}
+    return _written(place, arrays | public | made, judgement) | {"gamma": width, "balance": balance}
 
 
 def _is_same(place: Path, other: Path | None) -> bool:

@@ -3,7 +3,9 @@
 The order is: higher score first (wᵀφ, with the jitter that a session may have), then smaller bytes of φ,
 then smaller rank (the owner's position among the sorted names), then the older entry. Where a point that
 several owners hold counts once (`protocol.copies`), its place among points of equal φ comes in for the last
-two. The order depends on nothing but the points themselves, as the lemma behind the sensitivity of 2 needs.
+two. Where points have prices (`protocol.prices`), the score for the price takes the score's place; among the
+points of one owner, which have one price, that is the same order. The order depends on nothing but the points
+themselves, as the lemma behind the sensitivity of 2 needs.
 
 A screen (`protocol.screening`) finds the few points that can be the best; these are compared exactly.
 """
@@ -11,6 +13,7 @@ A screen (`protocol.screening`) finds the few points that can be the best; these
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,6 +24,7 @@ from protocol.copies import Copies
 from protocol.errors import LocalProtocolError
 from protocol.grid import Features, Scores, Weights, exact_scores
 from protocol.jitter import Jitter, Jitters
+from protocol.prices import Prices
 from protocol.screening import FixedScreen, GrowingScreen, Screened
 
 __all__ = ["NO_SCORE", "Best", "Points", "Pool"]
@@ -29,6 +33,8 @@ NO_SCORE: Final = -(2**63)
 """Below every score: where there is no point."""
 
 _SMALLEST: Final = 256
+_ROUNDING: Final = 2.0**-50
+"""More than what a few operations on float64 numbers are off by, as a share."""
 _EXACT_ROWS: Final = 4096
 """Rows that are compared exactly at a time."""
 
@@ -121,6 +127,7 @@ class Pool:
         norm_bound: At least the largest ‖φ‖ (`FeatureMap.norm_bound`).
         jitter: Of the session; None: it has none.
         copies: Where a point that several owners hold counts once; None: it counts for each of them.
+        prices: Of owners' points; None: scores alone decide.
     """
 
     def __init__(
@@ -130,11 +137,13 @@ class Pool:
         norm_bound: float,
         jitter: Jitter | None = None,
         copies: Copies | None = None,
+        prices: Prices | None = None,
     ) -> None:
         self._features: Features = np.zeros((_SMALLEST, dimension), dtype=np.int16)
         self._ranks = np.zeros(_SMALLEST, dtype=np.intp)
         self._jitter = jitter
         self._copies = copies
+        self._prices = prices
         self._jitters: Jitters = np.zeros(_SMALLEST, dtype=np.int64)
         self._count = 0
         self._screen = GrowingScreen(dimension, norm_bound=norm_bound)
@@ -201,8 +210,14 @@ class Pool:
         left = int(np.isfinite(screened.scores).sum())
         if left == 0:
             return ()
-        near = _near_the_top(screened, min(count, left))
-        found = _first(near, count, self._features, weights, added, self._last_resort)
+        prices, worth, most = self._prices, None, min(count, left)
+        if prices is None:
+            near = _near_the_top(screened, most)
+        else:
+            ranks = self._ranks[: self._count]
+            near = _near_by_price(screened, most, prices, ranks)
+            worth = lambda entry, score: prices.per_price(score, int(ranks[entry]))  # noqa: E731
+        found = _first(near, count, self._features, weights, added, self._last_resort, worth)
         if self._copies is None:
             return found
         copies = self._copies
@@ -276,6 +291,20 @@ def _near_the_top(screened: Screened, count: int) -> npt.NDArray[np.intp]:
     return near
 
 
+def _near_by_price(
+    screened: Screened, count: int, prices: Prices, ranks: npt.NDArray[np.intp]
+) -> npt.NDArray[np.intp]:
+    """The entries whose score for its price can be among the `count` highest; that many are available."""
+    scores = screened.scores.astype(np.float64) * screened.scale
+    slack = screened.error + _ROUNDING * float(np.abs(scores[np.isfinite(scores)]).max())
+    lowest = prices.about(scores - slack, ranks)
+    threshold = float(np.partition(lowest, len(lowest) - count)[len(lowest) - count])
+    near: npt.NDArray[np.intp] = np.flatnonzero(
+        prices.about(scores + slack, ranks) >= threshold - _ROUNDING * abs(threshold)
+    )
+    return near
+
+
 def _first(
     near: npt.NDArray[np.intp],
     count: int,
@@ -283,8 +312,9 @@ def _first(
     weights: Weights,
     added: Scores | None,
     last_resort: Any,
+    worth: Callable[[int, int], int] | None = None,
 ) -> tuple[Best, ...]:
-    """The first `count` of the entries `near` in the total order."""
+    """The first `count` of the entries `near` in the total order; `worth` of entry and score comes first."""
     exact = np.concatenate(
         [
             exact_scores(features[near[start : start + _EXACT_ROWS]], weights)
@@ -293,14 +323,15 @@ def _first(
     )
     if added is not None:
         exact += added[near]
-    if len(near) > count:
+    if worth is None and len(near) > count:
         lowest = np.partition(exact, len(exact) - count)[len(exact) - count]
         near, exact = near[exact >= lowest], exact[exact >= lowest]
     scores = dict(zip(near.tolist(), exact.tolist(), strict=True))
     if len(scores) == 1:
         return tuple(Best(entry, score) for entry, score in scores.items())
+    firsts = scores if worth is None else {entry: worth(entry, score) for entry, score in scores.items()}
     entries = sorted(
-        scores, key=lambda entry: (-scores[entry], features[entry].tobytes(), *last_resort(entry))
+        scores, key=lambda entry: (-firsts[entry], features[entry].tobytes(), *last_resort(entry))
     )
     return tuple(Best(entry, scores[entry]) for entry in entries[:count])
 

@@ -21,10 +21,13 @@ from protocol.identity import Identity, PublicIdentity, roster_identity, simulat
 from protocol.jitter import Jitter
 from protocol.names import CONSUMER, CURATOR
 from protocol.noise import Draw, SimulatedNoise
+from protocol.prices import Prices
 from protocol.releases import Neighbours, Prior, ReleaseMechanism, Setting, release_mechanism
 from protocol.sealing import DIGEST_BYTES, SEAL_BYTES
 from protocol.settlement import PrivateSettlement, SettlementTerms
+from protocol.turns import Turns
 from protocol.wire import HEADER_BYTES
+from protocol.wishes import check_wishes, prices_of, turns_of
 
 __all__ = [
     "CONSUMERS_DATA",
@@ -146,6 +149,16 @@ class Session:
     def copies(self) -> Copies | None:
         """For a pool in which a point that several owners hold counts once; None: it counts for each."""
         return Copies(self.identifier) if self.file.distinct else None
+
+    @cached_property
+    def prices(self) -> Prices | None:
+        """What owners' points cost; None: nothing is said of it, and scores alone decide."""
+        return prices_of(self.file)
+
+    @cached_property
+    def turns(self) -> Turns:
+        """Who takes part in which rounds."""
+        return turns_of(self.file)
 
     @property
     def weight_coordinates(self) -> int:
@@ -491,6 +504,7 @@ def open_session(file: SessionFile) -> Session:
             nobody without ``allow_nonprivate``.
     """
     check_purchase(file)
+    check_wishes(file)
     space = feature_space_of(file.features)
     rule = acquisition_rule(
         file.acquisition.rule,

@@ -26,6 +26,7 @@ from protocol.features.fourier import FourierMap, FourierSpace
 from protocol.identity import Identity, simulated_identity
 from protocol.jitter import Jitter
 from protocol.names import CONSUMER, CURATOR
+from protocol.prices import in_units, per_price
 from protocol.sealing import (
     EPHEMERAL_BYTES,
     SEAL_BYTES,
@@ -39,6 +40,7 @@ from protocol.sealing import (
 )
 from protocol.session import Session, open_session
 from protocol.space.expansion import Expansion, cosines, normals
+from protocol.turns import Turns
 
 __all__ = ["check_vectors", "vector_files", "write_vectors"]
 
@@ -77,9 +79,33 @@ _FILES: Final = {
     "of few values, with copies": {"session.column_values": "9", "session.distinct": "false"},
     "fifty rounds": {"session.points": "999"},
     "fifty rounds, written": {"session.points": "999", "session.batch": "20"},
+    "a price": {"wishes.prices": f"{{ {OWNER} = 2 }}"},
+    "a price, as a number": {"wishes.prices": f"{{ {OWNER} = 2.0 }}", "session.distinct": "true"},
+    "wishes": {
+        "wishes.prices": f"{{ {OWNER} = 2.5 }}",
+        "wishes.budget": "25",
+        "wishes.caps": f"{{ {OWNER} = 10 }}",
+    },
     "as many points as fit": {"session.points": "10_000", "acquisition.box_bytes": "65_536"},
 }
 """Ways to write a session file. `tests/interop/test_vectors.py` knows which of them mean the same."""
+
+
+_PRICED: Final = (
+    (2**40 + 1, 1.0),
+    (2**40 + 1, 2.5),
+    (3, 0.0001),
+    (1, 1e6),
+    (0, 3.0),
+    (-7, 0.0001),
+    (-8, 1e6),
+)
+"""Scores in units of 2^-37, and prices."""
+_CAPS: Final[tuple[dict[str, Any], ...]] = (
+    {"caps": {"heron": 25, "magpie": 25}, "rounds": 50, "batch": 1},
+    {"caps": {"magpie": 7, "heron": 12, "stork": 100}, "rounds": 9, "batch": 3},
+    {"caps": {"heron": 1}, "rounds": 1, "batch": 1},
+)
 
 
 def vector_files() -> dict[str, str]:
@@ -94,6 +120,8 @@ def vector_files() -> dict[str, str]:
                 "keys": [_key(key_of(party), party) for party in (CURATOR, CONSUMER, OWNER)],
                 "simulated keys": _simulated_keys(),
                 "jitter": _jitter(),
+                "gain per price": _priced(),
+                "turns": [_turns(**given) for given in _CAPS],
                 **_sealed(),
             },
             indent=1,
@@ -170,6 +198,7 @@ def _session_file(name: str) -> dict[str, Any]:
         "acquisition": {"rule": '"sealed"'},
         "roster": {party: f'"{key_of(party).public}"' for party in (CURATOR, CONSUMER)},
         "roster.owners": {OWNER: f'"{key_of(OWNER).public}"'},
+        "wishes": {},
     }
     for path, value in _FILES[name].items():
         table, _, key = path.partition(".")
@@ -177,6 +206,7 @@ def _session_file(name: str) -> dict[str, Any]:
     text = "".join(
         f"[{table}]\n" + "".join(f"{key} = {value}\n" for key, value in keys.items())
         for table, keys in tables.items()
+        if keys
     )
     file = load_toml_text(SessionFile, text, where=name)
     open_session(file)
@@ -186,6 +216,18 @@ def _session_file(name: str) -> dict[str, Any]:
         "encoded": encoded_meaning(file.in_force(), file.owners).hex(),
         "digest": file.digest().hex(),
     }
+
+
+def _priced() -> list[dict[str, Any]]:
+    """Scores with prices, the best first."""
+    ordered = sorted(_PRICED, key=lambda each: per_price(each[0], in_units(each[1])), reverse=True)
+    return [{"score": score, "price": price} for score, price in ordered]
+
+
+def _turns(caps: Mapping[str, int], rounds: int, batch: int) -> dict[str, Any]:
+    given = Turns.of(caps, rounds=rounds, batch=batch).given
+    turns = {owner: sorted(numbers) for owner, numbers in given.items()}
+    return {"caps": dict(caps), "rounds": rounds, "batch": batch, "turns": turns}
 
 
 def _words() -> list[dict[str, Any]]:

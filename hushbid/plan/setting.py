@@ -37,6 +37,7 @@ from protocol.mmd import mmd2
 from protocol.releases import Prior, Statistic
 from protocol.releases.statistic import BASIS_BITS
 from protocol.session import Session, open_session
+from protocol.wishes import check_wishes
 
 __all__ = ["PlanSetting", "plan_setting", "setting_of"]
 
@@ -194,7 +195,7 @@ def _assembled(
     where: str = _COMMAND,
 ) -> PlanSetting:
     tables = with_flags(tables, flags)
-    file = validated(SessionFile, tables, where=where)
+    file = _without_wishes(validated(SessionFile, tables, where=where))
     sources = sources | dict.fromkeys(flags.given(), _COMMAND)
     m = flags.validation or (len(data.validation) if data is not None else None)
     if m is None:
@@ -232,6 +233,13 @@ def _with_noise_that_is_there(setting: PlanSetting) -> PlanSetting:
         return setting
     noise = NoiseSection(source="simulated", seed=0)
     return replace(setting, file=setting.file.model_copy(update={"noise": noise}))
+
+
+def _without_wishes(file: SessionFile) -> SessionFile:
+    """The file without its wishes, which are checked: no figure of a plan depends on them."""
+    check_wishes(file)
+    session = file.session.model_copy(update={"distinct": file.distinct})
+    return file if file.wishes is None else file.model_copy(update={"wishes": None, "session": session})
 
 
 def _refusal(file: SessionFile, owners: int) -> str:

@@ -81,6 +81,7 @@ def with_flags(values: Mapping[str, Any], flags: PlanFlags) -> dict[str, Any]:
     if flags.columns is not None and flags.columns != features.get("columns"):
         features |= {"columns": flags.columns, "lower": 0.0, "upper": 1.0}
     if flags.owners is not None:
+        tables.pop("wishes", None)  # they are of owners by name
         tables["roster"] = names_only([f"owner-{number + 1:05}" for number in range(flags.owners)])
         if isinstance(session.get("min_owners"), int):
             session["min_owners"] = min(session["min_owners"], flags.owners)

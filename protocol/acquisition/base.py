@@ -38,7 +38,7 @@ class Standing:
 
     owner: str
     score: int
-    """wᵀφ in units of 2^-37."""
+    """wᵀφ in units of 2^-37; where points have prices, what it is for its price (`protocol.prices`)."""
     times: int
     """In how many rounds, this one included, the owner has bid this point."""
     position: int = 0
@@ -83,6 +83,9 @@ class AcquisitionRule(ABC):
     """What owners have to trust the curator and the consumer with, for people: a clause."""
     one_at_a_time: ClassVar[str] = ""
     """Where bids bring no points: why a round buys one, for people: a clause."""
+    even_owners: ClassVar[str] = ""
+    """Why all owners have to be treated alike, by prices and turns, for people: a clause; empty: they need
+    not be."""
     ranked: ClassVar[bool] = False
     """Whether `ask` looks at ranks: they take a pass over the pool each time."""
     fewest_owners: ClassVar[int] = 1

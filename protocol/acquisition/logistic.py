@@ -89,6 +89,7 @@ class Logistic(AcquisitionRule):
     private = True
     candidate_with_bid = False
     one_at_a_time = "what its asks tell is priced for one point a round"
+    even_owners = "what its asks tell is worked out for ranks of scores, with every owner in every round"
     exact = False
     ranked = True
     fewest_owners = 3  # r0 > 2

@@ -46,6 +46,7 @@ class Published(AcquisitionRule):
     private = False
     candidate_with_bid = False
     one_at_a_time = "Algorithm 3 ranks one bid of each owner, and its figures are of one point a round"
+    even_owners = "Algorithm 3 ranks bids by their scores, and every owner has one in every round"
     exact = True
     learns = "whether it was asked, which tells its rank: not differentially private at any ε"
 

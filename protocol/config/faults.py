@@ -36,6 +36,7 @@ _AGREED: Final = frozenset(
         "summary",
         "acquisition",
         "settlement",
+        "wishes",
         "noise",
         "timeouts",
         "network",

@@ -7,14 +7,12 @@ network address and the timeouts, and, where noise is simulated, the roster's ke
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -27,6 +25,8 @@ from pydantic import (
 from protocol import limits
 from protocol.acquisition import RULES
 from protocol.config.meaning import digest_of, in_force
+from protocol.config.section import PartyName, Section, matches
+from protocol.config.wishes import WishesSection
 from protocol.data.dataset import DataColumns, Dataset, check_dataset
 from protocol.data.schema import Column, Schema
 from protocol.errors import ConfigError
@@ -40,8 +40,10 @@ __all__ = [
     "MechanismSection",
     "NetworkSection",
     "NoiseSection",
+    "PartyName",
     "RosterSection",
     "RuleSection",
+    "Section",
     "SessionFile",
     "SessionSection",
     "SettlementSection",
@@ -51,30 +53,11 @@ __all__ = [
 ]
 
 
-def _matches(pattern: str, otherwise: str) -> AfterValidator:
-    """Holds a text to a pattern; the refusal says what is asked for and not by which pattern."""
-    compiled = re.compile(pattern)
-
-    def check(text: str) -> str:
-        if compiled.fullmatch(text) is None:
-            raise ValueError(otherwise)
-        return text
-
-    return AfterValidator(check)
-
-
-PartyName = Annotated[
-    str,
-    _matches(
-        r"[a-z0-9][a-z0-9_.-]{0,63}",
-        "not a name: up to 64 small letters, digits and, but at the beginning, _ . -",
-    ),
-]
 Seconds = Annotated[float, Field(gt=0, le=30 * 86400, allow_inf_nan=False)]
 Real = Annotated[float, Field(allow_inf_nan=False)]
 PublicKeyText = Annotated[
     str,
-    _matches(
+    matches(
         r"([\x21-\x7e]{40})?",
         "not a public key: 40 characters, as `hushbid keys show` prints (of a .pub file the last word alone)",
     ),
@@ -118,12 +101,6 @@ def features_of(columns: Sequence[Column]) -> dict[str, Any]:
     """What ``[features]`` says of columns: how many numbers they are, and their bounds."""
     schema = Schema(columns=tuple(columns))
     return {"columns": schema.width, "lower": list(schema.lower), "upper": list(schema.upper)}
-
-
-class Section(BaseModel):
-    """A table of a configuration file: strict, and without unknown keys."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
 
 class SessionSection(Section):
@@ -309,7 +286,7 @@ class NetworkSection(Section):
     address: Annotated[
         str,
         StringConstraints(max_length=300),
-        _matches(r"tcp://.+:(\d+|\*)", "not an address: tcp://HOST:PORT"),
+        matches(r"tcp://.+:(\d+|\*)", "not an address: tcp://HOST:PORT"),
     ]
     insecure: bool = False
     """No CURVE: on loopback only."""
@@ -320,7 +297,7 @@ class DraftRoster(Section):
 
     curator: str = ""
     consumer: str = ""
-    owners: dict[PartyName, str] = {}
+    owners: dict[PartyName, str] = Field(default_factory=dict)
 
 
 class RosterSection(DraftRoster):
@@ -353,6 +330,8 @@ class DraftSession(Section):
     summary: MechanismSection
     acquisition: RuleSection
     settlement: SettlementSection = SettlementSection()
+    wishes: WishesSection | None = None
+    """What owners' points cost, and how many are bought from whom at most; None: nothing is said of it."""
     noise: NoiseSection = NoiseSection()
     timeouts: TimeoutSection = TimeoutSection()
     network: NetworkSection = NetworkSection(address="tcp://127.0.0.1:5790")
@@ -379,6 +358,8 @@ class DraftSession(Section):
             values.pop("settlement", None)
         if not self.columns:
             values.pop("columns", None)
+        if self.wishes is None:
+            values.pop("wishes", None)
         return values
 
     def reading(self, columns: DataColumns) -> DataColumns:
@@ -488,12 +469,14 @@ class SessionFile(DraftSession):
 
         By default yes, where bids bring their points and no private settlement has to say who sold them. Not
         at a fixed cadence, at which a slow owner misses a round now and then, nor where columns take so few
-        values that rows are the same by chance.
+        values that rows are the same by chance, nor where wishes treat owners differently.
         """
         section, rule = self.session, RULES.get(self.acquisition.rule)
         if section.distinct is not None:
             return section.distinct
         if section.fixed_cadence is not None or section.column_values is not None or self.settlement.private:
+            return False
+        if self.wishes is not None and self.wishes.uneven:
             return False
         return rule is not None and rule.candidate_with_bid
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import shutil
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +96,8 @@ MEAN_THE_SAME = (
     {"without jitter"},
     {"with copies"},
     {"of few values", "of few values, with copies"},
+    {"a price", "a price, as a number"},
+    {"wishes"},
     {"as many points as fit"},
 )
 
@@ -116,6 +120,27 @@ def test_the_points_of_a_round_are_as_many_as_fit(tmp_path: Path) -> None:
     room = formats.Session.read(path).tables["session"]["batch"]
     file = load_toml(SessionFile, path)
     assert room == file.batch == file.most_in_a_bid == 15
+
+
+def test_gains_per_price_are_in_the_order_of_exact_quotients_harm_last() -> None:
+    there = [(each["score"], Fraction(str(each["price"]))) for each in VECTORS["gain per price"]]
+    places = [(score >= 0, score / price if score >= 0 else score) for score, price in there]
+    assert places == sorted(places, reverse=True)
+    assert len(set(places)) == len(places)
+
+
+@pytest.mark.parametrize("vector", VECTORS["turns"], ids=["halves", "three", "one"])
+def test_turns(vector: dict[str, Any]) -> None:
+    rounds = vector["rounds"]
+    step = (math.isqrt(5 * rounds**2) - rounds) // 2
+    while math.gcd(step, rounds) > 1:
+        step += 1
+    dealt = 0
+    for owner in sorted(vector["caps"]):
+        count = min(rounds, vector["caps"][owner] // vector["batch"])
+        mine = [1 + step * (dealt + turn) % rounds for turn in range(count)]
+        assert vector["turns"][owner] == sorted(mine)
+        dealt += count
 
 
 @pytest.mark.parametrize("vector", VECTORS["words"], ids=lambda vector: vector["word"])

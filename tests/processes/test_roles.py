@@ -57,6 +57,7 @@ def test_the_curator_prints_what_was_acquired_from_whom(session: tuple[Cluster, 
         "absences": {},
         "faults": [],
         "disputes": [],
+        "bill": None,
         "refusals": [],
         "transcript": str(cluster.transcript_path("curator")),
     }

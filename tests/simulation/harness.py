@@ -41,6 +41,7 @@ from protocol.config.session import (
     SettlementSection,
     TimeoutSection,
 )
+from protocol.config.wishes import WishesSection
 from protocol.errors import RemoteProtocolError
 from protocol.features import FeatureMap, feature_map
 from protocol.grid import Features, Weights
@@ -155,6 +156,7 @@ def session_file(
     seed_weight: float = 1.0,
     jitter: float = 0.0,
     distinct: bool = False,
+    wishes: Mapping[str, Any] | None = None,
     **rule_parameters: Any,
 ) -> SessionFile:
     """A session on loopback, without keys, and with noise that can be repeated; one point a round."""
@@ -181,6 +183,7 @@ def session_file(
             "summary": MechanismSection.model_validate(dict(summary or {"mechanism": "exact"})),
             "acquisition": RuleSection.model_validate({"rule": rule, **rule_parameters}),
             "settlement": SettlementSection(private=settlement is not None, epsilon=settlement),
+            "wishes": None if wishes is None else WishesSection.model_validate(wishes),
             "noise": NoiseSection(source="simulated", seed=noise_seed),
             "timeouts": timeouts or TimeoutSection(),
             "network": NetworkSection(address="tcp://127.0.0.1:1", insecure=True),

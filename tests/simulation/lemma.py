@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ from protocol.errors import Offence, RemoteProtocolError
 from protocol.grid import Features, Weights
 from protocol.jitter import Jitter, scores_of
 from protocol.messages import Ask, Batch, Bid, Broadcast
+from protocol.prices import Prices
 from protocol.scoring import Best, Pool
 from tests.simulation.harness import MAP, CuratorBench, Player, corners, names, session_file, weights_of
 
@@ -26,13 +28,18 @@ __all__ = [
     "BidsItsBestAlone",
     "BringsIn",
     "Case",
+    "CountsCaps",
+    "EndsWithItsMoney",
     "JitterByArrival",
     "KeepsAbsentOwnersPool",
     "OneOfEachPhi",
+    "PricesBySales",
+    "RestsWhoSold",
     "TiesByArrival",
     "difference",
     "make_case",
     "play",
+    "with_wishes",
 ]
 
 CORNERS = corners()
@@ -62,6 +69,17 @@ class Case:
     """What each round's broadcast weighs jitter by; none: the session has no jitter."""
     distinct: bool = False
     """Whether a point that several owners hold is bought once."""
+    prices: tuple[float, ...] = ()
+    """Of owners' points, by rank; none: the session has no prices."""
+    caps: Mapping[str, int] = field(default_factory=dict)
+    """Most points that are bought of an owner."""
+
+    @property
+    def wishes(self) -> dict[str, Any] | None:
+        """What the session file says of prices and caps."""
+        if not self.prices and not self.caps:
+            return None
+        return {"prices": dict(zip(sorted(self.data), self.prices, strict=False)), "caps": self.caps}
 
 
 class KeepsAbsentOwnersPool(Pool):
@@ -77,9 +95,15 @@ class TiesByArrival(Pool):
     """A broken control: of equal scores, the point that came first wins."""
 
     def __init__(
-        self, dimension: int, *, norm_bound: float, jitter: Jitter | None, copies: Copies | None
+        self,
+        dimension: int,
+        *,
+        norm_bound: float,
+        jitter: Jitter | None,
+        copies: Copies | None,
+        prices: Prices | None = None,
     ) -> None:
-        super().__init__(dimension, norm_bound=norm_bound, jitter=jitter, copies=copies)
+        super().__init__(dimension, norm_bound=norm_bound, jitter=jitter, copies=copies, prices=prices)
         self.entries: list[tuple[Features, int]] = []
         self.out: set[int] = set()
 
@@ -110,6 +134,68 @@ class JitterByArrival(Pool):
         if self._jitter is not None and len(ranks):
             places = np.arange(first, len(self), dtype=np.int16)[:, None]
             self._jitters[first : len(self)] = self._jitter.of(np.broadcast_to(places, features.shape))
+
+
+class CountsCaps(Pool):
+    """A broken control: an owner is dropped once a point of its was bought."""
+
+    def first(
+        self, weights: Weights, count: int, *, withheld: npt.NDArray[np.bool_] | None = None
+    ) -> tuple[Best, ...]:
+        bought = self._ranks[self._withdrawn.entries]
+        return super().first(weights, count, withheld=self._with(bought, withheld))
+
+    def _with(
+        self, bought: npt.NDArray[np.intp], withheld: npt.NDArray[np.bool_] | None
+    ) -> npt.NDArray[np.bool_]:
+        """Who is withheld, by the owners of what was bought so far, in order."""
+        known = np.zeros(8, dtype=np.bool_) if withheld is None else withheld
+        counts = np.bincount(bought, minlength=len(known))[: len(known)]
+        return known | (counts > 0)
+
+
+class RestsWhoSold(CountsCaps):
+    """A broken control: who sold the last point has no turn in the next round."""
+
+    def _with(
+        self, bought: npt.NDArray[np.intp], withheld: npt.NDArray[np.bool_] | None
+    ) -> npt.NDArray[np.bool_]:
+        known = np.zeros(8, dtype=np.bool_) if withheld is None else withheld
+        return known | np.isin(np.arange(len(known)), bought[-1:])
+
+
+class EndsWithItsMoney(CountsCaps):
+    """A broken control: nothing is bought any more once as much was spent as a point of the dearest costs."""
+
+    def _with(
+        self, bought: npt.NDArray[np.intp], withheld: npt.NDArray[np.bool_] | None
+    ) -> npt.NDArray[np.bool_]:
+        known = np.zeros(8, dtype=np.bool_) if withheld is None else withheld
+        units = (1,) * len(known) if self._prices is None else self._prices.units
+        spent = sum(units[rank] for rank in bought.tolist())
+        over = spent >= max(units)
+        return np.ones_like(known) if over else known
+
+
+class PricesBySales(Pool):
+    """A broken control: an owner's points cost the less the more of them were bought."""
+
+    def first(
+        self, weights: Weights, count: int, *, withheld: npt.NDArray[np.bool_] | None = None
+    ) -> tuple[Best, ...]:
+        stated, self._prices = self._prices, self._now()
+        try:
+            return super().first(weights, count, withheld=withheld)
+        finally:
+            self._prices = stated
+
+    def _now(self) -> Prices | None:
+        if self._prices is None:
+            return None
+        sold = np.bincount(self._ranks[self._withdrawn.entries], minlength=len(self._prices.units)).tolist()
+        return Prices(
+            tuple(max(1, units >> 2 * count) for units, count in zip(self._prices.units, sold, strict=True))
+        )
 
 
 class OneOfEachPhi(Copies):
@@ -187,6 +273,25 @@ def make_case(rng: np.random.Generator, *, batches: bool = False, distinct: bool
     )
 
 
+def with_wishes(case: Case, rng: np.random.Generator) -> Case:
+    """The case with prices, with caps, or with both, of which the session takes all.
+
+    Args:
+        case: A case in which points are bought as often as they are held.
+        rng: What they are drawn from.
+    """
+    owners, rounds = sorted(case.data), len(case.weights)
+    priced = rng.random() < 0.7
+    # Few prices, so that gains per price tie too.
+    prices = tuple(rng.choice([0.5, 1.0, 1.0, 2.0, 3.0], size=len(owners)).tolist()) if priced else ()
+    caps: dict[str, int] = {}
+    if len(owners) > 1 and (rng.random() < 0.6 or not priced):
+        # One owner without a cap is enough for every round to have one.
+        free = owners[int(rng.integers(len(owners)))]
+        caps = {owner: int(rng.integers(1, rounds + 1)) * case.batch for owner in owners if owner != free}
+    return replace(case, prices=prices, caps=caps)
+
+
 def play(
     case: Case,
     rule: str,
@@ -219,6 +324,7 @@ def play(
         batch=case.batch,
         jitter=float(len(case.jitter)),
         distinct=case.distinct,
+        wishes=case.wishes,
     )
     bench = CuratorBench(session)
     if pool is not Pool:
@@ -227,6 +333,7 @@ def play(
             norm_bound=MAP.space.norm_bound,
             jitter=bench.opened.jitter,
             copies=bench.opened.copies(),
+            prices=bench.opened.prices,
         )
     players = {}
     for owner, features in case.data.items():

@@ -21,6 +21,7 @@ from protocol.acquisition import RULES
 from protocol.acquisition.logistic import Logistic, LogisticParameters
 from protocol.config import ConsumerFile, CuratorFile, DataSection, OwnerFile, SessionFile
 from protocol.config.party import BudgetSection
+from protocol.config.wishes import WishesSection
 from protocol.features import FEATURE_SPACES
 from protocol.releases import RELEASES, Neighbours, Setting, release_mechanism
 from tests.docs.tables.markers import OWN, Made, Table, code, codes, either, first_cells
@@ -162,6 +163,7 @@ PARAMETERS: Final[dict[str, type[BaseModel]]] = {
 """The keys that a release or a rule has of its own."""
 SECTIONS: Final[dict[str, Any]] = {
     **{name: field.annotation for name, field in SessionFile.model_fields.items() if name != "summary"},
+    "wishes": WishesSection,
     "budget": BudgetSection,
     "columns": DataSection,
     "dataset": cluster.DatasetSection,

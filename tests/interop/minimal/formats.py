@@ -29,7 +29,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 }
 WHOLE = (
     *("points", "batch", "min_owners", "dimension", "seed", "columns"),
-    *("box_bytes", "column_values", "tau", "steps", "first_steps", "directions"),
+    *("box_bytes", "column_values", "tau", "steps", "first_steps", "directions", "caps"),
 )
 """Keys whose values are whole numbers; all other numbers are float64."""
 WITH_POINTS = ("ask-all", "sealed")
@@ -54,11 +54,9 @@ class Session:
         meaning = {name: table for name, table in tables.items() if name not in ("network", "timeouts")}
         as_ever = {("batch", 1), ("seed_weight", 1.0), ("jitter", 0), ("distinct", False)}
         meaning["session"] = dict(tables["session"].items() - as_ever)
-        roster = meaning.pop("roster")
-        meaning["owners"] = sorted(roster["owners"])
+        meaning["owners"] = sorted((roster := meaning.pop("roster"))["owners"])
         meaning |= {"keys": roster} if tables["noise"]["source"] == "secure" else {}
-        encoded = msgpack.packb(_canonical("", meaning), use_bin_type=True)
-        return cls(tables, hashlib.sha256(b"hushbid session 2\0" + encoded).digest())
+        return cls(tables, hashlib.sha256(b"hushbid session 2\0" + packed(_canonical("", meaning))).digest())
 
     @property
     def identifier(self) -> bytes:
@@ -89,6 +87,8 @@ def _settle(tables: Any) -> None:
         acquisition.setdefault("tau", math.ceil(len(tables["roster"]["owners"]) ** (2 / 3) - 1e-9))
     batch = min(-(-session["points"] // 50), 100, 1015808 // (size + 2 * features["dimension"] + 64))
     apart = {"column_values", "fixed_cadence"} & {*session} or tables.get("settlement", {}).get("private")
+    wishes = tables.get("wishes", {})
+    apart = apart or "caps" in wishes or len({*wishes.get("prices", {}).values()}) > 1
     jitter = 50.0 if features["columns"] <= 8 else 25.0
     defaults = {"batch": (1, max(1, batch)), "jitter": (0.0, jitter), "distinct": (False, not apart)}
     here = acquisition["rule"] in WITH_POINTS
@@ -97,7 +97,7 @@ def _settle(tables: Any) -> None:
 
 def _canonical(key: str, value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: _canonical(name, value[name]) for name in sorted(value)}
+        return {name: _canonical(key if key == "caps" else name, value[name]) for name in sorted(value)}
     if isinstance(value, list):
         return [_canonical(key, each) for each in value]
     if isinstance(value, int | float) and not isinstance(value, bool) and key not in WHOLE:

@@ -154,6 +154,21 @@ def test_more_points_than_were_to_be_bought_are_refused_over_all_parts() -> None
     assert caught.value.offence is Offence.MALFORMED
 
 
+def test_points_of_an_owner_beyond_its_turns_or_its_cap_are_refused() -> None:
+    bench = Bench(wishes={"caps": {"owner-0": 2}})
+    bench.release()
+    first, second = sorted(bench.machine._turns.given["owner-0"])
+    rest = min({1, 2, 3, 4} - {first, second})
+    with pytest.raises(RemoteProtocolError, match="its owner has no turn") as caught:
+        bench.deliver(1, 1, purchase(0, number=rest))
+    assert caught.value.offence is Offence.OUT_OF_TURN
+    three = [purchase(row, number=number) for row, number in enumerate((first, second, second))]
+    with pytest.raises(RemoteProtocolError, match="its cap of 2") as caught:
+        bench.deliver(1, 1, *three)
+    assert caught.value.offence is Offence.MALFORMED
+    bench.deliver(1, 1, *three[:2], three[2].model_copy(update={"owner": "owner-1"}))
+
+
 @pytest.mark.parametrize("parts", [1, 2])
 def test_a_point_that_is_delivered_twice_under_its_number_is_refused(parts: int) -> None:
     bench = Bench()

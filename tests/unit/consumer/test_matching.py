@@ -11,6 +11,7 @@ import pytest
 from scipy.optimize import minimize
 
 from consumer import matching
+from consumer.balance import Group
 from consumer.matching import TOLERANCE, effective_points, match
 from protocol.errors import ConfigError, DataError
 from protocol.mmd import kernel_matrix, kernel_means, mmd2
@@ -161,3 +162,25 @@ def test_too_many_points_are_refused_before_memory_is_taken(monkeypatch: pytest.
     points, wanted = sets(5, 3)
     with pytest.raises(DataError, match="5 points are too many to be weighed: at most 4"):
         match(points, wanted, GAMMA)
+
+
+@pytest.mark.parametrize("ridge", [0.01, 1.0])
+def test_no_other_solver_finds_less_where_groups_have_shares(ridge: float) -> None:
+    points, wanted = sets(12, 30, 1)
+    groups = (Group(np.arange(0, 5), 0.7), Group(np.arange(5, 11), 0.3), Group(np.array([11]), 0.0))
+    found = match(points, wanted, GAMMA, ridge=ridge, groups=groups)
+    assert [float(found.weights[rows].sum()) for rows, _ in groups] == pytest.approx([0.7, 0.3, 0.0])
+    other = minimize(
+        objective,
+        np.concatenate([np.full(5, 0.14), np.full(6, 0.05), [0.0]]),
+        args=(points, wanted, ridge),
+        bounds=[(0, 1)] * 12,
+        constraints=[
+            {"type": "eq", "fun": lambda weights, rows=rows, share=share: weights[rows].sum() - share}
+            for rows, share in groups
+        ],
+        method="SLSQP",
+        options={"ftol": 1e-12, "maxiter": 500},
+    )
+    assert objective(found.weights, points, wanted, ridge) <= float(other.fun) + TOLERANCE
+    assert found.gap <= TOLERANCE

@@ -261,3 +261,45 @@ def test_a_file_without_points_is_refused(place: Path) -> None:
     done = weigh(place, delivered="empty.npz")
     assert done.exit_code == 4
     assert "no points" in done.stderr
+
+
+# -- label shares ---------------------------------------------------------------------------------------
+
+
+def shares_of(place: Path) -> dict[int, float]:
+    with np.load(place / "delivered.npz") as archive:
+        weights, labels, held = archive["weights"], archive["labels"], archive["labelled"]
+    assert weights.min() >= 0.0
+    assert not weights[~held].any(), "a point without a label has no weight"
+    return {label: float(weights[labels == label].sum()) for label in (0, 1)}
+
+
+@pytest.mark.parametrize(("balance", "first"), [("wanted", 0.75), ("equal", 0.5)])
+def test_weights_have_the_label_shares_that_are_asked_for(place: Path, balance: str, first: float) -> None:
+    np.savez(place / "validation.npz", features=WANTED, labels=np.arange(40) % 4 // 3)
+    before = json.loads(weigh(place, "--json").stdout)
+    plain = shares_of_all(place)
+    done = weigh(place, "--balance", balance, "--json")
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert shares_of(place) == pytest.approx({0: first, 1: 1.0 - first})
+    assert plain[0] != pytest.approx(first, abs=1e-3)
+    assert (before["balance"], found["balance"]) == (None, balance)
+    assert found["weighted"]["mmd2"] >= before["weighted"]["mmd2"], "a condition more"
+    assert found["weighted"]["gap"] <= 1e-7
+    assert "label shares" in weigh(place, "--balance", balance).stdout
+
+
+def shares_of_all(place: Path) -> dict[int, float]:
+    with np.load(place / "delivered.npz") as archive:
+        return {label: float(archive["weights"][archive["labels"] == label].sum()) for label in (0, 1)}
+
+
+def test_shares_that_no_weights_have_are_refused_and_no_label_is_quoted(place: Path) -> None:
+    np.savez(place / "validation.npz", features=WANTED, labels=np.full(40, 8_731))
+    refused = weigh(place, "--balance", "wanted")
+    assert refused.exit_code == 4
+    assert "1 of the 1 labels of the validation set were not bought" in refused.stderr
+    assert "8731" not in refused.stderr
+    np.savez(place / "validation.npz", features=WANTED)
+    assert "nobody knows" in weigh(place, "--balance", "wanted").stderr

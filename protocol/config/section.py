@@ -1,0 +1,37 @@
+"""What every table of a configuration file is made of."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict
+
+__all__ = ["PartyName", "Section", "matches"]
+
+
+def matches(pattern: str, otherwise: str) -> AfterValidator:
+    """Holds a text to a pattern; the refusal says what is asked for and not by which pattern."""
+    compiled = re.compile(pattern)
+
+    def check(text: str) -> str:
+        if compiled.fullmatch(text) is None:
+            raise ValueError(otherwise)
+        return text
+
+    return AfterValidator(check)
+
+
+PartyName = Annotated[
+    str,
+    matches(
+        r"[a-z0-9][a-z0-9_.-]{0,63}",
+        "not a name: up to 64 small letters, digits and, but at the beginning, _ . -",
+    ),
+]
+
+
+class Section(BaseModel):
+    """A table of a configuration file: strict, and without unknown keys."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")

@@ -1,0 +1,82 @@
+"""``[wishes]``: what the consumer pays whom, and how much it buys from whom at most. All of it is public."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import (
+    AfterValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
+
+from protocol import limits
+from protocol.config.section import PartyName, Section
+from protocol.prices import MAX_BUDGET, MAX_PRICE, in_units
+
+__all__ = ["REFUSED", "WishesSection"]
+
+REFUSED: Final[Mapping[str, str]] = {
+    "counted_caps": (
+        "a cap that counts what was bought and then drops the owner makes who takes part depend on data, "
+        "so that one record can change many points. `caps` gives an owner rounds instead, by public numbers"
+    ),
+    "stop_at_budget": (
+        "a purchase that ends when its money is spent makes the number of points depend on data, and the "
+        "released mean divides by a public one. `budget` is compared beforehand with the most that the "
+        "points can cost"
+    ),
+    "balance": (
+        "a balance over labels needs labels at the selection, and the curator sees none: they are sealed to "
+        "the consumer, or would have to be released. Weigh what was delivered: `hushbid weigh --balance`"
+    ),
+}
+"""Wishes that would break a guarantee, and why; docs/privacy.md §3 has the cases."""
+
+
+def _whole_units(amount: float) -> float:
+    in_units(amount)
+    return amount
+
+
+Price = Annotated[float, Field(gt=0, le=MAX_PRICE, allow_inf_nan=False), AfterValidator(_whole_units)]
+Amount = Annotated[float, Field(gt=0, le=MAX_BUDGET, allow_inf_nan=False), AfterValidator(_whole_units)]
+
+
+class WishesSection(Section):
+    """``[wishes]``: prices and caps of owners. It is in the session's digest where it is given."""
+
+    prices: dict[PartyName, Price] = Field(default_factory=dict)
+    """What a point of each owner costs; of every owner, or of none."""
+    budget: Amount | None = None
+    """What all points together may cost at most, compared beforehand; None: anything."""
+    caps: dict[PartyName, Annotated[int, Field(ge=1, le=limits.MAX_POINTS)]] = Field(default_factory=dict)
+    """Most points that are bought of an owner, kept by its turns (`protocol.turns`); others have no cap."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keeps_every_guarantee(cls, values: Any) -> Any:
+        for name, why in REFUSED.items() if isinstance(values, Mapping) else ():
+            if name in values:
+                raise ValueError(f"there is no {name}: {why}")
+        return values
+
+    @model_validator(mode="after")
+    def _says_something(self) -> WishesSection:
+        if not self.prices and not self.caps:
+            raise ValueError("it has neither prices nor caps: leave the table out")
+        if self.budget is not None and not self.prices:
+            raise ValueError("a budget needs prices to be compared with")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _as_given(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in handler(self).items() if value}
+
+    @property
+    def uneven(self) -> bool:
+        """Whether owners are treated differently, so that points are chosen by more than their scores."""
+        return bool(self.caps) or len(set(self.prices.values())) > 1

@@ -1,0 +1,128 @@
+"""Public prices of owners' points: what they cost, and gain per price, in whole numbers.
+
+Prices are whole ten-thousandths, so that all who compare gains per price compare the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["MAX_BUDGET", "MAX_PRICE", "UNITS", "Prices", "bill", "bill_lines", "in_units", "per_price"]
+
+UNITS: Final = 10_000
+"""Of 1."""
+MAX_PRICE: Final = 1e6
+MAX_BUDGET: Final = 1e11
+"""Below 2^53 units: each has a float64 number of its own."""
+
+_LISTED: Final = 8
+"""Owners that a bill for people lists."""
+
+SHIFT: Final = 70
+"""Two quotients of whole numbers by prices below 2^34 units that differ do so by more than 2^-68."""
+
+
+def in_units(amount: float) -> int:
+    """An amount in ten-thousandths.
+
+    Raises:
+        ValueError: It has more than four places after the point.
+    """
+    units = round(amount * UNITS)
+    if units / UNITS != amount:
+        raise ValueError("has more than four places after the point")
+    return units
+
+
+def per_price(score: int, units: int) -> int:
+    """What points are ordered by where they have prices: higher first.
+
+    A score from 0 counts by what it is for its price: ⌊score·2^70/units⌋, which is in the order of the exact
+    quotients, equal ones and no others being equal. A negative score counts as it is. It is below all others,
+    and no price makes a point that does harm better or worse.
+
+    Args:
+        score: In units of 2^-37.
+        units: The price, in ten-thousandths, from 1 to 10^10.
+    """
+    return score if score < 0 else (score << SHIFT) // units
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What a point of each owner costs.
+
+    Attributes:
+        units: In ten-thousandths, by the owner's rank: its place among the sorted names.
+    """
+
+    units: tuple[int, ...]
+
+    @classmethod
+    def of(cls, prices: Mapping[str, float]) -> Prices:
+        """Prices by owner's name."""
+        return cls(tuple(in_units(prices[owner]) for owner in sorted(prices)))
+
+    def per_price(self, score: int, rank: int) -> int:
+        """What a point of an owner is ordered by (`per_price`)."""
+        return per_price(score, self.units[rank])
+
+    def about(self, scores: npt.NDArray[np.float64], ranks: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
+        """`per_price` of points but for the factor of 2^70, and rounding of 1 part in 2^52.
+
+        Negative scores are divided by `MAX_PRICE`, whose quotients are in the scores' order too.
+        """
+        divisors = np.where(scores < 0.0, MAX_PRICE * UNITS, self._divisors[ranks])
+        return np.asarray(scores / divisors, dtype=np.float64)
+
+    @cached_property
+    def _divisors(self) -> npt.NDArray[np.float64]:
+        return np.array(self.units, dtype=np.float64)
+
+
+def bill(prices: Mapping[str, float], sold: Mapping[str, int], budget: float | None) -> dict[str, Any] | None:
+    """What was bought from whom, and what it costs.
+
+    Args:
+        prices: By owner; none: the session has no prices.
+        sold: How many points are to be paid for, by owner; owners that sold none may be left out.
+        budget: What they may cost at most; None: anything.
+
+    Returns:
+        ``owners`` (of each, ``points``, ``price`` and ``amount``), ``points``, ``total`` and ``budget``; None
+        without prices. Who pays an owner by it tells it how many of its points were bought.
+    """
+    if not prices:
+        return None
+    counts = {owner: sold.get(owner, 0) for owner in sorted(prices)}
+    owed = {owner: in_units(prices[owner]) * count for owner, count in counts.items()}
+    return {
+        "owners": {
+            owner: {"points": count, "price": prices[owner], "amount": owed[owner] / UNITS}
+            for owner, count in counts.items()
+        },
+        "points": sum(counts.values()),
+        "total": sum(owed.values()) / UNITS,
+        "budget": budget,
+    }
+
+
+def bill_lines(made: Mapping[str, Any] | None) -> list[str]:
+    """A bill for people, in sentences; none without one."""
+    if made is None:
+        return []
+    within = "" if made["budget"] is None else f", of a budget of {made['budget']:,.2f}"
+    owed = [
+        f"{owner}: {line['points']} at {line['price']:g} = {line['amount']:,.2f}"
+        for owner, line in made["owners"].items()
+        if line["points"]
+    ]
+    listed = "; ".join(owed[:_LISTED]) + (f"; and {len(owed) - _LISTED} more" if len(owed) > _LISTED else "")
+    detail = f" ({listed})" if owed else ""
+    return [f"{made['points']} points cost {made['total']:,.2f}{within}{detail}."]
