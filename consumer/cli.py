@@ -37,8 +37,8 @@ def run_consumer_verb(consumer: Consumer, log_format: LogFormat, *, as_json: boo
 def show(result: Mapping[str, Any]) -> None:
     """Print a consumer's result for people."""
     from consumer.verdict import Verdict
+    from protocol.guarantee import privacy_lines
     from protocol.prices import bill_lines
-    from protocol.session import privacy_lines
 
     figures = {
         "points delivered": f"{result['points_delivered']} of {result['p']}, {result['disputed']} disputed",

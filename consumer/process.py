@@ -21,6 +21,7 @@ from protocol.config.party import ConsumerFile
 from protocol.config.session import SessionFile
 from protocol.data import DataColumns, Dataset, check_labels, dataset_digest, load_dataset
 from protocol.errors import ConfigError, DataError
+from protocol.guarantee import CONSUMERS_DATA
 from protocol.names import CONSUMER, CURATOR
 from protocol.odometer import promised
 from protocol.runtime.control import Control
@@ -39,7 +40,7 @@ from protocol.runtime.party import (
 from protocol.runtime.private_files import read_private
 from protocol.runtime.taking_part import take_part
 from protocol.runtime.vitals import Vitals
-from protocol.session import CONSUMERS_DATA, Session, open_session
+from protocol.session import Session, open_session
 from protocol.wishes import bill_of
 
 __all__ = ["consumer_seed_set", "drawn_path", "kept_target", "run_consumer"]

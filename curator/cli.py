@@ -35,8 +35,8 @@ def command(
 
 
 def _show(result: Mapping[str, Any]) -> None:
+    from protocol.guarantee import privacy_lines
     from protocol.prices import bill_lines
-    from protocol.session import privacy_lines
     from protocol.settlement import SettlementTerms
 
     terms = SettlementTerms(**result["settlement_terms"])

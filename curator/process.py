@@ -14,6 +14,7 @@ from protocol import platform
 from protocol.config.party import CuratorFile
 from protocol.config.session import SessionFile
 from protocol.errors import ConfigError
+from protocol.guarantee import OWNERS_DATA
 from protocol.names import CURATOR
 from protocol.odometer import promised
 from protocol.payment import Price
@@ -41,7 +42,7 @@ from protocol.runtime.router import RouterEndpoint
 from protocol.runtime.transport import listen_address
 from protocol.runtime.vitals import Vitals
 from protocol.sealing import SEAL_BYTES
-from protocol.session import OWNERS_DATA, Session, open_session
+from protocol.session import Session, open_session
 from protocol.transcript.journal import Journal
 from protocol.wire import said_to
 from protocol.wishes import bill_of

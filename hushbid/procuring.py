@@ -33,8 +33,8 @@ from hushbid.verdict import Rehearsing
 from protocol.data import Dataset
 from protocol.data.schema import Schema
 from protocol.errors import ConfigError, DataError, HushbidError
+from protocol.guarantee import PrivacyStatement
 from protocol.releases import Neighbours
-from protocol.session import PrivacyStatement
 
 __all__ = ["Procured", "procure"]
 

@@ -21,10 +21,10 @@ from consumer.own_figures import MOST_SHOWN, OwnerPart, OwnFigures
 from consumer.seed_distance import SeedDistance
 from consumer.verdict import NO_VERDICT, Verdict
 from hushbid.standing import Standing, beside_uniform
+from protocol.guarantee import TRUSTED, PrivacyStatement
 from protocol.odometer import Odometer
 from protocol.payment import Errors, OwnerStatement, PaidStatement
 from protocol.prices import bill_lines
-from protocol.session import TRUSTED, PrivacyStatement
 from protocol.settlement import SettlementTerms
 
 __all__ = ["RunResult", "Transcripts", "render"]

@@ -30,7 +30,7 @@ def command(owner: Owner, log_format: LogFormatOption = LogFormat.TEXT, as_json:
 
 
 def _show(result: Mapping[str, Any]) -> None:
-    from protocol.session import privacy_lines
+    from protocol.guarantee import privacy_lines
 
     lines = [
         f"{result['owner']}: {result['handed_over']} of {result['points']} points were handed over in "

@@ -9,8 +9,9 @@ from typing import Any, Final
 import numpy as np
 
 from protocol.accounting import epsilon_of, odometer
+from protocol.guarantee import CONSUMERS_DATA, OWNERS_DATA
 from protocol.releases import Neighbours
-from protocol.session import CONSUMERS_DATA, OWNERS_DATA, Session
+from protocol.session import Session
 
 __all__ = ["Odometer", "odometers", "promised"]
 

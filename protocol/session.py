@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from protocol.copies import Copies
 from protocol.errors import ConfigError, DataError
 from protocol.features import FeatureMap, FeatureSpace, feature_space
 from protocol.grid import Totals
+from protocol.guarantee import CONSUMERS_DATA, NO_NOISE, OWNERS_DATA, TRUSTED, PrivacyStatement
 from protocol.identity import Identity, PublicIdentity, roster_identity, simulated_identity
 from protocol.jitter import Jitter
 from protocol.names import CONSUMER, CURATOR
@@ -30,79 +31,20 @@ from protocol.wire import HEADER_BYTES
 from protocol.wishes import check_wishes, prices_of, turns_of
 
 __all__ = [
-    "CONSUMERS_DATA",
     "MOST_SHARED",
-    "NO_NOISE",
-    "OWNERS_DATA",
-    "TRUSTED",
-    "PrivacyStatement",
     "Session",
     "feature_space_of",
     "open_session",
-    "privacy_lines",
 ]
 
 MOST_SHARED: Final = 0.1
 """Share of D_v's different rows that may also be rows of the seed set, where columns take few values."""
-NO_NOISE: Final = "none"
-"""What a release without noise says of its noise."""
-OWNERS_DATA: Final = "the records of every owner"
-CONSUMERS_DATA: Final = "the consumer's validation set"
-TRUSTED: Final = "the curator and the consumer"
-"""Whom owners have to trust with more than ε can tell: what with, the statement's `why` says."""
-
 _SIMULATED: Final = "the noise is simulated: who knows the session file can subtract it"
 
 _WHY: Final = {
     Neighbours.SUBSTITUTE_ONE: "the size of the validation set is public, so a record can only be another",
     Neighbours.ADD_REMOVE_ONE: "an owner has one record more or less, and one point of the summary differs",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class PrivacyStatement:
-    """What is guaranteed to one party's data, in a session's whole course.
-
-    Attributes:
-        protects: Whose records.
-        against: Who may try to learn of them.
-        neighbours: The datasets that are compared.
-        epsilon: The sound ε; None: nothing is guaranteed.
-        delta: The δ that goes with it.
-        claimed_epsilon: What the source paper's arithmetic gives, where that is another figure.
-        noise: The noise source's name; with "simulated" the ε holds for nobody.
-        why: What stands against a guarantee; empty if nothing does.
-        not_covered: Records that the guarantee does not extend to; empty if there are none.
-    """
-
-    protects: str
-    against: str
-    neighbours: str
-    epsilon: float | None
-    delta: float
-    claimed_epsilon: float | None
-    noise: str
-    why: str
-    not_covered: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        """The statement under the names of the command line's JSON."""
-        return {
-            "protects": self.protects,
-            "from": self.against,
-            "neighbours": self.neighbours,
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "claimed_epsilon": self.claimed_epsilon,
-            "noise": self.noise,
-            "why": self.why,
-            "not_covered": self.not_covered,
-        }
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """The statement that `as_json` gave."""
-        return cls(against=values["from"], **{name: values[name] for name in values if name != "from"})
 
 
 @dataclass(frozen=True)
@@ -434,7 +376,7 @@ class Session:
         summary = self.summary()
         stated = self._statement(OWNERS_DATA, self.rule.against, summary, Neighbours.ADD_REMOVE_ONE)
         if not self.rule.private:
-            return _without_guarantee(stated, self._rule_objection())
+            return stated.without_guarantee(self._rule_objection())
         if not self._costs_beside_releases() or stated.epsilon is None:
             return stated
         # The slack is no mechanism of its own: it adds up plainly, and is not composed (`Logistic`).
@@ -478,21 +420,6 @@ class Session:
             self.noise_name(mechanism),
             self._objection(mechanism),
         )
-
-
-def privacy_lines(statements: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Privacy statements (`PrivacyStatement.as_json`) for people, a line each."""
-    lines = []
-    for statement in statements:
-        epsilon = statement["epsilon"]
-        if statement["from"] == TRUSTED:
-            lines.append(f"Owners trust {TRUSTED}: {statement['why']}.")
-            continue
-        promised = "no guarantee" if epsilon is None else f"ε = {epsilon:.3g} at δ = {statement['delta']:.1g}"
-        why = f"; but {statement['why']}" if statement["why"] else ""
-        but = f"; not covered: {statement['not_covered']}" if statement["not_covered"] else ""
-        lines.append(f"{statement['protects']}, from {statement['from']}: {promised}{why}{but}.")
-    return lines
 
 
 def open_session(file: SessionFile) -> Session:
@@ -595,8 +522,3 @@ def _mechanism(
 
 def _is_noisy(mechanism: ReleaseMechanism[Any]) -> bool:
     return any(mechanism.draws(index) for index in {0, mechanism.releases - 1})
-
-
-def _without_guarantee(statement: PrivacyStatement, why: str) -> PrivacyStatement:
-    reasons = f"{statement.why}; {why}" if statement.why else why
-    return replace(statement, epsilon=None, why=reasons)

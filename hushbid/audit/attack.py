@@ -24,12 +24,13 @@ from protocol.data import Dataset
 from protocol.errors import LocalProtocolError
 from protocol.features import SEED_BYTES, FeatureMap
 from protocol.grid import weights_to_float
+from protocol.guarantee import PrivacyStatement
 from protocol.messages import Ask, Broadcast
 from protocol.names import CONSUMER
 from protocol.noise import NoiseSource, SimulatedNoise
 from protocol.releases import Prior
 from protocol.runtime.driver import Numerics, Outgoing
-from protocol.session import PrivacyStatement, Session
+from protocol.session import Session
 from protocol.wire import Direction, decode_frame, decode_message
 
 __all__ = [

@@ -19,7 +19,7 @@ from hushbid.plan.setting import PlanSetting
 from hushbid.plan.speed import Speed, times
 from hushbid.plan.traffic import points_accessed, traffic
 from hushbid.plan.wanted import wanted_of
-from protocol.session import privacy_lines
+from protocol.guarantee import privacy_lines
 from protocol.settlement import SettlementTerms
 
 __all__ = ["make_plan", "render"]

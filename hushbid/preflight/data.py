@@ -20,12 +20,12 @@ from protocol.accounting.validation import check_delta_of
 from protocol.config.party import ConsumerFile, OwnerFile
 from protocol.data import Dataset, check_labels
 from protocol.errors import ConfigError, HushbidError
+from protocol.guarantee import CONSUMERS_DATA, OWNERS_DATA
 from protocol.machine import Charge
 from protocol.runtime.cap import Cap
 from protocol.runtime.dataset_budget import DatasetBudget, dataset_budget
 from protocol.runtime.party import has_begun, transcript_path
 from protocol.sealing import content_bytes
-from protocol.session import CONSUMERS_DATA, OWNERS_DATA
 
 __all__ = ["boxes", "budget", "data"]
 

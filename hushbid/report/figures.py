@@ -23,8 +23,8 @@ from hushbid.report.owners import OwnerFigures, owners_of
 from hushbid.report.pictures import Pictures, pictures_of
 from hushbid.report.rounds import RoundFigures, rounds_of, wins_of
 from hushbid.report.sources import Source
+from protocol.guarantee import OWNERS_DATA, PrivacyStatement
 from protocol.odometer import Odometer, odometers
-from protocol.session import OWNERS_DATA, PrivacyStatement
 from protocol.settlement import SettlementTerms
 
 __all__ = ["Figures", "SessionFacts", "TranscriptFacts", "figures_of"]

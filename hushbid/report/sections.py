@@ -14,8 +14,8 @@ from hushbid.report.html import Html, element, fragment, plot, section, table
 from hushbid.report.incidents import Incidents
 from hushbid.report.overview import guarantee, sentence
 from hushbid.report.rounds import SHOWN_ROUNDS
+from protocol.guarantee import TRUSTED
 from protocol.names import CURATOR
-from protocol.session import TRUSTED
 from protocol.settlement import SettlementTerms
 
 __all__ = ["sections"]

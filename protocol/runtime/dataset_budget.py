@@ -11,13 +11,14 @@ from protocol.accounting.validation import check_delta_of
 from protocol.config.party import BudgetSection, ConsumerFile, OwnerFile
 from protocol.data import Dataset
 from protocol.errors import ConfigError
+from protocol.guarantee import PrivacyStatement
 from protocol.machine import Charge
 from protocol.names import CONSUMER
 from protocol.runtime.cap import Cap
 from protocol.runtime.known_ledgers import KnownRows
 from protocol.runtime.lifetime_ledger import LifetimeLedger, read_ledger
 from protocol.runtime.spending import Spending
-from protocol.session import PrivacyStatement, Session
+from protocol.session import Session
 
 __all__ = ["DatasetBudget", "charges", "dataset_budget", "ledger_path"]
 

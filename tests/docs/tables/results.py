@@ -17,8 +17,8 @@ from hushbid.bench.rules import SETTINGS as BENCHED
 from hushbid.experiments import kme, race, regression, screening, selection
 from hushbid.faults.invariants import INVARIANTS
 from hushbid.results import RunResult
+from protocol.guarantee import PrivacyStatement
 from protocol.odometer import Odometer
-from protocol.session import PrivacyStatement
 from protocol.settlement import SettlementTerms
 from tests.conftest import ROOT
 from tests.docs.tables.markers import Made, Table, code, codes, first_cells

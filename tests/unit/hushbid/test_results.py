@@ -16,9 +16,9 @@ from consumer.own_figures import Baseline, ClassShares, OwnerPart, OwnFigures
 from hushbid.cluster import open_cluster
 from hushbid.results import RunResult, render
 from hushbid.simulation import simulate
+from protocol.guarantee import TRUSTED, PrivacyStatement
 from protocol.odometer import Odometer
 from protocol.payment import PaidStatement, Price
-from protocol.session import TRUSTED, PrivacyStatement
 from protocol.settlement import PrivateSettlement, SettlementTerms
 from tests.conftest import ROOT
 

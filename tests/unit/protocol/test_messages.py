@@ -124,7 +124,7 @@ def refused(name: str, /, **fields: Any) -> str:
         ("broadcast", "round", limits.MAX_POINTS + 1, "less_than_equal"),
         ("broadcast", "weights", values(1, dtype="int64"), "array_dtype"),
         ("broadcast", "weights", np.zeros(4, ">i4"), "array_dtype"),
-        ("broadcast", "weights", np.zeros(limits.MAX_DIMENSION + 1, np.int32), "array_too_long"),
+        ("broadcast", "weights", np.zeros(limits.MAX_DIMENSION + 2, np.int32), "array_too_long"),
         ("broadcast", "weights", [1, 2], "array_type"),
         ("target", "embedding", values(1, dtype="float32"), "array_dtype"),
         ("target", "size", 0, "greater_than_equal"),

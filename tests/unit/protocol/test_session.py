@@ -10,8 +10,9 @@ import pytest
 from protocol.acquisition import RULES
 from protocol.errors import ConfigError, ExitCode
 from protocol.features import FEATURE_SPACES, LshSpace
+from protocol.guarantee import PrivacyStatement
 from protocol.releases import RELEASES
-from protocol.session import PrivacyStatement, Session, open_session
+from protocol.session import Session, open_session
 from tests.support.session_files import load
 
 GAUSSIAN = {"mechanism": "gaussian", "sigma": 50.0}

@@ -24,13 +24,14 @@ from protocol.config.loading import validated
 from protocol.config.session import SessionFile
 from protocol.data import Dataset
 from protocol.errors import BudgetExceeded, ConfigError
+from protocol.guarantee import OWNERS_DATA
 from protocol.machine import Charge
 from protocol.messages import Broadcast
 from protocol.names import CURATOR
 from protocol.noise import Draw, SimulatedNoise
 from protocol.odometer import odometers, promised
 from protocol.releases import Neighbours
-from protocol.session import OWNERS_DATA, Session, open_session
+from protocol.session import Session, open_session
 from protocol.settlement import UNITS, PrivateSettlement, SettlementTerms, worths
 from tests.simulation.harness import CuratorBench, Player, corners, names, session_file, weights_of
 from tests.support.report_sessions import record

@@ -1,0 +1,81 @@
+"""What is guaranteed to whom in a session, as parties state it and people read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
+
+__all__ = ["CONSUMERS_DATA", "NO_NOISE", "OWNERS_DATA", "TRUSTED", "PrivacyStatement", "privacy_lines"]
+
+NO_NOISE: Final = "none"
+"""What a release without noise says of its noise."""
+OWNERS_DATA: Final = "the records of every owner"
+CONSUMERS_DATA: Final = "the consumer's validation set"
+TRUSTED: Final = "the curator and the consumer"
+"""Whom owners have to trust with more than ε can tell: what with, the statement's `why` says."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyStatement:
+    """What is guaranteed to one party's data, in a session's whole course.
+
+    Attributes:
+        protects: Whose records.
+        against: Who may try to learn of them.
+        neighbours: The datasets that are compared.
+        epsilon: The sound ε; None: nothing is guaranteed.
+        delta: The δ that goes with it.
+        claimed_epsilon: What the source paper's arithmetic gives, where that is another figure.
+        noise: The noise source's name; with "simulated" the ε holds for nobody.
+        why: What stands against a guarantee; empty if nothing does.
+        not_covered: Records that the guarantee does not extend to; empty if there are none.
+    """
+
+    protects: str
+    against: str
+    neighbours: str
+    epsilon: float | None
+    delta: float
+    claimed_epsilon: float | None
+    noise: str
+    why: str
+    not_covered: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """The statement under the names of the command line's JSON."""
+        return {
+            "protects": self.protects,
+            "from": self.against,
+            "neighbours": self.neighbours,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "claimed_epsilon": self.claimed_epsilon,
+            "noise": self.noise,
+            "why": self.why,
+            "not_covered": self.not_covered,
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """The statement that `as_json` gave."""
+        return cls(against=values["from"], **{name: values[name] for name in values if name != "from"})
+
+    def without_guarantee(self, why: str) -> Self:
+        """The same, if this stands against a guarantee, too."""
+        return replace(self, epsilon=None, why=f"{self.why}; {why}" if self.why else why)
+
+
+def privacy_lines(statements: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Privacy statements (`PrivacyStatement.as_json`) for people, a line each."""
+    lines = []
+    for statement in statements:
+        epsilon = statement["epsilon"]
+        if statement["from"] == TRUSTED:
+            lines.append(f"Owners trust {TRUSTED}: {statement['why']}.")
+            continue
+        promised = "no guarantee" if epsilon is None else f"ε = {epsilon:.3g} at δ = {statement['delta']:.1g}"
+        why = f"; but {statement['why']}" if statement["why"] else ""
+        but = f"; not covered: {statement['not_covered']}" if statement["not_covered"] else ""
+        lines.append(f"{statement['protects']}, from {statement['from']}: {promised}{why}{but}.")
+    return lines
