@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +13,11 @@ import numpy.typing as npt
 from consumer.columns import column
 from consumer.events import StorePurchases
 from consumer.verdict import NO_VERDICT, Verdict
-from protocol import platform
 from protocol.config.session import FeatureSection
 from protocol.data import read_attributes
 from protocol.data.schema import Schema
 from protocol.errors import DataError
+from protocol.runtime.durable import in_place_of
 from protocol.session import Session
 
 __all__ = [
@@ -28,7 +27,6 @@ __all__ = [
     "keep_verdict",
     "kept_verdict",
     "read_verdict",
-    "replace_privately",
     "write_arrays",
 ]
 
@@ -127,7 +125,8 @@ def keep_table(schema: Schema, delivered: Path, *, label: str) -> Path:
     path = delivered.with_suffix(".parquet")
     table = delivered_table(schema, delivered, label=label)
     try:
-        replace_privately(path, lambda stream: pq.write_table(table, stream))
+        with in_place_of(path) as stream:
+            pq.write_table(table, stream)
     except OSError as error:
         raise DataError(
             f"{path} cannot be written: {error.strerror}.",
@@ -142,23 +141,8 @@ def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     Raises:
         OSError: It cannot be written; an earlier one is as it was.
     """
-    replace_privately(path, lambda stream: np.savez(stream, **arrays))
-
-
-def replace_privately(path: Path, write: Callable[[BinaryIO], None]) -> None:
-    """Write a file in the place of an earlier one; as `write_arrays`."""
-    partial = path.with_name(f".{path.name}.partial")
-    partial.unlink(missing_ok=True)  # of a process that was killed
-    descriptor = platform.open_file(partial, os.O_CREAT | os.O_EXCL | platform.NO_LINK | os.O_WRONLY)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            write(stream)
-            stream.flush()
-            os.fsync(descriptor)
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+    with in_place_of(path) as stream:
+        np.savez(stream, **arrays)
 
 
 def keep_verdict(directory: Path, session: Session, verdict: Verdict) -> None:
@@ -177,7 +161,8 @@ def keep_verdict(directory: Path, session: Session, verdict: Verdict) -> None:
     text = json.dumps(values, indent=2, allow_nan=False).encode()
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        replace_privately(path, lambda stream: stream.writelines((text, b"\n")))
+        with in_place_of(path) as stream:
+            stream.writelines((text, b"\n"))
     except OSError as error:
         raise DataError(
             f"{path}: what the rehearsal said cannot be kept: {error.strerror}.",

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from consumer.store import replace_privately
 from protocol.data.frames import ArrowTable, Frame, as_arrow, library_of
 from protocol.errors import DataError
+from protocol.runtime.durable import in_place_of
 
 __all__ = ["ArrowTable", "Frame", "as_arrow", "like", "write_table"]
 
@@ -39,7 +39,8 @@ def write_table(table: ArrowTable, path: Path) -> None:
         raise DataError(f"{path} is neither .csv nor .parquet.", advice="Name one of these.")
     try:
         write = pacsv.write_csv if name.endswith(".csv") else pq.write_table
-        replace_privately(path, lambda stream: write(table, stream))
+        with in_place_of(path) as stream:
+            write(table, stream)
     except OSError as error:
         raise DataError(
             f"{path} cannot be written: {error.strerror}.", advice="Make room, or name another place."

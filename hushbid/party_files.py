@@ -6,10 +6,9 @@ that is there: a party may have begun its session with it.
 
 from __future__ import annotations
 
-import io
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
@@ -26,6 +25,7 @@ from protocol.config.session import RosterSection
 from protocol.data import DataColumns, Dataset, dataset_digest, load_dataset
 from protocol.errors import ConfigError
 from protocol.names import CONSUMER, CURATOR
+from protocol.runtime.durable import in_place_of
 from protocol.runtime.keys import KeyPair, write_secret
 
 __all__ = [
@@ -155,7 +155,8 @@ def write_share(share: Share, directory: Path) -> dict[str, Path]:
     for what, dataset in share.items():
         path = directory / f"{what.replace('_', '-')}.npz"
         if not path.exists():
-            _write_new(path, _archive(dataset), mode=platform.PRIVATE)
+            with in_place_of(path) as file:
+                np.savez(file, **_arrays(dataset))
         elif dataset_digest(load_dataset(path, DataColumns())) != dataset_digest(dataset):
             raise _another(path)
         written[what] = path
@@ -171,7 +172,8 @@ def keep(path: Path, model: BaseModel, *, mode: int) -> None:
     """
     if not path.exists():
         text = tomli_w.dumps(model.model_dump(mode="json", exclude_none=True))
-        _write_new(path, lambda file: file.write(text.encode()), mode=mode)
+        with in_place_of(path, mode) as file:  # with its mode whatever the umask: all read a public one
+            file.write(text.encode())
     elif load_toml(type(model), path) != model:
         raise _another(path)
 
@@ -192,23 +194,9 @@ def _seen_from(place: Path, path: Path | None) -> Path | None:
     return path if path is None or path.is_absolute() else Path(os.path.relpath(path, place))
 
 
-def _archive(dataset: Dataset) -> Callable[[io.BufferedWriter], object]:
+def _arrays(dataset: Dataset) -> dict[str, Any]:
     arrays = {"features": dataset.features, "labels": dataset.labels, "identifiers": dataset.identifiers}
-    given: dict[str, Any] = {name: array for name, array in arrays.items() if array is not None}
-    return lambda file: np.savez(file, **given)
-
-
-def _write_new(path: Path, write: Callable[[io.BufferedWriter], object], *, mode: int) -> None:
-    """Write a file under another name first, so that what a crash leaves behind is not taken for the file."""
-    unfinished = path.with_name(f".{path.name}.new")
-    unfinished.unlink(missing_ok=True)
-    handle = platform.open_file(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with open(handle, "wb") as file:
-        platform.set_mode(handle, mode)  # whatever the umask takes away: all parties read a public file
-        write(file)
-        file.flush()
-        os.fsync(handle)
-    unfinished.replace(path)
+    return {name: array for name, array in arrays.items() if array is not None}
 
 
 def _another(path: Path) -> ConfigError:

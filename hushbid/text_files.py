@@ -14,6 +14,7 @@ from typing import Final
 
 from protocol import platform
 from protocol.errors import ConfigError
+from protocol.runtime.durable import in_place_of, new_file
 
 __all__ = ["check_new_file", "one_at_a_time", "replace_file", "write_new_bytes", "write_new_file"]
 
@@ -33,19 +34,15 @@ def write_new_bytes(path: Path, content: bytes) -> None:
         ConfigError: It is there, or cannot be written; then nothing of it is left.
     """
     try:
-        descriptor = platform.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE)
+        with new_file(path, _MODE) as stream:
+            stream.write(content)
     except FileExistsError:
         raise _is_there(path) from None
     except OSError as error:
         raise ConfigError(
-            f"{path}: cannot create the file: {error.strerror}.",
-            advice="Name a directory that exists and that this user can write to.",
+            f"{path}: cannot be written: {error.strerror}.",
+            advice="Name a directory that exists, that this user can write to, and that has room.",
         ) from None
-    try:
-        _write(descriptor, content)
-    except OSError as error:
-        path.unlink(missing_ok=True)
-        raise ConfigError(f"{path}: cannot be written: {error.strerror}.", advice="Make room.") from None
 
 
 def check_new_file(path: Path) -> None:
@@ -101,26 +98,11 @@ def replace_file(path: Path, text: str) -> None:
         ConfigError: It cannot be written; the file is then as it was.
     """
     path = path.resolve()  # what a link leads to is replaced, and not the link
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        mode = stat.S_IMODE(path.stat().st_mode)
-        descriptor = platform.open_file(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        try:
-            platform.set_mode(descriptor, mode)
-            _write(descriptor, text.encode())
-            unfinished.replace(path)
-        except BaseException:
-            unfinished.unlink(missing_ok=True)
-            raise
+        with in_place_of(path, stat.S_IMODE(path.stat().st_mode)) as stream:
+            stream.write(text.encode())
     except OSError as error:
         raise ConfigError(
             f"{path}: cannot be written: {error.strerror}. It is as it was.",
             advice="Check the mode of the file and of its directory, and the room on its disk.",
         ) from None
-
-
-def _write(descriptor: int, content: bytes) -> None:
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(descriptor)

@@ -13,12 +13,13 @@ from consumer.appraisal import Judge, Judgement
 from consumer.balance import Group, balanced_groups
 from consumer.downstream import Labels, check_model
 from consumer.matching import check_ridge
-from consumer.store import replace_privately, write_arrays
+from consumer.store import write_arrays
 from protocol.config.loading import load_toml
 from protocol.config.party import RIDGE
 from protocol.config.session import SessionFile
 from protocol.data import DataColumns, Dataset, check_dataset, load_dataset
 from protocol.errors import ConfigError, DataError
+from protocol.runtime.durable import in_place_of
 
 __all__ = ["read_delivered", "weigh"]
 
@@ -223,4 +224,5 @@ def _write_table(place: Path, arrays: dict[str, Any]) -> None:
             columns[column] = pa.array(arrays[name])
     table = pa.table(columns)
     write = pacsv.write_csv if place.suffix == ".csv" else pq.write_table
-    replace_privately(place, lambda stream: write(table, stream))
+    with in_place_of(place) as stream:
+        write(table, stream)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -17,10 +15,10 @@ from hushbid.report.figures import Figures, figures_of
 from hushbid.report.html import FIRST_BYTES
 from hushbid.report.own_rows import Wanted, own_rows
 from hushbid.report.sources import open_sources
-from protocol import platform
 from protocol.errors import ConfigError, HushbidError
 from protocol.extras import need
 from protocol.names import CONSUMER, CURATOR
+from protocol.runtime.durable import in_place_of
 
 if TYPE_CHECKING:
     from hushbid.evaluation import Baselines
@@ -120,17 +118,10 @@ def _check_free(output: Path) -> None:
 
 
 def _write(output: Path, text: str) -> None:
-    """Write a file that has its name only once it is whole."""
-    unfinished = output.with_name(output.name + ".partial")
     try:
-        unfinished.unlink(missing_ok=True)
-        descriptor = platform.open_file(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        unfinished.replace(output)
+        with in_place_of(output) as stream:
+            stream.write(text.encode())
     except OSError as error:
-        with suppress(OSError):
-            unfinished.unlink()
         raise _unwritable(output, error) from None
 
 

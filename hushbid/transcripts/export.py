@@ -13,15 +13,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from hushbid.transcripts.values import encoded, header_fields, whole
-from protocol import platform
 from protocol.errors import ConfigError, TranscriptUnwritable
+from protocol.runtime.durable import new_file
 from protocol.transcript.reader import TranscriptReader, iterate
 from protocol.transcript.record import Record, RecordedItem
 from protocol.transcript.redaction import redact
@@ -105,34 +105,29 @@ def _new_file(output: Path) -> Iterator[BinaryIO]:
     unfinished = output.with_name(output.name + ".partial")
     if os.path.lexists(output):
         raise ConfigError(f"{output} is there already.", advice="Name another file: none is replaced.")
-    try:
-        descriptor = platform.open_file(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
-    except FileExistsError:
-        raise ConfigError(
-            f"{unfinished} is there: an export is being written, or one was killed.",
-            advice="Remove it if no export is running.",
-        ) from None
-    except OSError as error:
-        raise ConfigError(
-            f"{output}: cannot create the file: {error.strerror}.",
-            advice="Name a directory that exists and that this user can write to.",
-        ) from None
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            platform.set_mode(descriptor, platform.PRIVATE)
+    with ExitStack() as stack:
+        try:
+            stream = stack.enter_context(new_file(unfinished))
+        except FileExistsError:
+            raise ConfigError(
+                f"{unfinished} is there: an export is being written, or one was killed.",
+                advice="Remove it if no export is running.",
+            ) from None
+        except OSError as error:
+            raise ConfigError(
+                f"{output}: cannot create the file: {error.strerror}.",
+                advice="Name a directory that exists and that this user can write to.",
+            ) from None
+        try:
             yield stream
-            stream.flush()
-            os.fsync(descriptor)
-        unfinished.rename(output)
-    except OSError as error:
-        unfinished.unlink(missing_ok=True)
-        raise TranscriptUnwritable(
-            f"{output}: the export cannot be written: {error.strerror or type(error).__name__}.",
-            advice="Make room, or name a file on another disk. Nothing of it is left.",
-        ) from error
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
+            stack.close()
+            unfinished.rename(output)
+        except OSError as error:
+            unfinished.unlink(missing_ok=True)
+            raise TranscriptUnwritable(
+                f"{output}: the export cannot be written: {error.strerror or type(error).__name__}.",
+                advice="Make room, or name a file on another disk. Nothing of it is left.",
+            ) from error
 
 
 class _Shown:

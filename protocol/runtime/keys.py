@@ -22,6 +22,7 @@ from protocol import platform
 from protocol.errors import ConfigError, KeyFileError
 from protocol.identity import KEY_BYTES, Identity, PublicIdentity, fingerprint_of
 from protocol.plain_files import read_plain
+from protocol.runtime.durable import new_file
 
 __all__ = [
     "KEY_BYTES",
@@ -121,10 +122,9 @@ def read_public(path: Path) -> PublicKey:
 
 
 def _create(path: Path, content: str, mode: int) -> None:
-    # O_EXCL refuses an existing file and a dangling link alike; the mode holds from the first moment on, so
-    # that nobody can open the file before a later chmod.
     try:
-        handle = platform.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with new_file(path, mode) as file:
+            file.write(content.encode("ascii"))
     except FileExistsError:
         raise KeyFileError(
             f"The key file {path} exists already and was left as it is.",
@@ -132,17 +132,9 @@ def _create(path: Path, content: str, mode: int) -> None:
         ) from None
     except OSError as error:
         raise KeyFileError(
-            f"The key file {path} cannot be created: {error.strerror}.",
-            advice="Check that its directory exists and that you may write there.",
+            f"The key file {path} cannot be written: {error.strerror}.",
+            advice="Check that its directory exists, that you may write there, and that there is room.",
         ) from None
-    try:
-        with open(handle, "w", encoding="ascii") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        path.unlink(missing_ok=True)  # half a key is no key
-        raise KeyFileError(f"The key file {path} cannot be written: {error.strerror}.") from None
 
 
 def _read(path: Path, tag: str, count: int, *, private: bool) -> list[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from pathlib import Path
 
 from protocol import platform
 from protocol.errors import ConfigError, DataError
 from protocol.plain_files import read_plain
+from protocol.runtime.durable import new_file
 
 __all__ = ["read_private", "write_private"]
 
@@ -20,24 +20,17 @@ def write_private(path: Path, content: bytes) -> None:
         ConfigError: It is there already, or cannot be written; then nothing of it is left.
     """
     try:
-        descriptor = platform.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        with new_file(path) as stream:
+            stream.write(content)
     except FileExistsError:
         raise ConfigError(
             f"{path} is there already, and was left as it is.", advice="Name another file."
         ) from None
     except OSError as error:
         raise ConfigError(
-            f"{path}: cannot create the file: {error.strerror}.",
-            advice="Name a file in a directory that exists and that this user can write to.",
+            f"{path}: cannot be written: {error.strerror}.",
+            advice="Name a file in a directory that exists, that this user can write to, and that has room.",
         ) from None
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-    except OSError as error:
-        path.unlink(missing_ok=True)
-        raise ConfigError(f"{path}: cannot be written: {error.strerror}.", advice="Make room.") from None
 
 
 def read_private(path: Path, longest: int) -> bytes:

@@ -208,7 +208,7 @@ class TestAgain:
     ) -> None:
         place = tmp_path / "parties" / "owner-1" / "data"
         place.mkdir(parents=True)
-        (place / ".data.npz.new").write_bytes(b"half")
+        (place / ".data.npz.partial").write_bytes(b"half")
         digits_in(tmp_path, digits)
         assert {path.name for path in place.iterdir()} == {"data.npz", "party.toml"}
 

@@ -297,7 +297,7 @@ def test_private_files_are_new_and_read_by_their_owner_alone(tmp_path: Path) -> 
         write_private(path, b"5678")
     with pytest.raises(DataError, match="longer than 3"):
         read_private(path, 3)
-    with pytest.raises(ConfigError, match="cannot create"):
+    with pytest.raises(ConfigError, match="cannot be written"):
         write_private(tmp_path / "nowhere" / "private", b"")
 
 

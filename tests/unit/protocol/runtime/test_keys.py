@@ -100,7 +100,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     for read in (read_secret, read_public):
         with pytest.raises(KeyFileError, match="nowhere does not exist"):
             read(tmp_path / "nowhere")
-    with pytest.raises(KeyFileError, match="cannot be created"):
+    with pytest.raises(KeyFileError, match="cannot be written"):
         write_secret(tmp_path / "no" / "directory", PAIR)
 
 

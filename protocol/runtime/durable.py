@@ -1,0 +1,64 @@
+"""The one way in which a whole file is written: durably, and never half of it under its name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from protocol import platform
+
+__all__ = ["in_place_of", "new_file"]
+
+
+@contextmanager
+def new_file(path: Path, mode: int = platform.PRIVATE) -> Iterator[BinaryIO]:
+    """Write a file that must not be there yet. A link is one that is there, also if it leads nowhere.
+
+    It has its mode from the first moment on, as far as the umask leaves it: nobody can open it before.
+
+    Args:
+        path: Where; nothing is left there if writing fails.
+        mode: Its mode.
+
+    Raises:
+        FileExistsError: It is there, and was left as it is.
+        OSError: It cannot be written.
+    """
+    descriptor = platform.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    stream = os.fdopen(descriptor, "wb")
+    try:
+        yield stream
+        stream.flush()
+        os.fsync(descriptor)
+        stream.close()
+    except BaseException:
+        with suppress(OSError):  # it tries once more to write what did not go
+            stream.close()
+        path.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def in_place_of(path: Path, mode: int = platform.PRIVATE) -> Iterator[BinaryIO]:
+    """Write a file in the place of an earlier one, if any: whoever reads it finds the old or the new one.
+
+    Args:
+        path: Where; what was there stays as it was if writing fails.
+        mode: The new file's, whatever the umask takes away.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    unfinished = path.with_name(f".{path.name}.partial")
+    unfinished.unlink(missing_ok=True)  # of a process that was killed; a link is no way elsewhere
+    with new_file(unfinished, mode) as stream:
+        platform.set_mode(stream.fileno(), mode)
+        yield stream
+    try:
+        unfinished.replace(path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
