@@ -29,9 +29,13 @@ def test_a_file_is_whole_and_private(
 def test_nothing_is_left_of_what_failed(
     tmp_path: Path, writer: Callable[[Path], AbstractContextManager[BinaryIO]]
 ) -> None:
-    with pytest.raises(KeyboardInterrupt), writer(tmp_path / "file") as stream:
-        stream.write(b"half")
-        raise KeyboardInterrupt
+    def interrupted() -> None:
+        with writer(tmp_path / "file") as stream:
+            stream.write(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert list(tmp_path.iterdir()) == []
 
 
