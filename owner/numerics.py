@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,13 +22,11 @@ from protocol.sealing import (
     EPHEMERAL_BYTES,
     SEAL_BYTES,
     SIGNATURE_BYTES,
-    SealKey,
     batch_statement,
     batched_digest,
     candidate_statement,
     pack_content,
-    seal_key,
-    seal_with,
+    seal,
     sign,
 )
 from protocol.secret_map import open_map
@@ -77,8 +74,6 @@ class OwnerNumerics:
         self._dataset = dataset
         self._hashed = hashed
         self._sealer = sealer
-        self._ahead: deque[SealKey] = deque()
-        """Keys of boxes to come, each of which leaves with its box."""
         self._table: Points | None = None
         self._blank_features = _read_only(np.zeros(session.space.dimension, dtype=np.int16))
         self._blank_point = np.zeros(dataset.features.shape[1], dtype=dataset.features.dtype)
@@ -137,41 +132,17 @@ class OwnerNumerics:
             pack_content(_read_only(point), packed, self._session.box_bytes)
             for point, packed in zip(points, attributes, strict=True)
         ]
-        keys = self._keys(self._sealer, len(found))
-        boxes = [seal_with(key, content) for key, content in zip(keys, contents, strict=True)]
+        ephemeral = self._sealer.noise.random_bytes(EPHEMERAL_BYTES * len(found)) if found else b""
+        boxes = [
+            seal(content, self._sealer.consumer.sealing, ephemeral[at : at + EPHEMERAL_BYTES])
+            for content, at in zip(contents, range(0, len(ephemeral), EPHEMERAL_BYTES), strict=True)
+        ]
         sealed: Any
         if batch > 1:
             sealed = self._sealed_batch(self._sealer, effect, features, boxes)
         else:
             sealed = self._sealed(self._sealer, effect, features, boxes)
-        return Scored(effect.round, rows, scores, sealed, b"".join(key.ephemeral for key in keys))
-
-    def prepare(self) -> bool:
-        """Make the key of one box ahead, while there is nothing else to do; at most those of a round.
-
-        Seeded noise is left alone: its bytes are drawn where they always were.
-
-        Returns:
-            Whether one was made, so that there may be another to make.
-        """
-        sealer = self._sealer
-        if sealer is None or not sealer.noise.protects or len(self._ahead) >= self._session.batch:
-            return False
-        self._ahead.append(seal_key(sealer.consumer.sealing, sealer.noise.random_bytes(EPHEMERAL_BYTES)))
-        return True
-
-    def forget(self) -> None:
-        """Drop the keys of boxes that will not be made."""
-        self._ahead.clear()
-
-    def _keys(self, sealer: Sealer, count: int) -> list[SealKey]:
-        """The keys of so many boxes: first those that were made ahead, none of which is given twice."""
-        keys = [self._ahead.popleft() for _ in range(min(count, len(self._ahead)))]
-        if missing := count - len(keys):
-            fresh = sealer.noise.random_bytes(EPHEMERAL_BYTES * missing)
-            for at in range(0, len(fresh), EPHEMERAL_BYTES):
-                keys.append(seal_key(sealer.consumer.sealing, fresh[at : at + EPHEMERAL_BYTES]))
-        return keys
+        return Scored(effect.round, rows, scores, sealed, ephemeral)
 
     def _opened(
         self, features: Sequence[Features], points: Sequence[Array], attributes: Sequence[bytes]

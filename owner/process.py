@@ -71,20 +71,16 @@ def _take_part(session: Session, file: OwnerFile, expected: str, vitals: Vitals)
     )
     statement = session.privacy()[0]
     budget = dataset_budget(session, file, file.data, dataset, machine.charge, statement)
-    try:
-        seconds = take_part(
-            session,
-            file,
-            machine,
-            numerics,
-            pair=pair,
-            budget=budget,
-            data=dataset_digest(dataset),
-            vitals=vitals,
-            prepare=numerics.prepare,
-        )
-    finally:
-        numerics.forget()
+    seconds = take_part(
+        session,
+        file,
+        machine,
+        numerics,
+        pair=pair,
+        budget=budget,
+        data=dataset_digest(dataset),
+        vitals=vitals,
+    )
     return {
         "role": "owner",
         "session": session.file.session.name,

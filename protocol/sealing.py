@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from dataclasses import dataclass, field
 from typing import Final
 
 import msgpack
@@ -44,7 +43,6 @@ __all__ = [
     "NONCE_BYTES",
     "SEAL_BYTES",
     "SIGNATURE_BYTES",
-    "SealKey",
     "batch_statement",
     "batched_digest",
     "candidate_statement",
@@ -56,8 +54,6 @@ __all__ = [
     "pack_content",
     "seal",
     "seal_between",
-    "seal_key",
-    "seal_with",
     "sign",
     "unpack_content",
     "verify_signature",
@@ -93,55 +89,6 @@ _SIZE_SPARE: Final = 256
 """Room in a default content for attributes and for what frames it."""
 
 
-@dataclass(frozen=True, slots=True)
-class SealKey:
-    """What a sealed box is made with besides its plaintext. It is for one box alone (`seal_key`).
-
-    Attributes:
-        ephemeral: The ephemeral secret, `EPHEMERAL_BYTES` long: whoever has it opens the box.
-        public: Its public key, which the box begins with.
-        nonce: Of the box.
-        shared: The secret that it has in common with the recipient's key.
-    """
-
-    ephemeral: bytes = field(repr=False)
-    public: bytes
-    nonce: bytes
-    shared: bytes = field(repr=False)
-
-
-def seal_key(recipient: nacl.public.PublicKey, ephemeral: bytes) -> SealKey:
-    """Make the key of one sealed box: nearly all the work of sealing, and nothing of it needs the plaintext.
-
-    Args:
-        recipient: The X25519 key that shall open the box.
-        ephemeral: `EPHEMERAL_BYTES` secret random bytes, used for this box alone.
-
-    Raises:
-        ConfigError: The recipient's key is of low order, so that anybody could open the box.
-        LocalProtocolError: The ephemeral secret has another length.
-    """
-    if len(ephemeral) != EPHEMERAL_BYTES:
-        raise LocalProtocolError(f"An ephemeral key of {len(ephemeral)} bytes, not {EPHEMERAL_BYTES}.")
-    key = bytes(recipient)
-    public = nacl.bindings.crypto_scalarmult_base(ephemeral)
-    nonce = hashlib.blake2b(public + key, digest_size=NONCE_BYTES).digest()
-    try:
-        shared = nacl.bindings.crypto_box_beforenm(key, ephemeral)
-    except nacl.exceptions.CryptoError:
-        raise _low_order() from None
-    return SealKey(ephemeral, public, nonce, shared)
-
-
-def seal_with(key: SealKey, plaintext: bytes) -> bytes:
-    """The sealed box of a plaintext, by a key that no other box has or will have.
-
-    Returns:
-        `SEAL_BYTES` more than the plaintext.
-    """
-    return key.public + nacl.bindings.crypto_box_easy_afternm(plaintext, key.nonce, key.shared)
-
-
 def seal(plaintext: bytes, recipient: nacl.public.PublicKey, ephemeral: bytes) -> bytes:
     """Seal bytes to a key, as libsodium's ``crypto_box_seal`` does with this ephemeral secret.
 
@@ -157,7 +104,12 @@ def seal(plaintext: bytes, recipient: nacl.public.PublicKey, ephemeral: bytes) -
         ConfigError: The recipient's key is of low order, so that anybody could open the box.
         LocalProtocolError: The ephemeral secret has another length.
     """
-    return seal_with(seal_key(recipient, ephemeral), plaintext)
+    if len(ephemeral) != EPHEMERAL_BYTES:
+        raise LocalProtocolError(f"An ephemeral key of {len(ephemeral)} bytes, not {EPHEMERAL_BYTES}.")
+    key = bytes(recipient)
+    public = nacl.bindings.crypto_scalarmult_base(ephemeral)
+    nonce = hashlib.blake2b(public + key, digest_size=NONCE_BYTES).digest()
+    return public + _box(plaintext, nonce, key, ephemeral)
 
 
 def open_sealed(box: bytes, secret: nacl.public.PrivateKey) -> bytes:
@@ -433,15 +385,11 @@ def _box(plaintext: bytes, nonce: bytes, recipient: bytes, secret: bytes) -> byt
     try:
         return nacl.bindings.crypto_box_easy(plaintext, nonce, recipient, secret)
     except nacl.exceptions.CryptoError:
-        raise _low_order() from None
-
-
-def _low_order() -> ConfigError:
-    # All lengths are right, so the shared point is zero.
-    return ConfigError(
-        "The key that something is to be sealed to is of low order: anybody could open it.",
-        advice="Have the roster corrected: a key that `hushbid keys new` made is of full order.",
-    )
+        # All lengths are right, so the shared point is zero.
+        raise ConfigError(
+            "The key that something is to be sealed to is of low order: anybody could open it.",
+            advice="Have the roster corrected: a key that `hushbid keys new` made is of full order.",
+        ) from None
 
 
 def _binding(sender: bytes, recipient: bytes, context: bytes) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -55,7 +54,6 @@ class Connection:
         self._driver: Driver  # from `run` on
         self._machine: Participant
         self._vitals: Vitals
-        self._prepare: Callable[[], bool] | None = None
         self._log = SessionLog(self._where)
         self._phase = ""
         self._server_key = roster_identity(session.roster.curator, CURATOR) if pair is not None else None
@@ -78,14 +76,7 @@ class Connection:
     ) -> None:
         self._endpoint.close()
 
-    def run(
-        self,
-        driver: Driver,
-        machine: Participant,
-        begins: Started,
-        vitals: Vitals,
-        prepare: Callable[[], bool] | None = None,
-    ) -> Finish:
+    def run(self, driver: Driver, machine: Participant, begins: Started, vitals: Vitals) -> Finish:
         """Run a driver until its machine is done.
 
         Args:
@@ -93,8 +84,6 @@ class Connection:
             machine: Its machine.
             begins: What it begins with, if it does not go on.
             vitals: Told of every turn; its `control` may end it before that.
-            prepare: Does a little of what will be asked for, while no frame is there; says whether it did
-                any. None: there is nothing to do ahead.
 
         Returns:
             How it ended.
@@ -104,7 +93,6 @@ class Connection:
             Stopped: It was told to stop.
         """
         self._driver, self._machine, self._vitals = driver, machine, vitals
-        self._prepare = prepare
         self._clock = Clock(driver.clock)
         self._heard = self._beaten = self._looked = self._clock()
         with vitals.control as control:
@@ -124,9 +112,7 @@ class Connection:
         if not self._connected:
             self._wait_for_change()
         # The curator sends one frame at a time, so there is nothing to drain.
-        frames = self._prepared()
-        if not frames:
-            frames = self._endpoint.receive(1, wait_ms=self._patience() if self._connected else 0)
+        frames = self._endpoint.receive(1, wait_ms=self._patience() if self._connected else 0)
         now = self._clock()
         if not frames or now - self._looked >= LOOK_SECONDS:
             self._looked = now
@@ -156,13 +142,6 @@ class Connection:
         self._note_phase()
         if not frames:
             self._driver.settle()
-
-    def _prepared(self) -> list[bytes]:
-        """Prepare step by step as long as there is something to, and no frame; then that frame, if any."""
-        while self._connected and self._prepare is not None and self._prepare():
-            if frames := self._endpoint.receive(1):
-                return frames
-        return []
 
     def _look_at_itself(self) -> Seen:
         # Frames are not counted here: how many an owner sent says how often it was asked. So do its records.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from protocol.config.party import ConsumerFile, OwnerFile
 from protocol.errors import HushbidError, Stopped
 from protocol.participant import Participant
@@ -38,7 +36,6 @@ def take_part(
     budget: DatasetBudget,
     data: bytes,
     vitals: Vitals,
-    prepare: Callable[[], bool] | None = None,
 ) -> float:
     """Run a machine against the curator until it is done.
 
@@ -51,7 +48,6 @@ def take_part(
         budget: Of the party's data.
         data: Digest of the party's data.
         vitals: Its signs of life.
-        prepare: What its numerics do ahead, while it waits for the curator (`Connection.run`).
 
     Returns:
         How long the session took for it, in seconds: with the time that it was down.
@@ -78,7 +74,7 @@ def take_part(
         )
         resume(driver, journal, begins, said_to(machine.name))
         try:
-            finish = connection.run(driver, machine, begins, vitals, prepare)
+            finish = connection.run(driver, machine, begins, vitals)
         except Stopped as stopped:
             raise Stopped(stopped.what, advice=f"{stopped.advice} {_charged(budget)}".strip()) from None
     ensure_done(finish)

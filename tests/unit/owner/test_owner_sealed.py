@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -24,7 +22,7 @@ from protocol.messages import (
     Welcome,
 )
 from protocol.names import CONSUMER, CURATOR
-from protocol.noise import SecureNoise, SimulatedNoise
+from protocol.noise import SimulatedNoise
 from protocol.sealing import (
     EPHEMERAL_BYTES,
     SEAL_BYTES,
@@ -33,7 +31,6 @@ from protocol.sealing import (
     unpack_content,
     verify_signature,
 )
-from protocol.session import Session, open_session
 from protocol.wire import Direction, decode_message, encode_message
 from tests.support.sealed_parties import OWNERS, Consumer, W, owner_of, points_of, sealed_session
 
@@ -125,65 +122,6 @@ def test_numerics_refuse_a_map_that_does_not_open_and_take_their_own() -> None:
         numerics.perform(ScorePoints(1, W, 1))
     assert isinstance(numerics.perform(OpenMap(consumer.map_of(A))), MapOpened)
     assert isinstance(numerics.perform(ScorePoints(1, W, 1)), Scored)
-
-
-# -- keys of boxes, made ahead -----------------------------------------------------------------------
-
-
-def protected(batch: int = 1) -> tuple[Session, Any]:
-    """An owner with secure noise that has its map."""
-    file = sealed_session().file
-    section = file.session.model_copy(update={"batch": batch})
-    session = open_session(file.model_copy(update={"session": section}))
-    _, numerics = owner_party(
-        session,
-        A,
-        Dataset.from_arrays(A, points_of(A).features),
-        identity=session.simulated_identity(A),
-        noise=SecureNoise(),
-        scratch=None,
-        memory_limit=2**20,
-    )
-    numerics.perform(OpenMap(Consumer(session).map_of(A)))
-    return session, numerics
-
-
-@pytest.mark.parametrize("batch", [1, 2])
-def test_keys_are_made_ahead_for_one_round_and_each_goes_into_one_box(batch: int) -> None:
-    session, numerics = protected(batch)
-    assert [numerics.prepare() for _ in range(batch + 2)] == [True] * batch + [False] * 2
-    made = [key.ephemeral for key in numerics._ahead]
-    first, second = (numerics.perform(ScorePoints(number, W, number)) for number in (1, 2))
-    assert first.ephemeral == b"".join(made), "those that were made ahead"
-    used = [
-        each.ephemeral[at : at + EPHEMERAL_BYTES]
-        for each in (first, second)
-        for at in range(0, len(each.ephemeral), EPHEMERAL_BYTES)
-    ]
-    assert len(set(used)) == len(used) == 2 * batch, "and none twice"
-    box = first.handed.box if batch == 1 else first.handed.boxes[: session.box_bytes + SEAL_BYTES]
-    open_sealed(box, session.simulated_identity(CONSUMER).sealing)
-
-
-def test_what_is_left_at_the_end_is_dropped() -> None:
-    _, numerics = protected(2)
-    assert numerics.prepare()
-    numerics.forget()
-    assert not numerics._ahead
-
-
-def test_seeded_keys_are_drawn_where_they_always_were() -> None:
-    session = sealed_session()
-    found = []
-    for ahead in (False, True):
-        _, numerics = owner_of(session, A)
-        numerics.perform(OpenMap(Consumer(session).map_of(A)))
-        if ahead:
-            assert not numerics.prepare()
-        scored = numerics.perform(ScorePoints(1, W, 1))
-        assert isinstance(scored, Scored)
-        found.append(scored.ephemeral)
-    assert found[0] == found[1]
 
 
 # -- points ------------------------------------------------------------------------------------------

@@ -32,8 +32,6 @@ from protocol.sealing import (
     pack_content,
     seal,
     seal_between,
-    seal_key,
-    seal_with,
     sign,
     unpack_content,
     verify_signature,
@@ -114,14 +112,6 @@ def test_the_same_inputs_give_the_same_box_and_another_ephemeral_key_another() -
     assert seal(SECRET, CONSUMER.public.sealing, bytes(32))[32:] != BOX[32:]
     known = "4f0ff48f8d0e6a59ed40f1ab7b2026afeb54a5928cccbbbcc2a3434d84de884c"
     assert hashlib.sha256(BOX).hexdigest() == known, "in another process too"
-
-
-def test_a_key_that_was_made_ahead_gives_the_same_box_and_shows_no_secret() -> None:
-    key = seal_key(CONSUMER.public.sealing, EPHEMERAL)
-    assert seal_with(key, SECRET) == BOX
-    assert key.ephemeral == EPHEMERAL
-    assert repr(EPHEMERAL) not in repr(key)
-    assert repr(key.shared) not in repr(key)
 
 
 def test_a_box_of_which_any_byte_was_changed_does_not_open() -> None:
