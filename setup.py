@@ -1,8 +1,8 @@
 """The wheel: everything lives under `hushbid`, so that no name of ours can collide with another package's.
 
-In a checkout the roles and the protocol are folders of their own: `protocol.wire` is imported by that name.
-An installed hushbid has `hushbid.protocol.wire`: a wheel's copies of the sources are moved there, and their
-imports changed. An editable install has the folders as they are. All else is in pyproject.toml.
+In a checkout the roles and the protocol are folders of their own: `protocol.wire.codec` is imported by that
+name. An installed hushbid has `hushbid.protocol.wire`: a wheel's copies of the sources are moved there, and
+their imports changed. An editable install has the folders as they are. All else is in pyproject.toml.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from protocol.features import FEATURE_SPACES, FeatureMap, FourierMap, feature_map
-from protocol.grid import Features, round_features
+from protocol.space.features import FEATURE_SPACES, FeatureMap, FourierMap, feature_map
+from protocol.space.grid import Features, round_features
 
 
 @pytest.fixture(params=sorted(FEATURE_SPACES))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from protocol.noise import Draw, NoiseSource, SecureNoise, SimulatedNoise
+from protocol.privacy.noise import Draw, NoiseSource, SecureNoise, SimulatedNoise
 from protocol.runtime.drawn_ahead import DrawnAhead
 
 SCALE: Final = 1.1 * 2.0**22

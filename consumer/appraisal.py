@@ -18,9 +18,9 @@ from consumer.matching import Matching, match
 from protocol.config.party import RIDGE
 from protocol.data import Dataset, read_attributes
 from protocol.errors import DataError
-from protocol.mmd import Points, Vector, kernel_means
-from protocol.session import Session
-from protocol.verification import within_bounds
+from protocol.session.points import within_bounds
+from protocol.session.session import Session
+from protocol.space.mmd import Points, Vector, kernel_means
 
 __all__ = ["Judge", "Judgement", "Quality", "Weighted", "appraise", "usable"]
 

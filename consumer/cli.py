@@ -8,7 +8,7 @@ from typing import Any
 
 from consumer.role import Consumer
 from protocol.runtime.command import JsonOption, LogFormatOption, run_verb, takes
-from protocol.runtime.logs import LogFormat, set_up_logging
+from protocol.runtime.telemetry.logs import LogFormat, set_up_logging
 
 __all__ = ["command", "quality_lines", "run_consumer_verb", "seed_lines", "show"]
 
@@ -37,8 +37,8 @@ def run_consumer_verb(consumer: Consumer, log_format: LogFormat, *, as_json: boo
 def show(result: Mapping[str, Any]) -> None:
     """Print a consumer's result for people."""
     from consumer.verdict import Verdict
-    from protocol.guarantee import privacy_lines
-    from protocol.prices import bill_lines
+    from protocol.session.guarantee import privacy_lines
+    from protocol.space.prices import bill_lines
 
     figures = {
         "points delivered": f"{result['points_delivered']} of {result['p']}, {result['disputed']} disputed",

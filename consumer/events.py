@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from consumer.seed_distance import SeedDistance
-from protocol.grid import Totals
-from protocol.machine import Computation, Event
-from protocol.messages import Candidate, Purchase
-from protocol.transcript.item import Item
+from protocol.machine.item import Item
+from protocol.machine.machine import Computation, Event
+from protocol.space.grid import Totals
+from protocol.wire.messages import Candidate, Purchase
 
 __all__ = [
     "CheckPurchases",

@@ -19,12 +19,21 @@ from consumer.events import (
 )
 from consumer.seed_distance import SeedDistance
 from protocol.errors import BudgetExceeded, ExitCode, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine import Charge, Event, Transition
-from protocol.messages import Candidate, Delivery, Purchase, Receipt, SubspaceTarget, Target, Welcome, unfixed
+from protocol.machine.machine import Charge, Event, Transition
+from protocol.machine.participant import Participant, participant_transitions
 from protocol.names import CONSUMER, CURATOR
-from protocol.participant import Participant, participant_transitions
-from protocol.releases import Neighbours
-from protocol.session import Session
+from protocol.privacy.releases import Neighbours
+from protocol.session.session import Session
+from protocol.wire.messages import (
+    Candidate,
+    Delivery,
+    Purchase,
+    Receipt,
+    SubspaceTarget,
+    Target,
+    Welcome,
+    unfixed,
+)
 
 __all__ = ["ConsumerMachine"]
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from consumer.balance import Group
 from protocol.config.party import RIDGE
 from protocol.errors import ConfigError, DataError
-from protocol.mmd import Points, Vector, kernel_matrix, kernel_means
+from protocol.space.mmd import Points, Vector, kernel_matrix, kernel_means
 
 __all__ = ["MOST_POINTS", "TOLERANCE", "Matching", "check_ridge", "effective_points", "match"]
 

@@ -18,24 +18,24 @@ from consumer.events import (
 )
 from consumer.seed_distance import SeedDistance, seed_distance
 from consumer.target import KeptTarget, TargetRelease, release_target
-from protocol.data import Dataset
-from protocol.errors import DataError, LocalProtocolError, RemoteProtocolError
-from protocol.features import SEED_BYTES, FeatureMap
-from protocol.identity import Identity
-from protocol.machine import Computation, Event
-from protocol.messages import Candidate, Purchase, unfixed
-from protocol.mmd import MOST_COMPARED, at_even_distances, mmd2_curve
-from protocol.noise import NoiseSource
-from protocol.releases import Prior
-from protocol.releases.prior import check_directions
-from protocol.sealing import (
+from protocol.crypto.identity import Identity
+from protocol.crypto.sealing import (
     NONCE_BYTES,
     open_sealed,
     unpack_content,
 )
-from protocol.secret_map import seal_map
-from protocol.session import Session
-from protocol.verification import Signatures, hash_points, mapped, matching
+from protocol.data import Dataset
+from protocol.errors import DataError, LocalProtocolError, RemoteProtocolError
+from protocol.machine.machine import Computation, Event
+from protocol.privacy.noise import NoiseSource
+from protocol.privacy.releases import Prior
+from protocol.privacy.releases.prior import check_directions
+from protocol.session.points import Signatures, hash_points, mapped, matching
+from protocol.session.secret_map import seal_map
+from protocol.session.session import Session
+from protocol.space.features import SEED_BYTES, FeatureMap
+from protocol.space.mmd import MOST_COMPARED, at_even_distances, mmd2_curve
+from protocol.wire.messages import Candidate, Purchase, unfixed
 
 __all__ = ["ConsumerNumerics"]
 
@@ -197,7 +197,7 @@ class ConsumerNumerics:
         """A purchase's point, if it can be read, and what is wrong with it.
 
         That follows from what the owner handed over, and not from other purchases or their order: the
-        sensitivity of a private settlement needs it (`protocol.settlement`).
+        sensitivity of a private settlement needs it (`protocol.privacy.settlement`).
         """
         candidate = purchase.candidate
         if isinstance(candidate, Candidate):

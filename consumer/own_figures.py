@@ -19,8 +19,8 @@ from consumer.downstream import Labels, accuracy, known_labels, wilson_interval
 from consumer.events import Delivered
 from consumer.matching import Matching, match
 from protocol.data import Dataset
-from protocol.mmd import Points, Vector, kernel_means
-from protocol.session import Session
+from protocol.session.session import Session
+from protocol.space.mmd import Points, Vector, kernel_means
 
 __all__ = [
     "MOST_SHOWN",

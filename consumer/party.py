@@ -11,12 +11,12 @@ from consumer.events import StorePurchases
 from consumer.machine import ConsumerMachine
 from consumer.numerics import ConsumerNumerics
 from consumer.target import KeptTarget
+from protocol.crypto.identity import Identity
 from protocol.data import Dataset, shared_rows
 from protocol.data.names import feature_column
 from protocol.errors import ConfigError, DataError
-from protocol.identity import Identity
-from protocol.noise import NoiseSource
-from protocol.session import MOST_SHARED, Session
+from protocol.privacy.noise import NoiseSource
+from protocol.session.session import MOST_SHARED, Session
 
 __all__ = ["check_disjoint", "consumer_party"]
 

@@ -21,14 +21,10 @@ from protocol.config.party import ConsumerFile
 from protocol.config.session import SessionFile
 from protocol.data import DataColumns, Dataset, check_labels, dataset_digest, load_dataset
 from protocol.errors import ConfigError, DataError
-from protocol.guarantee import CONSUMERS_DATA
 from protocol.names import CONSUMER, CURATOR
-from protocol.odometer import promised
 from protocol.runtime.control import Control
-from protocol.runtime.dataset_budget import dataset_budget
-from protocol.runtime.log_events import SEED_SET_DRAWN, SESSION_REHEARSED
-from protocol.runtime.logs import log
-from protocol.runtime.metrics import serving_metrics
+from protocol.runtime.files.private_files import read_private
+from protocol.runtime.ledger.dataset_budget import dataset_budget
 from protocol.runtime.party import (
     check_durability,
     own_keys,
@@ -37,11 +33,15 @@ from protocol.runtime.party import (
     transcript_path,
     with_one_blas_thread,
 )
-from protocol.runtime.private_files import read_private
 from protocol.runtime.taking_part import take_part
-from protocol.runtime.vitals import Vitals
-from protocol.session import Session, open_session
-from protocol.wishes import bill_of
+from protocol.runtime.telemetry.log_events import SEED_SET_DRAWN, SESSION_REHEARSED
+from protocol.runtime.telemetry.logs import log
+from protocol.runtime.telemetry.metrics import serving_metrics
+from protocol.runtime.telemetry.vitals import Vitals
+from protocol.session.guarantee import CONSUMERS_DATA
+from protocol.session.odometer import promised
+from protocol.session.session import Session, open_session
+from protocol.session.wishes import bill_of
 
 __all__ = ["consumer_seed_set", "drawn_path", "kept_target", "run_consumer"]
 

@@ -167,7 +167,7 @@ class Consumer:
         from protocol.config.loading import load_toml
         from protocol.config.party import ConsumerFile
         from protocol.names import CONSUMER
-        from protocol.runtime.signed_files import read_session
+        from protocol.runtime.files.signed_files import read_session
 
         session_file, invited = read_session(path_of(self.session), path_of(self.invitation))
         if invited not in (None, CONSUMER):

@@ -17,8 +17,8 @@ from protocol.config.session import FeatureSection
 from protocol.data import read_attributes
 from protocol.data.schema import Schema
 from protocol.errors import DataError
-from protocol.runtime.durable import in_place_of
-from protocol.session import Session
+from protocol.runtime.files.durable import in_place_of
+from protocol.session.session import Session
 
 __all__ = [
     "VERDICT_FILE",

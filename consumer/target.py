@@ -15,14 +15,14 @@ import msgpack
 import numpy as np
 import numpy.typing as npt
 
-from protocol.arrays import ARRAY_EXT, pack_array, unpack_extension
 from protocol.data import Dataset, dataset_digest
 from protocol.errors import ConfigError, DataError
-from protocol.features import FeatureMap
-from protocol.grid import Totals
-from protocol.noise import NoiseSource
-from protocol.releases import ReleaseMechanism
-from protocol.session import Session
+from protocol.privacy.noise import NoiseSource
+from protocol.privacy.releases import ReleaseMechanism
+from protocol.session.session import Session
+from protocol.space.features import FeatureMap
+from protocol.space.grid import Totals
+from protocol.wire.arrays import ARRAY_EXT, pack_array, unpack_extension
 
 __all__ = ["KeptTarget", "TargetRelease", "check_kept", "map_identity", "release_target"]
 

@@ -1,7 +1,7 @@
 """What a rehearsal said of a session: a function of D_v, which the consumer keeps beside its transcript.
 
-A rehearsal is made before the consumer's process (`hushbid.rehearsal`), which finds what was kept of it, also
-when it is started again, and has it in its result.
+A rehearsal is made before the consumer's process (`hushbid.rehearsal.rehearsal`), which finds what was kept
+of it, also when it is started again, and has it in its result.
 """
 
 from __future__ import annotations

@@ -13,11 +13,11 @@ from curator.ledger import Absence, Fault
 from curator.rounds import Rounds
 from curator.seat import Seat
 from curator.verification import check_shape, faults_of
-from protocol.acquisition import Standing
-from protocol.acquisition.ranks import bid_ranks
 from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
-from protocol.messages import Ask, Offer, PointBid, fixed, unfixed
-from protocol.scoring import NO_SCORE, Best
+from protocol.privacy.acquisition import Standing
+from protocol.privacy.acquisition.ranks import bid_ranks
+from protocol.space.scoring import NO_SCORE, Best
+from protocol.wire.messages import Ask, Offer, PointBid, fixed, unfixed
 
 __all__ = ["Choosing"]
 

@@ -10,7 +10,7 @@ import typer
 
 from curator.role import Curator
 from protocol.runtime.command import JsonOption, LogFormatOption, run_verb, takes
-from protocol.runtime.logs import LogFormat, set_up_logging
+from protocol.runtime.telemetry.logs import LogFormat, set_up_logging
 
 __all__ = ["command"]
 
@@ -35,9 +35,9 @@ def command(
 
 
 def _show(result: Mapping[str, Any]) -> None:
-    from protocol.guarantee import privacy_lines
-    from protocol.prices import bill_lines
-    from protocol.settlement import SettlementTerms
+    from protocol.privacy.settlement import SettlementTerms
+    from protocol.session.guarantee import privacy_lines
+    from protocol.space.prices import bill_lines
 
     terms = SettlementTerms(**result["settlement_terms"])
     unit = " points (its standard error)" if terms.private else ""
@@ -63,7 +63,7 @@ def _show(result: Mapping[str, Any]) -> None:
 
 
 def _paid(statement: Mapping[str, Any] | None) -> list[str]:
-    from protocol.payment import PaidStatement
+    from protocol.privacy.payment import PaidStatement
 
     if statement is None:
         return []

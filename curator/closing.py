@@ -13,12 +13,12 @@ from curator.ledger import Dispute, settle, settle_privately
 from curator.state import CuratorState
 from curator.statement import GAINED, gain_errors, shared_gains, target_noise
 from protocol.errors import BudgetExceeded, ExitCode, Offence, RemoteProtocolError
-from protocol.machine import Finish, HeadSigned, SignHead
-from protocol.messages import Close, Delivery, Farewell, Receipt, Target, unfixed
+from protocol.machine.machine import Finish, HeadSigned, SignHead
 from protocol.names import CONSUMER
-from protocol.payment import Errors, PaidStatement, Price
-from protocol.session import Session
-from protocol.verification import signs_head
+from protocol.privacy.payment import Errors, PaidStatement, Price
+from protocol.session.points import signs_head
+from protocol.session.session import Session
+from protocol.wire.messages import Close, Delivery, Farewell, Receipt, Target, unfixed
 
 __all__ = ["Closing"]
 

@@ -13,8 +13,8 @@ from typing import Final
 
 from protocol import limits
 from protocol.errors import Offence, RemoteProtocolError
-from protocol.messages import CONTROL_SEQUENCE, Beat, Refused
-from protocol.wire import HEADER_BYTES, decode_frame, encode_message
+from protocol.wire.codec import HEADER_BYTES, decode_frame, encode_message
+from protocol.wire.messages import CONTROL_SEQUENCE, Beat, Refused
 
 __all__ = ["REPLACED", "Connections", "Ignored"]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from curator.ledger import HandedOver
 from protocol import limits
-from protocol.messages import BatchedCandidate, Candidate, Delivery, Purchase, SealedCandidate, fixed
+from protocol.wire.messages import BatchedCandidate, Candidate, Delivery, Purchase, SealedCandidate, fixed
 
 __all__ = ["parts_of"]
 

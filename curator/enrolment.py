@@ -6,11 +6,11 @@ import numpy as np
 
 from protocol import limits
 from protocol.errors import Offence, RemoteProtocolError
-from protocol.grid import FEATURE_UNIT
-from protocol.link import Link
-from protocol.messages import PROTOCOL_VERSION, Hello, SubspaceTarget, Target
-from protocol.releases import Prior
-from protocol.session import Session
+from protocol.privacy.releases import Prior
+from protocol.session.session import Session
+from protocol.space.grid import FEATURE_UNIT
+from protocol.wire.link import Link
+from protocol.wire.messages import PROTOCOL_VERSION, Hello, SubspaceTarget, Target
 
 __all__ = ["check_hello", "check_target", "prior_of"]
 

@@ -15,17 +15,17 @@ from curator.session_log import CuratorLog
 from protocol import limits
 from protocol.config.session import SessionFile
 from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine import Finish, Offended
-from protocol.messages import CONTROL_SEQUENCE, Hello
-from protocol.recorded_session import started
-from protocol.runtime import log_events
-from protocol.runtime.authentication import Refusal
+from protocol.machine.machine import Finish, Offended
 from protocol.runtime.clock import Clock
-from protocol.runtime.connection_limits import Cut
 from protocol.runtime.driver import Driver, Outgoing
-from protocol.runtime.router import Arrival, Drop, RouterEndpoint
-from protocol.runtime.vitals import LONGEST_WAIT_SECONDS, Seen, Vitals, by_reason
-from protocol.wire import Direction, decode_frame, decode_message
+from protocol.runtime.network.authentication import Refusal
+from protocol.runtime.network.connection_limits import Cut
+from protocol.runtime.network.router import Arrival, Drop, RouterEndpoint
+from protocol.runtime.telemetry import log_events
+from protocol.runtime.telemetry.vitals import LONGEST_WAIT_SECONDS, Seen, Vitals, by_reason
+from protocol.transcript.session_file import started
+from protocol.wire.codec import Direction, decode_frame, decode_message
+from protocol.wire.messages import CONTROL_SEQUENCE, Hello
 
 __all__ = ["Hub"]
 

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from protocol.errors import Offence
-from protocol.grid import Features, Totals, Weights, features_to_float
-from protocol.messages import Candidate, SealedCandidate
-from protocol.mmd import embedding_gain
-from protocol.settlement import UNITS, worths
+from protocol.privacy.settlement import UNITS, worths
+from protocol.space.grid import Features, Totals, Weights, features_to_float
+from protocol.space.mmd import embedding_gain
+from protocol.wire.messages import Candidate, SealedCandidate
 
 __all__ = ["Absence", "Dispute", "Fault", "HandedOver", "Ledger", "Refusal", "settle", "settle_privately"]
 
@@ -151,7 +151,7 @@ def settle_privately(
     weights: Weights | None,
     noise: npt.NDArray[np.int64],
 ) -> Mapping[str, float]:
-    """Each owner's points by worth, with noise: `protocol.settlement`, which has the proof.
+    """Each owner's points by worth, with noise: `protocol.privacy.settlement`, which has the proof.
 
     Whole numbers up to the division by 2^15, which is exact.
 

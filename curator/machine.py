@@ -10,7 +10,7 @@ from it has been received and verified. Otherwise its pooled points are withheld
 one broadcast or ask outstanding; while it has, it is sent nothing further, and when it answers late, its
 point is pooled and it resumes with the current broadcast. Where a point is bought once (`session.distinct`),
 it does not resume: only who bid in every round has handed over its copies of what was bought. An owner that
-has no turn in a round (`protocol.turns`) is sent no broadcast of it, and nobody waits for it.
+has no turn in a round (`protocol.session.turns`) is sent no broadcast of it, and nobody waits for it.
 
 Time: a round ends once nobody is waited for. At a fixed cadence the clock ends it: bids are taken for the
 whole first half of its time, and the second half is for asks, verification and decision. How long these take
@@ -33,11 +33,11 @@ from curator.events import CandidatesChecked, NoiseDrawn, WeightsComputed
 from curator.peers import Peers
 from protocol import limits
 from protocol.errors import ExitCode, Offence, RemoteProtocolError
-from protocol.link import Link
-from protocol.machine import Event, Started, Transition, expand
-from protocol.messages import PROTOCOL_VERSION, Hello, Ready, SecretMap, Target, Welcome
+from protocol.machine.machine import Event, Started, Transition, expand
 from protocol.names import CONSUMER
-from protocol.session import Session
+from protocol.session.session import Session
+from protocol.wire.link import Link
+from protocol.wire.messages import PROTOCOL_VERSION, Hello, Ready, SecretMap, Target, Welcome
 
 __all__ = ["CONSUMER", "PHASES", "TRANSITIONS", "CuratorMachine"]
 

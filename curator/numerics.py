@@ -20,14 +20,14 @@ from curator.events import (
 )
 from curator.verification import Unverified
 from protocol.errors import LocalProtocolError
-from protocol.grid import Features, round_weights
-from protocol.jitter import jitter_weight
-from protocol.machine import Computation, Event
-from protocol.messages import Candidate, SealedCandidate, Target
-from protocol.noise import Draw, NoiseSource
-from protocol.releases import ReleaseMechanism
-from protocol.session import Session
-from protocol.verification import Signatures, hash_points
+from protocol.machine.machine import Computation, Event
+from protocol.privacy.noise import Draw, NoiseSource
+from protocol.privacy.releases import ReleaseMechanism
+from protocol.session.points import Signatures, hash_points
+from protocol.session.session import Session
+from protocol.space.grid import Features, round_weights
+from protocol.space.jitter import jitter_weight
+from protocol.wire.messages import Candidate, SealedCandidate, Target
 
 __all__ = ["CuratorNumerics"]
 

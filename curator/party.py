@@ -7,8 +7,8 @@ from itertools import chain
 
 from curator.machine import CuratorMachine
 from curator.numerics import CuratorNumerics
-from protocol.noise import NoiseSource
-from protocol.session import Session
+from protocol.privacy.noise import NoiseSource
+from protocol.session.session import Session
 
 __all__ = ["curator_party"]
 

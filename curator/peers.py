@@ -8,10 +8,10 @@ from curator.choosing import Choosing
 from curator.ledger import Refusal
 from protocol import limits
 from protocol.errors import ExitCode
-from protocol.machine import Lost, Offended, Restarted, Returned
-from protocol.messages import CONTROL_SEQUENCE, Refused
+from protocol.machine.machine import Lost, Offended, Restarted, Returned
 from protocol.names import CONSUMER
-from protocol.session import Session
+from protocol.session.session import Session
+from protocol.wire.messages import CONTROL_SEQUENCE, Refused
 
 __all__ = ["Peers"]
 

@@ -1,7 +1,8 @@
 """Who is here, who is silent, and who is gone: a state machine without I/O, to which time is an argument.
 
-The curator's loop (`curator.hub`) and the network of fault sweeps (`hushbid.faults.network`) follow it. They
-bring what happens on connections, and feed what comes out, `Lost` and `Returned`, to the curator's machine.
+The curator's loop (`curator.hub`) and the network of fault sweeps (`hushbid.evidence.sweep.network`) follow
+it. They bring what happens on connections, and feed what comes out, `Lost` and `Returned`, to the curator's
+machine.
 
 A peer is here from its welcome on. It is lost when it is silent for too long, and back when it speaks on the
 same connection; or when its connection has ended, and back with the welcome on another one.
@@ -13,7 +14,7 @@ from collections.abc import Set as AbstractSet
 
 from curator.connections import Connections
 from protocol.config.session import TimeoutSection
-from protocol.machine import Lost, Returned
+from protocol.machine.machine import Lost, Returned
 
 __all__ = ["Presence"]
 

@@ -13,19 +13,16 @@ from curator.session_log import CuratorLog
 from protocol import platform
 from protocol.config.party import CuratorFile
 from protocol.config.session import SessionFile
+from protocol.crypto.sealing import SEAL_BYTES
 from protocol.errors import ConfigError
-from protocol.guarantee import OWNERS_DATA
 from protocol.names import CURATOR
-from protocol.odometer import promised
-from protocol.payment import Price
-from protocol.recorded_session import started
-from protocol.runtime.box_file import BoxFile, KeptBoxes
+from protocol.privacy.payment import Price
 from protocol.runtime.control import Control
 from protocol.runtime.drawn_ahead import DrawnAhead
 from protocol.runtime.driver import Driver
-from protocol.runtime.log_events import CURATOR_LISTENING
-from protocol.runtime.logs import log
-from protocol.runtime.metrics import serving_metrics
+from protocol.runtime.files.box_file import BoxFile, KeptBoxes
+from protocol.runtime.network.router import RouterEndpoint
+from protocol.runtime.network.transport import listen_address
 from protocol.runtime.party import (
     check_durability,
     ensure_done,
@@ -38,14 +35,17 @@ from protocol.runtime.party import (
     transcript_path,
     with_one_blas_thread,
 )
-from protocol.runtime.router import RouterEndpoint
-from protocol.runtime.transport import listen_address
-from protocol.runtime.vitals import Vitals
-from protocol.sealing import SEAL_BYTES
-from protocol.session import Session, open_session
+from protocol.runtime.telemetry.log_events import CURATOR_LISTENING
+from protocol.runtime.telemetry.logs import log
+from protocol.runtime.telemetry.metrics import serving_metrics
+from protocol.runtime.telemetry.vitals import Vitals
+from protocol.session.guarantee import OWNERS_DATA
+from protocol.session.odometer import promised
+from protocol.session.session import Session, open_session
+from protocol.session.wishes import bill_of
 from protocol.transcript.journal import Journal
-from protocol.wire import said_to
-from protocol.wishes import bill_of
+from protocol.transcript.session_file import started
+from protocol.wire.codec import said_to
 
 __all__ = ["run_curator"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from curator.machine import CuratorMachine
-from protocol.acquisition import asks
 from protocol.config.session import SessionFile
+from protocol.machine.progress import MOST_NAMED, Pace, Progress
 from protocol.names import CURATOR
-from protocol.progress import MOST_NAMED, Pace, Progress
+from protocol.privacy.acquisition import asks
 
 __all__ = ["Follower", "decided_rounds", "stage_of"]
 
@@ -49,7 +49,7 @@ class Follower:
     def progress(self) -> Progress:
         """How far the session is, for the curator's operator.
 
-        A status file leaves the points out where a rule asks (`protocol.runtime.vitals`).
+        A status file leaves the points out where a rule asks (`protocol.runtime.telemetry.vitals`).
         """
         machine, rounds = self._machine, self._session.rounds
         return Progress(

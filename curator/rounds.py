@@ -13,9 +13,9 @@ from curator.state import Round
 from curator.verification import Unverified, check_batch, check_shape
 from protocol import limits
 from protocol.errors import BudgetExceeded, ExitCode, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.messages import Batch, Bid, Broadcast, Candidate, PointBid, SealedCandidate, bids_of
-from protocol.session import Session
-from protocol.wire import encode_message
+from protocol.session.session import Session
+from protocol.wire.codec import encode_message
+from protocol.wire.messages import Batch, Bid, Broadcast, Candidate, PointBid, SealedCandidate, bids_of
 
 __all__ = ["Rounds"]
 

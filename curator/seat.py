@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from protocol.grid import Weights
-from protocol.messages import PointBid
+from protocol.space.grid import Weights
+from protocol.wire.messages import PointBid
 
 __all__ = ["Seat"]
 

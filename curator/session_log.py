@@ -15,10 +15,10 @@ from typing import Any
 from curator.machine import CuratorMachine
 from curator.progress import decided_rounds, stage_of
 from curator.seat import Seat
-from protocol.machine import Finish
-from protocol.runtime import log_events
-from protocol.runtime.logs import SessionLog, ending_event
-from protocol.session import Session
+from protocol.machine.machine import Finish
+from protocol.runtime.telemetry import log_events
+from protocol.runtime.telemetry.logs import SessionLog, ending_event
+from protocol.session.session import Session
 
 __all__ = ["CuratorLog"]
 

@@ -12,13 +12,13 @@ from curator.ledger import HandedOver, Ledger
 from curator.seat import Seat
 from curator.verification import Unverified
 from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
-from protocol.grid import Totals, Weights
-from protocol.machine import Charge, Machine
-from protocol.messages import PointBid, Target
+from protocol.machine.machine import Charge, Machine
 from protocol.names import CONSUMER
-from protocol.releases import Statistic
-from protocol.scoring import Pool
-from protocol.session import Session
+from protocol.privacy.releases import Statistic
+from protocol.session.session import Session
+from protocol.space.grid import Totals, Weights
+from protocol.space.scoring import Pool
+from protocol.wire.messages import PointBid, Target
 
 __all__ = ["CuratorState", "Round"]
 

@@ -37,12 +37,12 @@ import numpy as np
 
 from curator.enrolment import prior_of
 from curator.ledger import HandedOver
-from protocol.grid import features_to_float
-from protocol.messages import Target
-from protocol.mmd import Vector
-from protocol.payment import Errors
-from protocol.releases import ReleaseMechanism
-from protocol.session import Session
+from protocol.privacy.payment import Errors
+from protocol.privacy.releases import ReleaseMechanism
+from protocol.session.session import Session
+from protocol.space.grid import features_to_float
+from protocol.space.mmd import Vector
+from protocol.wire.messages import Target
 
 __all__ = ["GAINED", "Noise", "gain_errors", "shared_gains", "target_noise"]
 
@@ -130,7 +130,7 @@ def gain_errors(
     for win in wins:
         features = features_to_float(win.candidate.features)
         if not _is_disputed(win, disputed):
-            # Of J(S+x) - J(S) in g̃ (`protocol.mmd.gain_constant`).
+            # Of J(S+x) - J(S) in g̃ (`protocol.space.mmd.gain_constant`).
             slopes[win.owner] += 2.0 / (size + 1) * (features - total / size)
         total = total + features
         size += 1

@@ -9,14 +9,14 @@ import numpy as np
 
 from curator.ledger import HandedOver
 from protocol import limits
+from protocol.crypto.sealing import SEAL_BYTES
 from protocol.errors import Offence, RemoteProtocolError
-from protocol.features import FeatureSpace
-from protocol.grid import Features, Weights
-from protocol.jitter import Jitter, scores_of
-from protocol.messages import Batch, Bid, Candidate, SealedCandidate
-from protocol.sealing import SEAL_BYTES
-from protocol.session import Session
-from protocol.verification import mapped, matching
+from protocol.session.points import mapped, matching
+from protocol.session.session import Session
+from protocol.space.features import FeatureSpace
+from protocol.space.grid import Features, Weights
+from protocol.space.jitter import Jitter, scores_of
+from protocol.wire.messages import Batch, Bid, Candidate, SealedCandidate
 
 __all__ = ["Unverified", "check_batch", "check_shape", "faults_of"]
 

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from consumer.role import ConsumerResult
     from curator.role import Curator, CuratorResult
-    from hushbid.audit.machines import audit_machines
     from hushbid.catalogue.api import Catalogue, ScreenOptions
     from hushbid.catalogue.publish_options import PublishKme, PublishRace
-    from hushbid.cluster import Cluster, open_cluster
-    from hushbid.consumer_verb import Consumer
-    from hushbid.launcher import run
+    from hushbid.cli.consumer import Consumer
+    from hushbid.cluster.file import Cluster, open_cluster
+    from hushbid.cluster.launcher import run
+    from hushbid.cluster.results import RunResult
+    from hushbid.cluster.simulate import simulate
+    from hushbid.evidence.audit.machines import audit_machines
     from hushbid.plan.planning import plan_session
     from hushbid.procuring import Procured, procure
-    from hushbid.results import RunResult
-    from hushbid.simulation import simulate
     from hushbid.transcripts.api import Transcript, verify_transcripts
     from owner.role import Owner, OwnerResult
     from protocol.data.schema import Column, Schema
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         TranscriptUnwritable,
         VectorMismatch,
     )
-    from protocol.progress import Progress
+    from protocol.machine.progress import Progress
 
 __all__ = [
     "BudgetExceeded",
@@ -91,20 +91,20 @@ __all__ = [
 
 _MODULES: Final = {
     "Catalogue": "catalogue.api",
-    "Cluster": "cluster",
+    "Cluster": "cluster.file",
     "Consumer": "consumer_verb",
     "Procured": "procuring",
     "PublishKme": "catalogue.publish_options",
     "PublishRace": "catalogue.publish_options",
-    "RunResult": "results",
+    "RunResult": "cluster.results",
     "ScreenOptions": "catalogue.api",
     "Transcript": "transcripts.api",
     "audit_machines": "audit.machines",
-    "open_cluster": "cluster",
+    "open_cluster": "cluster.file",
     "plan_session": "plan.planning",
     "procure": "procuring",
-    "run": "launcher",
-    "simulate": "simulation",
+    "run": "cluster.launcher",
+    "simulate": "cluster.simulate",
     "verify_transcripts": "transcripts.api",
 }
 """Where names are that are this package's own; others are at `_elsewhere`."""
@@ -126,7 +126,7 @@ def _elsewhere(name: str) -> Any:
 
         return schema
     if name == "Progress":
-        from protocol import progress
+        from protocol.machine import progress
 
         return progress
     if name in ("Owner", "OwnerResult"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hushbid.cli import main
+from hushbid.cli.app import main
 
 if __name__ == "__main__":
     main()

@@ -24,17 +24,17 @@ from consumer.delivered import delivered_table
 from consumer.drawn_seed_set import DRAWN
 from consumer.party import check_disjoint
 from consumer.store import write_arrays
-from hushbid.cluster import open_cluster
-from hushbid.frames import Frame, as_arrow, like
-from hushbid.results import RunResult
-from hushbid.schema_files import arrays_of
-from hushbid.simulation import AfterRound, simulate
-from hushbid.verdict import Rehearsing
+from hushbid.cluster.file import open_cluster
+from hushbid.cluster.results import RunResult
+from hushbid.cluster.simulate import AfterRound, simulate
+from hushbid.rehearsal.verdict import Rehearsing
+from hushbid.tables.frames import Frame, as_arrow, like
+from hushbid.tables.schema_files import arrays_of
 from protocol.data import Dataset
 from protocol.data.schema import Schema
 from protocol.errors import ConfigError, DataError, HushbidError
-from protocol.guarantee import PrivacyStatement
-from protocol.releases import Neighbours
+from protocol.privacy.releases import Neighbours
+from protocol.session.guarantee import PrivacyStatement
 
 __all__ = ["Procured", "procure"]
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from protocol import platform
 from protocol.errors import ConfigError
-from protocol.runtime.durable import in_place_of, new_file
+from protocol.runtime.files.durable import in_place_of, new_file
 
 __all__ = ["check_new_file", "one_at_a_time", "replace_file", "write_new_bytes", "write_new_file"]
 

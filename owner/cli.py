@@ -8,7 +8,7 @@ from typing import Any
 
 from owner.role import Owner
 from protocol.runtime.command import JsonOption, LogFormatOption, run_verb, takes
-from protocol.runtime.logs import LogFormat, set_up_logging
+from protocol.runtime.telemetry.logs import LogFormat, set_up_logging
 
 __all__ = ["command"]
 
@@ -30,7 +30,7 @@ def command(owner: Owner, log_format: LogFormatOption = LogFormat.TEXT, as_json:
 
 
 def _show(result: Mapping[str, Any]) -> None:
-    from protocol.guarantee import privacy_lines
+    from protocol.session.guarantee import privacy_lines
 
     lines = [
         f"{result['owner']}: {result['handed_over']} of {result['points']} points were handed over in "

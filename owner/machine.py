@@ -17,9 +17,13 @@ import numpy as np
 from owner.events import MapOpened, MapRefused, OpenMap, Scored, ScorePoints, Withdraw
 from protocol import limits
 from protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.grid import WEIGHT_BITS
-from protocol.machine import Charge, Event, Transition
-from protocol.messages import (
+from protocol.machine.machine import Charge, Event, Transition
+from protocol.machine.participant import Participant, participant_transitions
+from protocol.names import CURATOR
+from protocol.privacy.releases import Neighbours
+from protocol.session.session import Session
+from protocol.space.grid import WEIGHT_BITS
+from protocol.wire.messages import (
     Ask,
     Batch,
     Bid,
@@ -35,10 +39,6 @@ from protocol.messages import (
     sizes,
     unfixed,
 )
-from protocol.names import CURATOR
-from protocol.participant import Participant, participant_transitions
-from protocol.releases import Neighbours
-from protocol.session import Session
 
 __all__ = ["OwnerMachine"]
 

@@ -9,16 +9,8 @@ from typing import Any
 import numpy as np
 
 from owner.events import MapOpened, MapRefused, OpenMap, Scored, ScorePoints, Withdraw
-from protocol.data import Dataset
-from protocol.errors import LocalProtocolError, RemoteProtocolError
-from protocol.features import FeatureMap
-from protocol.grid import Features
-from protocol.identity import Identity, PublicIdentity
-from protocol.machine import Computation, Event
-from protocol.messages import Array, Candidate, Candidates, SealedCandidate, SealedCandidates
-from protocol.noise import NoiseSource
-from protocol.scoring import Points
-from protocol.sealing import (
+from protocol.crypto.identity import Identity, PublicIdentity
+from protocol.crypto.sealing import (
     EPHEMERAL_BYTES,
     SEAL_BYTES,
     SIGNATURE_BYTES,
@@ -29,8 +21,16 @@ from protocol.sealing import (
     seal,
     sign,
 )
-from protocol.secret_map import open_map
-from protocol.session import Session
+from protocol.data import Dataset
+from protocol.errors import LocalProtocolError, RemoteProtocolError
+from protocol.machine.machine import Computation, Event
+from protocol.privacy.noise import NoiseSource
+from protocol.session.secret_map import open_map
+from protocol.session.session import Session
+from protocol.space.features import FeatureMap
+from protocol.space.grid import Features
+from protocol.space.scoring import Points
+from protocol.wire.messages import Array, Candidate, Candidates, SealedCandidate, SealedCandidates
 
 __all__ = ["OwnerNumerics", "Sealer"]
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 from owner.machine import OwnerMachine
 from owner.numerics import OwnerNumerics, Sealer
+from protocol.crypto.identity import Identity
+from protocol.crypto.sealing import content_bytes
 from protocol.data import Dataset, check_labels, feature_table
 from protocol.errors import ConfigError
-from protocol.features import FeatureMap
-from protocol.grid import Features
-from protocol.identity import Identity
 from protocol.names import CONSUMER
-from protocol.noise import NoiseSource
-from protocol.sealing import content_bytes
-from protocol.session import Session
+from protocol.privacy.noise import NoiseSource
+from protocol.session.session import Session
+from protocol.space.features import FeatureMap
+from protocol.space.grid import Features
 
 __all__ = ["owner_party"]
 

@@ -10,8 +10,7 @@ from protocol.config.session import SessionFile
 from protocol.data import dataset_digest, load_dataset
 from protocol.errors import ConfigError
 from protocol.runtime.control import Control
-from protocol.runtime.dataset_budget import dataset_budget
-from protocol.runtime.metrics import serving_metrics
+from protocol.runtime.ledger.dataset_budget import dataset_budget
 from protocol.runtime.party import (
     check_durability,
     own_keys,
@@ -21,8 +20,9 @@ from protocol.runtime.party import (
     with_one_blas_thread,
 )
 from protocol.runtime.taking_part import take_part
-from protocol.runtime.vitals import Vitals
-from protocol.session import Session, open_session
+from protocol.runtime.telemetry.metrics import serving_metrics
+from protocol.runtime.telemetry.vitals import Vitals
+from protocol.session.session import Session, open_session
 
 __all__ = ["run_owner"]
 

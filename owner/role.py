@@ -207,7 +207,7 @@ class Owner:
             ConfigError: One of them is missing, cannot be used, or contradicts the other; or `data` is a
                 table, and there is no ledger.
         """
-        from protocol.runtime.signed_files import read_session
+        from protocol.runtime.files.signed_files import read_session
 
         session, invited = read_session(path_of(self.session), path_of(self.invitation))
         file = self._with_options(self._file(session, invited))

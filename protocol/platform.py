@@ -3,7 +3,7 @@
 The rest of hushbid is written as if there were one system, and asks here. What a system has is looked for by
 what Python offers, not by the system's name. Windows has no modes and no directories that can be opened:
 each function says what it does there. The curator follows the connections of strangers by means of Linux
-(`protocol.runtime.connection_limits`), so that it is refused elsewhere (`check_linux`).
+(`protocol.runtime.network.connection_limits`), so that it is refused elsewhere (`check_linux`).
 """
 
 from __future__ import annotations

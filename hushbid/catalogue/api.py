@@ -145,7 +145,7 @@ class Catalogue:
             BudgetExceeded: The release of D_v would go over its budget; nothing was charged.
         """
         from hushbid.catalogue.screening import Screening, screen, write_session
-        from hushbid.roster import RosterFile
+        from hushbid.roster.file import RosterFile
         from hushbid.text_files import check_new_file, write_new_file
 
         session, written, plot = map(path_of, (options.session, options.write_session, options.plot))

@@ -28,18 +28,18 @@ from hushbid.catalogue.race import (
     release_race,
 )
 from protocol import limits
-from protocol.accounting import Cost
 from protocol.config.party import BudgetSection
 from protocol.data import Dataset, dataset_digest
 from protocol.errors import ConfigError, DataError
-from protocol.features import FeatureMap
-from protocol.grid import FEATURE_UNIT, Totals
-from protocol.noise import NoiseSource
-from protocol.releases import Neighbours, Prior, ReleaseMechanism, Setting, release_mechanism
-from protocol.runtime.known_ledgers import KnownRows
-from protocol.runtime.lifetime_ledger import LifetimeLedger
-from protocol.runtime.private_files import read_private, write_private
-from protocol.runtime.spending import Spending
+from protocol.privacy.accounting import Cost
+from protocol.privacy.noise import NoiseSource
+from protocol.privacy.releases import Neighbours, Prior, ReleaseMechanism, Setting, release_mechanism
+from protocol.runtime.files.private_files import read_private, write_private
+from protocol.runtime.ledger.known_ledgers import KnownRows
+from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
+from protocol.runtime.ledger.spending import Spending
+from protocol.space.features import FeatureMap
+from protocol.space.grid import FEATURE_UNIT, Totals
 
 __all__ = [
     "MECHANISMS",

@@ -26,14 +26,14 @@ from hushbid.catalogue.kme import KmeRelease
 from hushbid.catalogue.model import EntryPart
 from hushbid.catalogue.race import RaceRelease
 from protocol import limits
-from protocol.accounting import Cost, cost_from_record, cost_to_record, epsilon_of, merge_costs
-from protocol.arrays import ARRAY_EXT, pack_array, unpack_extension
 from protocol.config.session import FeatureSection, PartyName
+from protocol.crypto.identity import Identity, PublicIdentity
+from protocol.crypto.sealing import SIGNATURE_BYTES, sign, verify_signature
 from protocol.errors import ConfigError, DataError, HushbidError
-from protocol.identity import Identity, PublicIdentity
 from protocol.plain_files import read_plain
-from protocol.releases import Neighbours
-from protocol.sealing import SIGNATURE_BYTES, sign, verify_signature
+from protocol.privacy.accounting import Cost, cost_from_record, cost_to_record, epsilon_of, merge_costs
+from protocol.privacy.releases import Neighbours
+from protocol.wire.arrays import ARRAY_EXT, pack_array, unpack_extension
 
 __all__ = [
     "SUFFIX",
@@ -72,7 +72,7 @@ class EntryHead(EntryPart):
         neighbours: The datasets that ε compares.
         epsilon: The ε of the release, its number of points included.
         delta: The δ that goes with it; 0 where ε is pure.
-        costs: What it consists of, for an accountant (`protocol.accounting.cost_to_record`).
+        costs: What it consists of, for an accountant (`protocol.privacy.accounting.cost_to_record`).
         noise: Where noise came from. "simulated" protects nobody.
     """
 

@@ -13,17 +13,17 @@ from consumer.target import map_identity
 from hushbid.catalogue.estimates import NoisyMean
 from hushbid.catalogue.model import Digest, EntryPart, Matrix, Vector, array_error, check_projection
 from hushbid.kme.privacy import Calibration, calibrate
-from protocol.accounting import Cost, DiscreteGaussianCost
 from protocol.config.session import FeatureSection
 from protocol.data import Dataset
 from protocol.data.dataset import row_chunks
 from protocol.errors import ConfigError
-from protocol.features import FeatureMap, FeatureSpace
-from protocol.grid import FEATURE_UNIT, Totals
-from protocol.noise import NoiseSource
-from protocol.releases import Neighbours
-from protocol.releases.gaussian_noise import SMALLEST_SIGMA
-from protocol.session import feature_space_of
+from protocol.privacy.accounting import Cost, DiscreteGaussianCost
+from protocol.privacy.noise import NoiseSource
+from protocol.privacy.releases import Neighbours
+from protocol.privacy.releases.gaussian_noise import SMALLEST_SIGMA
+from protocol.session.session import feature_space_of
+from protocol.space.features import FeatureMap, FeatureSpace
+from protocol.space.grid import FEATURE_UNIT, Totals
 
 __all__ = ["MAX_POINTS", "KmeRelease", "feature_map_of", "kme_calibration", "release_kme"]
 

@@ -33,7 +33,7 @@ __all__ = ["PublishKme", "PublishRace"]
 
 
 class _Neighbours(StrEnum):
-    """`protocol.releases.Neighbours`, as a command line takes it."""
+    """`protocol.privacy.releases.Neighbours`, as a command line takes it."""
 
     ADD_REMOVE_ONE = "add-remove-one"
     SUBSTITUTE_ONE = "substitute-one"
@@ -120,8 +120,8 @@ class _Publish(ABC):
             BudgetExceeded: The dataset's budget does not allow it; nothing was charged.
         """
         from hushbid.catalogue.publishing import Publication, publish
-        from protocol.noise import SecureNoise, SimulatedNoise
-        from protocol.releases import Neighbours
+        from protocol.privacy.noise import SecureNoise, SimulatedNoise
+        from protocol.privacy.releases import Neighbours
         from protocol.runtime.keys import read_secret
 
         data, functions = Path(self.data), self._functions()
@@ -266,7 +266,7 @@ def _feature_section(
     session: Path | None, own: Mapping[str, Any], data: Path, columns: Any
 ) -> FeatureSection:
     """The feature map of the options, or of a session file; a seed may go with one that has none."""
-    from hushbid.roster import RosterFile
+    from hushbid.roster.file import RosterFile
     from protocol.config.loading import validated
     from protocol.config.session import FeatureSection
 

@@ -20,21 +20,21 @@ from hushbid.catalogue.kme import MAX_POINTS, KmeRelease, feature_map_of, kme_ca
 from hushbid.catalogue.race import HashSection, RaceRelease, race_noise, release_race
 from hushbid.text_files import write_new_bytes
 from protocol import __version__, limits
-from protocol.accounting import Cost
 from protocol.config.loading import validated
 from protocol.config.party import BudgetSection
 from protocol.config.session import FeatureSection
+from protocol.crypto.identity import Identity
 from protocol.data import DataColumns, Dataset, check_dataset, load_dataset
 from protocol.data.dataset import row_chunks
 from protocol.errors import ConfigError, DataError
-from protocol.features import PairedSpace
-from protocol.grid import FEATURE_UNIT
-from protocol.identity import Identity
-from protocol.noise import NoiseSource
-from protocol.releases import Neighbours
-from protocol.runtime.known_ledgers import KnownRows
-from protocol.runtime.lifetime_ledger import LifetimeLedger
-from protocol.runtime.spending import Spending
+from protocol.privacy.accounting import Cost
+from protocol.privacy.noise import NoiseSource
+from protocol.privacy.releases import Neighbours
+from protocol.runtime.ledger.known_ledgers import KnownRows
+from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
+from protocol.runtime.ledger.spending import Spending
+from protocol.space.features import PairedSpace
+from protocol.space.grid import FEATURE_UNIT
 
 __all__ = ["Publication", "Published", "publish", "within_bounds"]
 

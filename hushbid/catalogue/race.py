@@ -15,14 +15,14 @@ from hushbid.catalogue.model import Digest, EntryPart, Vector, array_error, chec
 from hushbid.race.counts import Counts, count_cells
 from hushbid.race.release import Calibration, calibrate
 from protocol import limits
-from protocol.accounting import ApproximateCost, Cost, DiscreteGaussianCost
 from protocol.config.session import Real
 from protocol.data import Dataset
 from protocol.data.dataset import row_chunks
 from protocol.errors import ConfigError
-from protocol.lsh import FAMILIES, HashFamily
-from protocol.noise import Draw, NoiseSource
-from protocol.releases import Neighbours
+from protocol.privacy.accounting import ApproximateCost, Cost, DiscreteGaussianCost
+from protocol.privacy.noise import Draw, NoiseSource
+from protocol.privacy.releases import Neighbours
+from protocol.space.lsh import FAMILIES, HashFamily
 
 __all__ = [
     "HashSection",
@@ -40,7 +40,7 @@ MAX_CELLS: Final = 2**20
 
 
 class HashSection(EntryPart):
-    """The hash functions of a sketch, all public (`protocol.lsh`).
+    """The hash functions of a sketch, all public (`protocol.space.lsh`).
 
     Attributes:
         family: "l2" and "l1" hash by distance, "srp" by angle.

@@ -15,7 +15,7 @@ from hushbid.catalogue.candidates import Candidate
 from hushbid.catalogue.estimates import Estimate, NoisyMean, best_mixture, mmd2, point_weights
 from hushbid.catalogue.kme import KmeRelease, feature_map_of
 from protocol.errors import ConfigError
-from protocol.grid import FEATURE_UNIT
+from protocol.space.grid import FEATURE_UNIT
 
 __all__ = ["OwnerRow", "Ranking", "Subset", "rank"]
 

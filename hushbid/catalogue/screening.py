@@ -24,14 +24,14 @@ from hushbid.catalogue.estimates import NoisyMean
 from hushbid.catalogue.kme import KmeRelease, feature_map_of
 from hushbid.catalogue.race import RaceRelease
 from hushbid.catalogue.ranking import Ranking, rank
-from hushbid.roster import RosterFile
+from hushbid.roster.file import RosterFile
 from protocol.config.party import BudgetSection
 from protocol.data import Dataset, check_dataset
 from protocol.errors import ConfigError
 from protocol.names import CONSUMER
-from protocol.noise import NoiseSource, SecureNoise, SimulatedNoise
-from protocol.releases import Neighbours
-from protocol.runtime.known_ledgers import KnownRows
+from protocol.privacy.noise import NoiseSource, SecureNoise, SimulatedNoise
+from protocol.privacy.releases import Neighbours
+from protocol.runtime.ledger.known_ledgers import KnownRows
 
 __all__ = ["Consumer", "Screening", "ScreeningResult", "screen", "write_session"]
 

@@ -21,18 +21,28 @@ import tomli_w
 from owner.party import owner_party
 from protocol.config import SessionFile
 from protocol.config.loading import load_toml_text
+from protocol.crypto.identity import Identity
+from protocol.crypto.sealing import NONCE_BYTES, head_statement, sign
 from protocol.data import Dataset
 from protocol.errors import DataError
-from protocol.grid import WEIGHT_BITS
-from protocol.identity import Identity
-from protocol.machine import Computation, Connected, Event, HeadSigned, Received, Send, SignHead
-from protocol.messages import PROTOCOL_VERSION, Ask, Bid, Broadcast, Close, Hello, Message, SecretMap, Welcome
+from protocol.machine.machine import Computation, Connected, Event, HeadSigned, Received, Send, SignHead
 from protocol.names import CONSUMER, CURATOR
-from protocol.noise import SimulatedNoise
-from protocol.sealing import NONCE_BYTES, head_statement, sign
-from protocol.secret_map import seal_map
-from protocol.session import Session, open_session
-from protocol.wire import Direction, Frame, decode_message, encode_frame, encode_message
+from protocol.privacy.noise import SimulatedNoise
+from protocol.session.secret_map import seal_map
+from protocol.session.session import Session, open_session
+from protocol.space.grid import WEIGHT_BITS
+from protocol.wire.codec import Direction, Frame, decode_message, encode_frame, encode_message
+from protocol.wire.messages import (
+    PROTOCOL_VERSION,
+    Ask,
+    Bid,
+    Broadcast,
+    Close,
+    Hello,
+    Message,
+    SecretMap,
+    Welcome,
+)
 
 __all__ = ["GOLDEN", "OWNER", "Exchange", "Step", "exchange_files", "key_of", "read_exchange"]
 

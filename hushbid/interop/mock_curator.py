@@ -16,8 +16,29 @@ from typing import Any, Final
 import msgpack
 
 from hushbid.interop.exchange import OWNER, Exchange, Step, key_of
+from protocol.crypto.sealing import (
+    DIGEST_BYTES,
+    batch_statement,
+    batched_digest,
+    candidate_statement,
+    head_statement,
+    open_sealed,
+    verify_signature,
+)
 from protocol.errors import HushbidError, RemoteProtocolError, TimedOut, VectorMismatch
-from protocol.messages import (
+from protocol.names import CONSUMER, CURATOR
+from protocol.runtime.network.router import Arrival, RouterEndpoint
+from protocol.session.session import Session
+from protocol.wire.codec import (
+    HEADER_BYTES,
+    Direction,
+    Frame,
+    decode_frame,
+    decode_message,
+    encode_frame,
+    encode_message,
+)
+from protocol.wire.messages import (
     Batch,
     Beat,
     Bid,
@@ -28,27 +49,6 @@ from protocol.messages import (
     SealedCandidates,
     bids_of,
     boxes_of,
-)
-from protocol.names import CONSUMER, CURATOR
-from protocol.runtime.router import Arrival, RouterEndpoint
-from protocol.sealing import (
-    DIGEST_BYTES,
-    batch_statement,
-    batched_digest,
-    candidate_statement,
-    head_statement,
-    open_sealed,
-    verify_signature,
-)
-from protocol.session import Session
-from protocol.wire import (
-    HEADER_BYTES,
-    Direction,
-    Frame,
-    decode_frame,
-    decode_message,
-    encode_frame,
-    encode_message,
 )
 
 __all__ = ["Difference", "difference", "play"]

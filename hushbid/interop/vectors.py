@@ -15,19 +15,11 @@ import nacl.bindings
 import numpy as np
 
 from hushbid.interop.exchange import GOLDEN, OWNER, exchange_files, key_of, sealed_map
-from protocol.arrays import pack_array
 from protocol.config import SessionFile
 from protocol.config.loading import load_toml_text
 from protocol.config.meaning import encoded_meaning
-from protocol.data.attributes import Attributes, pack_attributes
-from protocol.errors import ConfigError, DataError, VectorMismatch
-from protocol.features import FeatureMap, feature_map
-from protocol.features.fourier import FourierMap, FourierSpace
-from protocol.identity import Identity, simulated_identity
-from protocol.jitter import Jitter
-from protocol.names import CONSUMER, CURATOR
-from protocol.prices import in_units, per_price
-from protocol.sealing import (
+from protocol.crypto.identity import Identity, simulated_identity
+from protocol.crypto.sealing import (
     EPHEMERAL_BYTES,
     SEAL_BYTES,
     batch_statement,
@@ -38,9 +30,17 @@ from protocol.sealing import (
     seal,
     sign,
 )
-from protocol.session import Session, open_session
+from protocol.data.attributes import Attributes, pack_attributes
+from protocol.errors import ConfigError, DataError, VectorMismatch
+from protocol.names import CONSUMER, CURATOR
+from protocol.session.session import Session, open_session
+from protocol.session.turns import Turns
 from protocol.space.expansion import Expansion, cosines, normals
-from protocol.turns import Turns
+from protocol.space.features import FeatureMap, feature_map
+from protocol.space.features.fourier import FourierMap, FourierSpace
+from protocol.space.jitter import Jitter
+from protocol.space.prices import in_units, per_price
+from protocol.wire.arrays import pack_array
 
 __all__ = ["check_vectors", "vector_files", "write_vectors"]
 

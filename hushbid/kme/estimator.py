@@ -18,10 +18,10 @@ from hushbid.kme.mechanisms import FeatureMechanism, Mechanism, SubspaceMechanis
 from hushbid.kme.privacy import Calibration
 from hushbid.kme.reduced_set import WeightRule
 from hushbid.kme.release import Release
-from protocol.accounting.validation import check_delta_of
 from protocol.errors import ConfigError, DataError
-from protocol.noise import NoiseSource, SecureNoise
-from protocol.releases import Neighbours
+from protocol.privacy.accounting.validation import check_delta_of
+from protocol.privacy.noise import NoiseSource, SecureNoise
+from protocol.privacy.releases import Neighbours
 
 __all__ = ["KernelMeanRelease", "Method"]
 

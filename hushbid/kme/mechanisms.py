@@ -13,9 +13,9 @@ from hushbid.kme.privacy import Calibration, calibrate
 from hushbid.kme.reduced_set import WeightRule, reduced_set
 from hushbid.kme.shrinkage import Risk, shrunk_weights
 from hushbid.kme.subspace import COORDINATE_UNIT, span
-from protocol.features import PairedSpace
-from protocol.grid import FEATURE_UNIT, features_to_float
-from protocol.releases import Neighbours
+from protocol.privacy.releases import Neighbours
+from protocol.space.features import PairedSpace
+from protocol.space.grid import FEATURE_UNIT, features_to_float
 
 __all__ = ["FeatureMechanism", "Mechanism", "SubspaceMechanism"]
 

@@ -6,10 +6,16 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from protocol.accounting import ApproximateCost, Cost, DiscreteGaussianCost, epsilon_of, gaussian_sigma
 from protocol.errors import ConfigError
-from protocol.noise import Draw
-from protocol.releases import Neighbours
+from protocol.privacy.accounting import (
+    ApproximateCost,
+    Cost,
+    DiscreteGaussianCost,
+    epsilon_of,
+    gaussian_sigma,
+)
+from protocol.privacy.noise import Draw
+from protocol.privacy.releases import Neighbours
 
 __all__ = ["COUNT_SHARE", "Calibration", "calibrate"]
 
@@ -61,9 +67,9 @@ def calibrate(
     √(record_norm² + count_unit²) long.
 
     δ > 0: discrete Gaussian noise for that L2 sensitivity, by the analytic profile and what discrete noise
-    costs beyond it (`protocol.accounting.gaussian_sigma`). KME's classical 8·ln(1.25/δ)/(Nε)² is not used: it
-    is larger, and proved for ε < 1 only. δ = 0: discrete Laplace noise for an L1 sensitivity of √width times
-    the L2 one (KME, Remark 4), which is ε-DP on whole numbers.
+    costs beyond it (`protocol.privacy.accounting.gaussian_sigma`). KME's classical 8·ln(1.25/δ)/(Nε)² is not
+    used: it is larger, and proved for ε < 1 only. δ = 0: discrete Laplace noise for an L1 sensitivity of
+    √width times the L2 one (KME, Remark 4), which is ε-DP on whole numbers.
 
     Args:
         record_norm: Largest L2 norm of a record's vector, in grid units.

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from hushbid.kme.l1_ball import L1Ball, within_norm
 from protocol import platform
 from protocol.errors import ConfigError
-from protocol.features import Bound, FeatureMap, FourierMap, PairedSpace
+from protocol.space.features import Bound, FeatureMap, FourierMap, PairedSpace
 
 __all__ = ["WeightRule", "reduced_set"]
 

@@ -10,14 +10,14 @@ from typing import Any, Final
 import numpy as np
 
 from hushbid.plan.setting import PlanSetting, plain_prior
-from protocol.accounting import LaplaceCost
 from protocol.errors import LocalProtocolError
-from protocol.features.lsh import row_unit
-from protocol.grid import FEATURE_UNIT, Totals
-from protocol.noise import Draw, SimulatedNoise
-from protocol.releases import Neighbours, RaceRelease, ReleaseMechanism, Setting, release_mechanism
-from protocol.releases.base import largest_coordinate
-from protocol.releases.mwem import SENSITIVITY, MwemRelease
+from protocol.privacy.accounting import LaplaceCost
+from protocol.privacy.noise import Draw, SimulatedNoise
+from protocol.privacy.releases import Neighbours, RaceRelease, ReleaseMechanism, Setting, release_mechanism
+from protocol.privacy.releases.base import largest_coordinate
+from protocol.privacy.releases.mwem import SENSITIVITY, MwemRelease
+from protocol.space.features.lsh import row_unit
+from protocol.space.grid import FEATURE_UNIT, Totals
 
 __all__ = ["ReleaseError", "noise_values", "release_errors"]
 

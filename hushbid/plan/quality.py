@@ -11,10 +11,10 @@ from hushbid.plan.noise import ReleaseError, release_errors
 from hushbid.plan.setting import PlanSetting
 from hushbid.plan.tables import DEFAULT_RELEASE
 from protocol import limits
-from protocol.accounting.validation import check_delta_of
-from protocol.acquisition import acquisition_rule
 from protocol.errors import ConfigError
-from protocol.releases import RELEASES, Neighbours
+from protocol.privacy.accounting.validation import check_delta_of
+from protocol.privacy.acquisition import acquisition_rule
+from protocol.privacy.releases import RELEASES, Neighbours
 
 __all__ = ["Prediction", "Verdict", "predict", "verdict"]
 

@@ -19,8 +19,8 @@ from hushbid.plan.setting import PlanSetting
 from hushbid.plan.speed import Speed, times
 from hushbid.plan.traffic import points_accessed, traffic
 from hushbid.plan.wanted import wanted_of
-from protocol.guarantee import privacy_lines
-from protocol.settlement import SettlementTerms
+from protocol.privacy.settlement import SettlementTerms
+from protocol.session.guarantee import privacy_lines
 
 __all__ = ["make_plan", "render"]
 

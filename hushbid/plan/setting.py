@@ -10,9 +10,9 @@ from typing import Any, Final
 import numpy as np
 from pydantic import RootModel, ValidationError
 
-from hushbid.cluster import Cluster, found_cluster, open_cluster
-from hushbid.cluster_data import ClusterData
-from hushbid.evaluation import uniform
+from hushbid.cluster.data import ClusterData
+from hushbid.cluster.evaluation import uniform
+from hushbid.cluster.file import Cluster, found_cluster, open_cluster
 from hushbid.plan.planning import PlanFlags
 from hushbid.plan.tables import (
     ASSUMED,
@@ -22,7 +22,6 @@ from hushbid.plan.tables import (
     whole_tables,
     with_flags,
 )
-from protocol.acquisition import RULES, acquisition_rule
 from protocol.config.loading import load_toml, validated
 from protocol.config.session import (
     NetworkSection,
@@ -32,12 +31,13 @@ from protocol.config.session import (
     check_purchase,
 )
 from protocol.errors import ConfigError
-from protocol.grid import FEATURE_UNIT
-from protocol.mmd import mmd2
-from protocol.releases import Prior, Statistic
-from protocol.releases.statistic import BASIS_BITS
-from protocol.session import Session, open_session
-from protocol.wishes import check_wishes
+from protocol.privacy.acquisition import RULES, acquisition_rule
+from protocol.privacy.releases import Prior, Statistic
+from protocol.privacy.releases.statistic import BASIS_BITS
+from protocol.session.session import Session, open_session
+from protocol.session.wishes import check_wishes
+from protocol.space.grid import FEATURE_UNIT
+from protocol.space.mmd import mmd2
 
 __all__ = ["PlanSetting", "plan_setting", "setting_of"]
 

@@ -13,14 +13,14 @@ import numpy as np
 
 from hushbid.plan.setting import PlanSetting, plain_prior
 from hushbid.plan.traffic import ATTRIBUTES, round_messages
+from protocol.crypto.identity import Identity
+from protocol.crypto.sealing import candidate_statement, pack_content, seal, sign, verify_signature
 from protocol.errors import ConfigError
-from protocol.identity import Identity
-from protocol.messages import SealedCandidate, bids_of
-from protocol.noise import Draw, NoiseSource, SecureNoise, SimulatedNoise
-from protocol.scoring import Points
-from protocol.sealing import candidate_statement, pack_content, seal, sign, verify_signature
-from protocol.session import Session
-from protocol.wire import Direction, Frame, decode_message, encode_frame, encode_message
+from protocol.privacy.noise import Draw, NoiseSource, SecureNoise, SimulatedNoise
+from protocol.session.session import Session
+from protocol.space.scoring import Points
+from protocol.wire.codec import Direction, Frame, decode_message, encode_frame, encode_message
+from protocol.wire.messages import SealedCandidate, bids_of
 
 __all__ = ["Speed", "Times", "measure_speed", "times"]
 

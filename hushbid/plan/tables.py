@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hushbid.plan.planning import PlanFlags
-from protocol.acquisition import RULES
 from protocol.errors import ConfigError
-from protocol.releases import RELEASES, Neighbours
+from protocol.privacy.acquisition import RULES
+from protocol.privacy.releases import RELEASES, Neighbours
 
 __all__ = [
     "ASSUMED",

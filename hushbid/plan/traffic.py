@@ -10,8 +10,11 @@ import numpy as np
 
 from hushbid.plan.setting import PlanSetting
 from protocol import limits
+from protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES
 from protocol.errors import LocalProtocolError
-from protocol.messages import (
+from protocol.session.session import Session
+from protocol.wire.codec import Frame, encode_frame, encode_message
+from protocol.wire.messages import (
     Ask,
     Batch,
     BatchedCandidate,
@@ -31,9 +34,6 @@ from protocol.messages import (
     fixed,
     sizes,
 )
-from protocol.sealing import DIGEST_BYTES, SEAL_BYTES
-from protocol.session import Session
-from protocol.wire import Frame, encode_frame, encode_message
 
 __all__ = ["Traffic", "frame_of", "points_accessed", "round_messages", "traffic"]
 

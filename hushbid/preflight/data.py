@@ -16,16 +16,16 @@ from consumer.party import check_disjoint
 from consumer.process import kept_target
 from hushbid.preflight.subject import NotChecked, Subject
 from owner.machine import OwnerMachine
-from protocol.accounting.validation import check_delta_of
 from protocol.config.party import ConsumerFile, OwnerFile
+from protocol.crypto.sealing import content_bytes
 from protocol.data import Dataset, check_labels
 from protocol.errors import ConfigError, HushbidError
-from protocol.guarantee import CONSUMERS_DATA, OWNERS_DATA
-from protocol.machine import Charge
-from protocol.runtime.cap import Cap
-from protocol.runtime.dataset_budget import DatasetBudget, dataset_budget
+from protocol.machine.machine import Charge
+from protocol.privacy.accounting.validation import check_delta_of
+from protocol.runtime.ledger.cap import Cap
+from protocol.runtime.ledger.dataset_budget import DatasetBudget, dataset_budget
 from protocol.runtime.party import has_begun, transcript_path
-from protocol.sealing import content_bytes
+from protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA
 
 __all__ = ["boxes", "budget", "data"]
 

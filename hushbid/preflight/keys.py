@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hushbid.preflight.subject import NotChecked, Subject, Warned
 from protocol import platform
-from protocol.identity import PublicIdentity
+from protocol.crypto.identity import PublicIdentity
 from protocol.names import CONSUMER, CURATOR
 
 __all__ = ["fingerprints", "key", "roster"]

@@ -11,9 +11,9 @@ import zmq
 
 from hushbid.preflight.subject import Subject
 from protocol.errors import ConnectionFailed
-from protocol.runtime.dealer import DealerEndpoint, Happening
-from protocol.runtime.router import RouterEndpoint
-from protocol.runtime.transport import parse_address, resolved
+from protocol.runtime.network.dealer import DealerEndpoint, Happening
+from protocol.runtime.network.router import RouterEndpoint
+from protocol.runtime.network.transport import parse_address, resolved
 
 __all__ = ["address", "connection", "handshake", "listen"]
 

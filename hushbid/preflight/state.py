@@ -9,10 +9,10 @@ from typing import Final
 
 from hushbid.preflight.subject import Subject
 from protocol.config.key_request import Role
+from protocol.crypto.sealing import SEAL_BYTES
 from protocol.errors import ConfigError
 from protocol.runtime.party import check_transcript, has_begun, transcript_header, transcript_path
-from protocol.sealing import SEAL_BYTES
-from protocol.session import Session
+from protocol.session.session import Session
 
 __all__ = ["disk", "expected_bytes", "state"]
 

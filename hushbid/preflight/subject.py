@@ -12,22 +12,22 @@ import numpy as np
 
 from consumer.process import consumer_seed_set, drawn_path
 from consumer.verdict import Rehearsal
-from hushbid.rehearsal import looked_at
-from hushbid.verdict import Sets
+from hushbid.rehearsal.rehearsal import looked_at
+from hushbid.rehearsal.verdict import Sets
 from owner.role import Owner
 from protocol.config.key_request import Role
 from protocol.config.loading import load_toml, read_toml
 from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
+from protocol.crypto.identity import PublicIdentity
 from protocol.data import Dataset, load_dataset
 from protocol.errors import ConfigError
-from protocol.identity import PublicIdentity
 from protocol.names import CONSUMER, CURATOR
+from protocol.runtime.files.signed_files import read_session
 from protocol.runtime.given_tables import path_of
 from protocol.runtime.keys import KeyPair
+from protocol.runtime.network.transport import listen_address
 from protocol.runtime.party import check_durability, own_keys
-from protocol.runtime.signed_files import read_session
-from protocol.runtime.transport import listen_address
-from protocol.session import Session, open_session
+from protocol.session.session import Session, open_session
 
 __all__ = ["NotChecked", "PartyFile", "Subject", "Warned", "open_subject"]
 

@@ -18,9 +18,9 @@ from hushbid.race.release import PoorModelWarning, SketchPrivacy
 from hushbid.race.sketch import Sketch
 from hushbid.race.staged import Budget, Reading, Staged, fit_stages
 from protocol.errors import ConfigError, DataError
-from protocol.lsh import L2Family, Points, Sampling
-from protocol.noise import NoiseSource, SecureNoise
-from protocol.releases import Neighbours
+from protocol.privacy.noise import NoiseSource, SecureNoise
+from protocol.privacy.releases import Neighbours
+from protocol.space.lsh import L2Family, Points, Sampling
 
 __all__ = ["RaceClassifier"]
 

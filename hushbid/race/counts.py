@@ -12,7 +12,7 @@ import numpy.typing as npt
 from threadpoolctl import ThreadpoolController
 
 from protocol import platform
-from protocol.lsh import HashFamily, Points
+from protocol.space.lsh import HashFamily, Points
 
 __all__ = ["Counts", "count_cells", "one_blas_thread", "row_starts"]
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hushbid.race.estimator import RaceSketch
 from protocol.errors import ConfigError
-from protocol.lsh import Points, StableFamily
+from protocol.space.lsh import Points, StableFamily
 
 __all__ = ["RaceDensity"]
 

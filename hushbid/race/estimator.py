@@ -23,11 +23,11 @@ from hushbid.race.release import (
     optimal_rows,
 )
 from hushbid.race.sketch import How, Sketch
-from protocol.accounting.validation import check_delta_of
 from protocol.errors import ConfigError
-from protocol.lsh import FAMILIES, HashFamily, Points, Sampling, StableFamily
-from protocol.noise import NoiseSource, SecureNoise
-from protocol.releases import Neighbours
+from protocol.privacy.accounting.validation import check_delta_of
+from protocol.privacy.noise import NoiseSource, SecureNoise
+from protocol.privacy.releases import Neighbours
+from protocol.space.lsh import FAMILIES, HashFamily, Points, Sampling, StableFamily
 
 __all__ = ["NeighboursName", "OutOfBounds", "RaceSketch", "Sketching", "make_family"]
 
@@ -59,7 +59,7 @@ def make_family(
     """Hash functions of a family by its name.
 
     Args:
-        name: One of `protocol.lsh.FAMILIES`.
+        name: One of `protocol.space.lsh.FAMILIES`.
         rows: As `HashFamily`, like what follows.
         width: Most cells of a row.
         lower: Public bounds.
@@ -288,7 +288,7 @@ class RaceSketch(Sketching):
             there is an ε.
         delta: δ; 0 for pure differential privacy.
         size_share: As `calibrate`.
-        family: ``l2``, ``l1`` or ``srp``, and ``asymmetric-srp`` (`protocol.lsh`).
+        family: ``l2``, ``l1`` or ``srp``, and ``asymmetric-srp`` (`protocol.space.lsh`).
         rows: R. More rows average over more hash functions, and need more noise. None: `optimal_rows` of the
             size, which is public or is released first, and at most `MOST_ROWS`. A private stream needs a
             number, and so do sketches that are to be merged.

@@ -11,7 +11,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from hushbid.race.release import Calibration, SketchPrivacy, check_noise
 from protocol.errors import DataError
-from protocol.noise import NoiseSource
+from protocol.privacy.noise import NoiseSource
 
 __all__ = ["Marginals", "measure_marginals"]
 

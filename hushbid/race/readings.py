@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from hushbid.race.sketch import Sketch
 from protocol.errors import DataError
-from protocol.lsh import Points
-from protocol.lsh.projection import ExactProjection
+from protocol.space.lsh import Points
+from protocol.space.lsh.projection import ExactProjection
 
 __all__ = ["REACH", "RowScores", "Whitening", "scaled"]
 

@@ -19,7 +19,7 @@ from scipy.special import ndtr
 from scipy.stats import norm, qmc
 
 from hushbid.race.marginals import Marginals
-from protocol.lsh import AsymmetricFamily, Points, squared_lengths
+from protocol.space.lsh import AsymmetricFamily, Points, squared_lengths
 
 __all__ = ["Reference", "fit_reference", "in_ball", "parameter_count"]
 

@@ -21,9 +21,9 @@ from hushbid.race.reference import fit_reference, in_ball, parameter_count
 from hushbid.race.release import Calibration, PoorModelWarning, SketchPrivacy, calibrate
 from hushbid.race.sketch import Sketch
 from protocol.errors import ConfigError, DataError
-from protocol.lsh import AsymmetricFamily, Points
-from protocol.noise import NoiseSource, SecureNoise
-from protocol.releases import Neighbours
+from protocol.privacy.noise import NoiseSource, SecureNoise
+from protocol.privacy.releases import Neighbours
+from protocol.space.lsh import AsymmetricFamily, Points
 
 __all__ = [
     "MOST_FEATURES",

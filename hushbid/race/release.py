@@ -12,10 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from protocol.accounting import ApproximateCost, Cost, DiscreteGaussianCost, epsilon_of, gaussian_sigma
 from protocol.errors import ConfigError, LocalProtocolError
-from protocol.noise import Draw, NoiseSource
-from protocol.releases import Neighbours
+from protocol.privacy.accounting import (
+    ApproximateCost,
+    Cost,
+    DiscreteGaussianCost,
+    epsilon_of,
+    gaussian_sigma,
+)
+from protocol.privacy.noise import Draw, NoiseSource
+from protocol.privacy.releases import Neighbours
 
 __all__ = [
     "Calibration",

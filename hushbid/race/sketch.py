@@ -13,8 +13,8 @@ import numpy.typing as npt
 from hushbid.race.counts import Counts, count_cells, one_blas_thread, row_starts
 from hushbid.race.release import Calibration, Records, SketchPrivacy, check_noise
 from protocol.errors import ConfigError, DataError
-from protocol.lsh import HashFamily, Points
-from protocol.noise import NoiseSource
+from protocol.privacy.noise import NoiseSource
+from protocol.space.lsh import HashFamily, Points
 
 __all__ = ["GROUPS", "How", "Sketch"]
 

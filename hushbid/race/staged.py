@@ -27,10 +27,10 @@ from hushbid.race.readings import REACH, RowScores, Whitening, scaled
 from hushbid.race.release import Calibration, SketchPrivacy, calibrate, stated_epsilon
 from hushbid.race.sketch import Sketch
 from protocol.errors import ConfigError
-from protocol.lsh import L2Family, Points, Sampling
-from protocol.lsh.base import MAX_CELLS
-from protocol.noise import NoiseSource
-from protocol.releases import Neighbours
+from protocol.privacy.noise import NoiseSource
+from protocol.privacy.releases import Neighbours
+from protocol.space.lsh import L2Family, Points, Sampling
+from protocol.space.lsh.base import MAX_CELLS
 
 __all__ = ["READINGS", "Budget", "Reading", "Staged", "classifier_rows", "fit_stages"]
 

@@ -9,10 +9,10 @@ from typing import Any, Final, cast
 from consumer.events import TargetReleased
 from curator.events import WeightsComputed
 from owner.events import Scored
-from protocol.machine import Finish, Lost, Received, Restarted, Returned, Send, SetTimer
-from protocol.messages import Ask, Batch, Bid, Candidate, Offer, bids_of
+from protocol.machine.machine import Finish, Lost, Received, Restarted, Returned, Send, SetTimer
 from protocol.transcript.record import Header, Record, RecordedItem
-from protocol.wire import Direction, decode_message
+from protocol.wire.codec import Direction, decode_message
+from protocol.wire.messages import Ask, Batch, Bid, Candidate, Offer, bids_of
 
 __all__ = ["Connection", "Course"]
 

@@ -23,9 +23,9 @@ from hushbid.report.owners import OwnerFigures, owners_of
 from hushbid.report.pictures import Pictures, pictures_of
 from hushbid.report.rounds import RoundFigures, rounds_of, wins_of
 from hushbid.report.sources import Source
-from protocol.guarantee import OWNERS_DATA, PrivacyStatement
-from protocol.odometer import Odometer, odometers
-from protocol.settlement import SettlementTerms
+from protocol.privacy.settlement import SettlementTerms
+from protocol.session.guarantee import OWNERS_DATA, PrivacyStatement
+from protocol.session.odometer import Odometer, odometers
 
 __all__ = ["Figures", "SessionFacts", "TranscriptFacts", "figures_of"]
 

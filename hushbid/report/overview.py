@@ -10,8 +10,8 @@ from hushbid.report.figures import Figures
 from hushbid.report.gallery import PRIVATE_ROWS
 from hushbid.report.html import Html, element, fragment, notice
 from protocol.errors import ExitCode
-from protocol.guarantee import CONSUMERS_DATA, OWNERS_DATA, TRUSTED, PrivacyStatement
-from protocol.noise import SimulatedNoise
+from protocol.privacy.noise import SimulatedNoise
+from protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA, TRUSTED, PrivacyStatement
 
 __all__ = ["guarantee", "notices", "sentence", "tiles"]
 

@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from consumer.machine import ConsumerMachine
 from hushbid.report.sources import Source
-from hushbid.weighing import read_delivered
+from hushbid.tables.weighing import read_delivered
 from protocol.data import DataColumns, load_dataset
 from protocol.errors import ConfigError, DataError
-from protocol.mmd import mmd2
-from protocol.session import Session
+from protocol.session.session import Session
+from protocol.space.mmd import mmd2
 
 __all__ = ["Image", "OwnRows", "Wanted", "own_rows", "read_image"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from hushbid.report.rounds import wins_of
 from hushbid.report.sources import Source
-from protocol.payment import Price
+from protocol.privacy.payment import Price
 
 __all__ = ["OwnerFigures", "owners_of"]
 
@@ -23,7 +23,7 @@ class OwnerFigures:
         disputed: Of those, points that the consumer disputes.
         settlement: What the owners are to be paid by (`Figures.settlement_terms`), without disputed points.
         standard_error: Of `settlement`; an entry is None where a release does not tell its noise.
-        paid: What the owners should be paid (`protocol.payment`), likewise.
+        paid: What the owners should be paid (`protocol.privacy.payment`), likewise.
         paid_for: In words, what is paid for, or why nothing is.
         absent: Rounds that it was absent in.
         asked: Rounds that it was asked for its point in.

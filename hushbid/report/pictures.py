@@ -16,7 +16,7 @@ from consumer.matching import effective_points
 from hushbid.report.own_rows import Image, OwnRows
 from hushbid.report.rounds import shortened, thinned
 from protocol.data.schema import Column
-from protocol.mmd import Vector, kernel_matrix
+from protocol.space.mmd import Vector, kernel_matrix
 
 __all__ = [
     "BARS",

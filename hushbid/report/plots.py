@@ -17,7 +17,7 @@ from hushbid.report.figures import Figures
 from hushbid.report.gallery import picture_plots
 from hushbid.report.rounds import MAP_OWNERS
 from hushbid.report.style import BLUE, GREEN, GRID, INK, MUTED, ORANGE, PAPER, PURPLE, SKY, VERMILION
-from protocol.guarantee import OWNERS_DATA
+from protocol.session.guarantee import OWNERS_DATA
 
 __all__ = ["BAR_OWNERS", "DRAWING", "STATE_NAMES", "plots_of"]
 

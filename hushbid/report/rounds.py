@@ -12,8 +12,8 @@ import numpy as np
 from curator.machine import CuratorMachine
 from hushbid.report.course import Course
 from hushbid.report.sources import Source
-from protocol.grid import features_to_float
-from protocol.mmd import embedding_objective
+from protocol.space.grid import features_to_float
+from protocol.space.mmd import embedding_objective
 
 __all__ = [
     "SHOWN_ROUNDS",

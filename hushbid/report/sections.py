@@ -14,9 +14,9 @@ from hushbid.report.html import Html, element, fragment, plot, section, table
 from hushbid.report.incidents import Incidents
 from hushbid.report.overview import guarantee, sentence
 from hushbid.report.rounds import SHOWN_ROUNDS
-from protocol.guarantee import TRUSTED
 from protocol.names import CURATOR
-from protocol.settlement import SettlementTerms
+from protocol.privacy.settlement import SettlementTerms
+from protocol.session.guarantee import TRUSTED
 
 __all__ = ["sections"]
 

@@ -22,8 +22,8 @@ from typing import Any, Final, NamedTuple
 from hushbid.transcripts.values import FRAME, encoded, header_fields, shortened, shown_frame
 from hushbid.transcripts.view import shown_record
 from protocol.errors import ConfigError
-from protocol.machine import Received, Send, SetTimer, Started
-from protocol.transcript.item import Fields, Value
+from protocol.machine.item import Fields, Value
+from protocol.machine.machine import Received, Send, SetTimer, Started
 from protocol.transcript.reader import TranscriptReader, iterate
 from protocol.transcript.record import Record, RecordedItem
 

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 from hushbid.transcripts.values import encoded, header_fields, whole
 from protocol.errors import ConfigError, TranscriptUnwritable
-from protocol.runtime.durable import new_file
+from protocol.runtime.files.durable import new_file
 from protocol.transcript.reader import TranscriptReader, iterate
 from protocol.transcript.record import Record, RecordedItem
 from protocol.transcript.redaction import redact

@@ -28,15 +28,15 @@ from owner.party import owner_party
 from protocol import limits
 from protocol.config.loading import load_toml
 from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
+from protocol.crypto.sealing import NONCE_BYTES
 from protocol.data import load_dataset
 from protocol.errors import DataError, ReplayDivergence
-from protocol.machine import Computation, Event, HeadSigned
+from protocol.machine.machine import Computation, Event, HeadSigned
 from protocol.names import CONSUMER
-from protocol.noise import RecordedNoise
+from protocol.privacy.noise import RecordedNoise
 from protocol.runtime.driver import Numerics
 from protocol.runtime.party import own_keys, sealing_identity
-from protocol.sealing import NONCE_BYTES
-from protocol.session import Session
+from protocol.session.session import Session
 from protocol.transcript.reader import iterate
 from protocol.transcript.record import Header, RecordedItem
 

@@ -12,17 +12,17 @@ from consumer.machine import ConsumerMachine
 from curator.machine import CuratorMachine
 from owner.machine import OwnerMachine
 from protocol import __version__
+from protocol.crypto.sealing import SEAL_BYTES
 from protocol.errors import DataError, HushbidError, ReplayDivergence
-from protocol.machine import Effect, Machine
-from protocol.recorded_session import check_version, recorded_session
-from protocol.sealing import SEAL_BYTES
-from protocol.session import Session, open_session
+from protocol.machine.item import Value
+from protocol.machine.machine import Effect, Machine
+from protocol.session.session import Session, open_session
 from protocol.transcript.environment import environment_differences
-from protocol.transcript.item import Value
 from protocol.transcript.reader import TranscriptReader
 from protocol.transcript.record import Header, Record
 from protocol.transcript.replay import EventReader, Replay, Restore, filler_box
-from protocol.wire import said_to
+from protocol.transcript.session_file import check_version, recorded_session
+from protocol.wire.codec import said_to
 
 __all__ = ["Replayed", "opened_session", "replayed"]
 

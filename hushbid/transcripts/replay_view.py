@@ -20,7 +20,7 @@ from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
 from protocol.errors import ConfigError
 from protocol.names import CONSUMER, CURATOR
 from protocol.runtime.party import one_blas_thread
-from protocol.session import Session
+from protocol.session.session import Session
 from protocol.transcript.reader import iterate
 from protocol.transcript.record import Header
 

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, TypeGuard
 import numpy as np
 
 from protocol.errors import DataError, LocalProtocolError
-from protocol.transcript.item import Fields, Value, pack_value, unpack_value
+from protocol.machine.item import Fields, Value, pack_value, unpack_value
 from protocol.transcript.record import Header, RecordedItem
 
 __all__ = ["FRAME", "ShownFrame", "encoded", "header_fields", "shortened", "shown_frame", "whole"]

@@ -18,8 +18,8 @@ from pydantic import StringConstraints
 from protocol import __version__
 from protocol.config.session import PartyName, SessionFile
 from protocol.config.signed import SignedFile, check_signature, signed
+from protocol.crypto.identity import Identity, roster_identity
 from protocol.errors import ConfigError
-from protocol.identity import Identity, roster_identity
 from protocol.names import CONSUMER, CURATOR
 
 __all__ = ["Invitation", "check_invitation", "invitation"]

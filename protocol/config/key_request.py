@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from protocol import __version__
 from protocol.config.session import PartyName, PublicKeyText
 from protocol.config.signed import SignedFile, check_signature, signed
+from protocol.crypto.identity import Identity, PublicIdentity
 from protocol.errors import ConfigError
-from protocol.identity import Identity, PublicIdentity
 from protocol.names import CONSUMER, CURATOR
 
 __all__ = ["KeyRequest", "Role", "check_request", "check_role", "key_request"]

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from protocol.config.faults import refusal
+from protocol.config.refusal import refusal
 from protocol.errors import ConfigError
 from protocol.plain_files import read_plain
 

@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from protocol.acquisition import RULES
 from protocol.errors import ConfigError
-from protocol.features import FEATURE_SPACES
-from protocol.releases import RELEASES
-from protocol.transcript.item import pack_value
+from protocol.machine.item import pack_value
+from protocol.privacy.acquisition import RULES
+from protocol.privacy.releases import RELEASES
+from protocol.space.features import FEATURE_SPACES
 
 __all__ = ["BEFORE_THERE_WERE_KEYS", "digest_of", "encoded_meaning", "in_force", "version_1_digest"]
 

@@ -10,10 +10,10 @@ from typing import Annotated, Final, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from protocol.accounting import Budget
 from protocol.config.session import PartyName
 from protocol.data import DataColumns
-from protocol.payment import Price
+from protocol.privacy.accounting import Budget
+from protocol.privacy.payment import Price
 
 __all__ = [
     "RIDGE",
@@ -131,7 +131,8 @@ class CuratorFile(_PartyFile):
     revoked: list[PartyName] = []
     """Owners of the roster that are not let in any more; the session stays the same one."""
     unit_price: Money | None = None
-    """What an owner gets for one unit of what it should be paid by (`protocol.payment`); None: not said."""
+    """What an owner gets for one unit of what it should be paid by (`protocol.privacy.payment`); None: not
+    said."""
     total_price: Money | None = None
     """What is shared out among the owners by what they should be paid by; None: not said."""
 

@@ -23,14 +23,14 @@ from pydantic import (
 )
 
 from protocol import limits
-from protocol.acquisition import RULES
 from protocol.config.meaning import digest_of, in_force
 from protocol.config.section import PartyName, Section, matches
 from protocol.config.wishes import WishesSection
+from protocol.crypto.sealing import SEAL_BYTES
 from protocol.data.dataset import DataColumns, Dataset, check_dataset
 from protocol.data.schema import Column, Schema
 from protocol.errors import ConfigError
-from protocol.sealing import SEAL_BYTES
+from protocol.privacy.acquisition import RULES
 
 __all__ = [
     "SEED_WEIGHT",
@@ -115,10 +115,10 @@ class SessionSection(Section):
     """What a point of the seed set counts for beside one that is bought; None: `SEED_WEIGHT`."""
     jitter: Annotated[float, Field(ge=0, le=1e6)] | None = None
     """N, how many points' worth the mixture that owners have is trusted to be like the target, where noise
-    hides the summary (`protocol.jitter`); 0: scores have no jitter; None: see `SessionFile.jitter`."""
+    hides the summary (`protocol.space.jitter`); 0: scores have no jitter; None: see `SessionFile.jitter`."""
     distinct: bool | None = None
-    """Whether a point that several owners hold is bought once (`protocol.copies`). Owners that miss a round
-    are out of all that follow then. None: see `SessionFile.distinct`."""
+    """Whether a point that several owners hold is bought once (`protocol.space.copies`). Owners that miss a
+    round are out of all that follow then. None: see `SessionFile.distinct`."""
     min_owners: Annotated[int, Field(ge=1, le=limits.MAX_OWNERS)] = 1
     """Fewer present owners than this pause the session."""
     delta: Annotated[float, Field(gt=0, lt=1)] = 1e-5
@@ -228,7 +228,8 @@ class SettlementSection(Section):
     """``[settlement]``: whether owners may be told what they are paid by."""
 
     private: bool = False
-    """Settle by noisy numbers (`protocol.settlement`); else by exact ones, which are the curator's alone."""
+    """Settle by noisy numbers (`protocol.privacy.settlement`); else by exact ones, which are the curator's
+    alone."""
     epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """ε of the settlement by itself, for one record of one owner more or less, at the session's δ."""
 

@@ -15,9 +15,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
+from protocol.crypto.identity import Identity, PublicIdentity
+from protocol.crypto.sealing import sign, verify_signature
 from protocol.errors import ConfigError
-from protocol.identity import Identity, PublicIdentity
-from protocol.sealing import sign, verify_signature
 
 __all__ = ["SignedFile", "check_kind", "check_signature", "signed"]
 

@@ -15,7 +15,7 @@ from pydantic import (
 
 from protocol import limits
 from protocol.config.section import PartyName, Section
-from protocol.prices import MAX_BUDGET, MAX_PRICE, in_units
+from protocol.space.prices import MAX_BUDGET, MAX_PRICE, in_units
 
 __all__ = ["REFUSED", "WishesSection"]
 
@@ -54,7 +54,8 @@ class WishesSection(Section):
     budget: Amount | None = None
     """What all points together may cost at most, compared beforehand; None: anything."""
     caps: dict[PartyName, Annotated[int, Field(ge=1, le=limits.MAX_POINTS)]] = Field(default_factory=dict)
-    """Most points that are bought of an owner, kept by its turns (`protocol.turns`); others have no cap."""
+    """Most points that are bought of an owner, kept by its turns (`protocol.session.turns`); others have no
+    cap."""
 
     @model_validator(mode="before")
     @classmethod

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from protocol import platform
 from protocol.data.dataset import Dataset, row_chunks
 from protocol.errors import DataError
-from protocol.grid import Features
+from protocol.space.grid import Features
 
 __all__ = ["feature_table"]
 

@@ -18,8 +18,8 @@ import typer
 from typer.exceptions import TyperException
 
 from protocol.errors import ConfigError, ExitCode, HushbidError, Stopped
-from protocol.runtime.log_events import PARTY_FAILED, PARTY_STOPPED
-from protocol.runtime.logs import LogFormat, log, logs_json, printable
+from protocol.runtime.telemetry.log_events import PARTY_FAILED, PARTY_STOPPED
+from protocol.runtime.telemetry.logs import LogFormat, log, logs_json, printable
 
 __all__ = [
     "INTERRUPTED",

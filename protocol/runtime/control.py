@@ -9,7 +9,7 @@ from types import FrameType, TracebackType
 from typing import Final, Literal, Self, TypeAlias
 
 from protocol.errors import Stopped
-from protocol.progress import Progress
+from protocol.machine.progress import Progress
 
 __all__ = ["PROGRESS_SECONDS", "Control", "Watch"]
 

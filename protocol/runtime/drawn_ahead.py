@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, Self
 import numpy.typing as npt
 
 from protocol.errors import LocalProtocolError
-from protocol.noise import Draw, NoiseSource
+from protocol.privacy.noise import Draw, NoiseSource
 
 __all__ = ["DrawnAhead"]
 

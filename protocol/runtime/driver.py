@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, Protocol
 
 from protocol.errors import HushbidError, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine import (
+from protocol.machine.item import Item
+from protocol.machine.machine import (
     Charge,
     Computation,
     Effect,
@@ -28,12 +29,11 @@ from protocol.machine import (
     Started,
     TimerFired,
 )
-from protocol.messages import CONTROL_SEQUENCE, Beat, Message, boxes_of
-from protocol.transcript.item import Item
 from protocol.transcript.journal import JournalLike, NullJournal
 from protocol.transcript.record import Record
 from protocol.transcript.replay import EventReader, Replay
-from protocol.wire import Direction, Frame, decode_frame, decode_message, encode_frame, encode_message
+from protocol.wire.codec import Direction, Frame, decode_frame, decode_message, encode_frame, encode_message
+from protocol.wire.messages import CONTROL_SEQUENCE, Beat, Message, boxes_of
 
 __all__ = ["BoxKeeper", "Driver", "Numerics", "Outgoing"]
 

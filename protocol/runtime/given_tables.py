@@ -63,7 +63,7 @@ def keep_table(table: object, path: Path, columns: DataColumns, *, what: str) ->
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     from protocol.data.frames import as_arrow, library_of  # noqa: PLC0415
-    from protocol.runtime.private_files import write_private  # noqa: PLC0415
+    from protocol.runtime.files.private_files import write_private  # noqa: PLC0415
 
     given = table.reset_index(drop=True) if library_of(table) == "pandas" else table  # type: ignore[attr-defined]
     kept = as_arrow(given, what)

@@ -1,4 +1,4 @@
-"""Identity keys (`protocol.identity`) and the files that hold them.
+"""Identity keys (`protocol.crypto.identity`) and the files that hold them.
 
 A key is 32 bytes, written as 40 characters of Z85. A key file is one line of ASCII::
 
@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from protocol import platform
+from protocol.crypto.identity import KEY_BYTES, Identity, PublicIdentity, fingerprint_of
 from protocol.errors import ConfigError, KeyFileError
-from protocol.identity import KEY_BYTES, Identity, PublicIdentity, fingerprint_of
 from protocol.plain_files import read_plain
-from protocol.runtime.durable import new_file
+from protocol.runtime.files.durable import new_file
 
 __all__ = [
     "KEY_BYTES",

@@ -14,29 +14,29 @@ from threadpoolctl import threadpool_limits
 
 from protocol import __version__
 from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
+from protocol.crypto.identity import Identity
+from protocol.crypto.sealing import head_statement, sign
 from protocol.errors import ConfigError, ConnectionFailed, ExitCode, HushbidError, TimedOut
-from protocol.identity import Identity
-from protocol.machine import Finish, Started
-from protocol.noise import NoiseSource, SecureNoise, SimulatedNoise
-from protocol.recorded_session import check_same_start
+from protocol.machine.machine import Finish, Started
+from protocol.privacy.noise import NoiseSource, SecureNoise, SimulatedNoise
 from protocol.runtime.driver import Driver
 from protocol.runtime.keys import KeyPair, read_secret
-from protocol.runtime.log_events import (
+from protocol.runtime.network.transport import parse_address
+from protocol.runtime.telemetry.log_events import (
     SESSION_ENDED_BEFORE,
     SESSION_RESUMED,
     TRANSCRIPT_CUT,
     TRANSCRIPT_FROM_ELSEWHERE,
 )
-from protocol.runtime.logs import log
-from protocol.runtime.transport import parse_address
-from protocol.sealing import head_statement, sign
-from protocol.session import Session
+from protocol.runtime.telemetry.logs import log
+from protocol.session.session import Session
 from protocol.transcript.environment import environment_differences, environment_fingerprint
 from protocol.transcript.journal import Durability, Journal
 from protocol.transcript.reader import iterate
 from protocol.transcript.record import Header
 from protocol.transcript.replay import EventReader
-from protocol.wire import Direction
+from protocol.transcript.session_file import check_same_start
+from protocol.wire.codec import Direction
 
 __all__ = [
     "check_durability",

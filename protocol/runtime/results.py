@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from protocol.guarantee import PrivacyStatement
+    from protocol.session.guarantee import PrivacyStatement
 
 __all__ = ["PartyResult"]
 
@@ -36,7 +36,7 @@ class PartyResult:
     @property
     def privacy(self) -> tuple[PrivacyStatement, ...]:
         """What is guaranteed to whom: neighbours, ε and δ, and what stands against it."""
-        from protocol.guarantee import PrivacyStatement  # noqa: PLC0415
+        from protocol.session.guarantee import PrivacyStatement  # noqa: PLC0415
 
         return tuple(PrivacyStatement.from_json(each) for each in self.figures["privacy"])
 

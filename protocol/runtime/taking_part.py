@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from protocol.config.party import ConsumerFile, OwnerFile
 from protocol.errors import HushbidError, Stopped
-from protocol.participant import Participant
-from protocol.recorded_session import started
-from protocol.runtime.connection import Connection
-from protocol.runtime.dataset_budget import DatasetBudget
+from protocol.machine.participant import Participant
 from protocol.runtime.driver import Driver, Numerics
 from protocol.runtime.keys import KeyPair
+from protocol.runtime.ledger.dataset_budget import DatasetBudget
+from protocol.runtime.network.connection import Connection
 from protocol.runtime.party import (
     ensure_done,
     has_begun,
@@ -19,9 +18,10 @@ from protocol.runtime.party import (
     sealing_identity,
     transcript_path,
 )
-from protocol.runtime.vitals import AnnouncedNumerics, Vitals
-from protocol.session import Session
-from protocol.wire import said_to
+from protocol.runtime.telemetry.vitals import AnnouncedNumerics, Vitals
+from protocol.session.session import Session
+from protocol.transcript.session_file import started
+from protocol.wire.codec import said_to
 
 __all__ = ["take_part"]
 

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from protocol.errors import DataError, LocalProtocolError, RemoteProtocolError, ReplayDivergence
-from protocol.machine import (
+from protocol.machine.item import Item, pack_value
+from protocol.machine.machine import (
     Computation,
     Connected,
     Effect,
@@ -31,10 +32,9 @@ from protocol.machine import (
     Started,
     TimerFired,
 )
-from protocol.messages import Delivery, SealedCandidate, with_boxes
-from protocol.transcript.item import Item, pack_value
 from protocol.transcript.record import Record, RecordedItem
-from protocol.wire import Direction, decode_message, encode_message, read_message
+from protocol.wire.codec import Direction, decode_message, encode_message, read_message
+from protocol.wire.messages import Delivery, SealedCandidate, with_boxes
 
 __all__ = ["EventReader", "Replay", "Restore", "filler_box"]
 

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from protocol.errors import ConfigError, DataError, HushbidError, RemoteProtocolError
-from protocol.machine import HeadSigned, Received, Send
-from protocol.messages import Close, Farewell
+from protocol.machine.machine import HeadSigned, Received, Send
 from protocol.names import CONSUMER, CURATOR
-from protocol.recorded_session import recorded_digest, recorded_session
-from protocol.session import Session, open_session
+from protocol.session.points import signs_head
+from protocol.session.session import Session, open_session
 from protocol.transcript.reader import iterate
 from protocol.transcript.record import Header, MalformedRecord, Record, RecordedItem
-from protocol.verification import signs_head
-from protocol.wire import decode_message, said_to
+from protocol.transcript.session_file import recorded_digest, recorded_session
+from protocol.wire.codec import decode_message, said_to
+from protocol.wire.messages import Close, Farewell
 
 __all__ = ["Fault", "RecordedFrame", "Signature", "SignedHead", "Verification", "frame_of", "verify"]
 

@@ -14,9 +14,9 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from protocol.features import FeatureMap, PairedSpace, RealArray
-from protocol.features.base import check_seed
-from protocol.grid import FEATURE_BITS, FEATURE_UNIT, Features, round_features
+from protocol.space.features import FeatureMap, PairedSpace, RealArray
+from protocol.space.features.base import check_seed
+from protocol.space.grid import FEATURE_BITS, FEATURE_UNIT, Features, round_features
 
 __all__ = ["BlasMap", "BlasSpace", "TurningSpace"]
 

@@ -13,15 +13,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from hushbid.simulator import Simulation
-from protocol.acquisition import RULES, AcquisitionRule, Standing, acquisition_rule
+from hushbid.simulation.simulator import Simulation
 from protocol.data import Dataset
 from protocol.errors import ConfigError
-from protocol.features import SEED_BYTES, FeatureMap
-from protocol.grid import round_weights
 from protocol.names import CONSUMER
-from protocol.noise import SimulatedNoise
-from protocol.session import Session, open_session
+from protocol.privacy.acquisition import RULES, AcquisitionRule, Standing, acquisition_rule
+from protocol.privacy.noise import SimulatedNoise
+from protocol.session.session import Session, open_session
+from protocol.space.features import SEED_BYTES, FeatureMap
+from protocol.space.grid import round_weights
 from tests.simulation.harness import names, session_file
 
 EXACT_RULES = sorted(name for name, rule in RULES.items() if rule.exact)

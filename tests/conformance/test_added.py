@@ -15,24 +15,24 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from hushbid.audit.run import audit, choose
-from hushbid.faults.crashes import crashes_at
-from hushbid.faults.fault_sweep import check_seed
-from hushbid.faults.plan import plan_of
-from hushbid.faults.session import Course
-from hushbid.faults.sweep import Setting, check, sweep, uncrashed
+from hushbid.evidence.audit.run import audit, choose
+from hushbid.evidence.sweep.crash_sweep import Setting, check, sweep, uncrashed
+from hushbid.evidence.sweep.crashes import crashes_at
+from hushbid.evidence.sweep.fault_sweep import check_seed
+from hushbid.evidence.sweep.plan import plan_of
+from hushbid.evidence.sweep.session import Course
 from hushbid.plan.planning import PlanFlags
 from hushbid.plan.result import make_plan
 from hushbid.plan.setting import plan_setting
 from hushbid.plan.speed import Speed
 from hushbid.transcripts.replay import replayed
 from hushbid.transcripts.verification.session import verify_all
-from protocol.acquisition import RULES, register_rule
-from protocol.acquisition.ask_all import AskAll
 from protocol.errors import ConfigError, ExitCode
-from protocol.grid import FEATURE_UNIT
-from protocol.releases import RELEASES, GaussianRelease, register_release
-from protocol.session import Session
+from protocol.privacy.acquisition import RULES, register_rule
+from protocol.privacy.acquisition.ask_all import AskAll
+from protocol.privacy.releases import RELEASES, GaussianRelease, register_release
+from protocol.session.session import Session
+from protocol.space.grid import FEATURE_UNIT
 
 TOYS = ("tests.support.coarse_release", "tests.support.every_bidder")
 RELEASE, RULE = "coarse", "every-bidder"

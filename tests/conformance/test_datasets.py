@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from consumer.downstream import MODELS
-from hushbid.cluster_data import of_partition
+from hushbid.cluster.data import of_partition
+from hushbid.cluster.parties import shares, write_share
 from hushbid.datasets import CONSUMER, DATASETS, Partition, Table, build
-from hushbid.party_files import shares, write_share
 from protocol.data import DataColumns, Dataset, check_dataset, load_dataset
 from protocol.errors import ConfigError
-from protocol.features import feature_map
+from protocol.space.features import feature_map
 
 SHARED = {"mnist": "mnist.npz", "insurance": "allstate.csv.gz"}
 """Datasets that need a file, and the file beside the project."""

@@ -12,7 +12,8 @@ import pytest
 
 from protocol import limits
 from protocol.errors import ConfigError, DataError, LocalProtocolError
-from protocol.features import (
+from protocol.privacy.releases.base import largest_coordinate, largest_norm
+from protocol.space.features import (
     FEATURE_SPACES,
     SEED_BYTES,
     FeatureMap,
@@ -21,9 +22,8 @@ from protocol.features import (
     feature_map,
     feature_space,
 )
-from protocol.features import base as features_base
-from protocol.grid import FEATURE_UNIT, features_to_float
-from protocol.releases.base import largest_coordinate, largest_norm
+from protocol.space.features import base as features_base
+from protocol.space.grid import FEATURE_UNIT, features_to_float
 
 COLUMNS = 6
 PARAMETERS: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Every machine keeps the contract of `protocol.machine`, whatever its peers and the network do."""
+"""Every machine keeps the contract of `protocol.machine.machine`, whatever its peers and the network do."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 import pytest
 
-import protocol.machine
+import protocol.machine.machine
 from consumer.machine import ConsumerMachine
 from curator.machine import CuratorMachine
 from owner.machine import OwnerMachine
 from protocol import limits
 from protocol.data import Dataset
 from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
-from protocol.link import Link
-from protocol.machine import (
+from protocol.machine.machine import (
     Connected,
     Event,
     Lost,
@@ -30,8 +29,9 @@ from protocol.machine import (
     Transition,
     trigger_of,
 )
-from protocol.messages import Ask, Bid, Message
-from protocol.session import open_session
+from protocol.session.session import open_session
+from protocol.wire.link import Link
+from protocol.wire.messages import Ask, Bid, Message
 from tests.simulation.harness import names, session_file
 from tests.simulation.participant_walks import consumer_walk, owner_walk
 from tests.simulation.snapshots import arrays_in, snapshot
@@ -191,7 +191,7 @@ def test_the_table_names_handlers_and_phases_that_there_are(machine: type[Machin
     assert set(machine.PHASES) - phases == {"done"}
 
 
-SHARED = {getattr(protocol.machine, name) for name in protocol.machine.__all__} - {Event}
+SHARED = {getattr(protocol.machine.machine, name) for name in protocol.machine.machine.__all__} - {Event}
 """Among others, the events that every machine may be given."""
 
 
@@ -311,7 +311,7 @@ def test_invariants_are_checked_after_every_step() -> None:
 def test_arrays_that_enter_a_machine_are_read_only(
     rule: str, summary: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hushbid.simulator import Simulation
+    from hushbid.simulation.simulator import Simulation
 
     seen: dict[str, int] = {}
     original = Machine.step

@@ -24,12 +24,10 @@ import pytest
 from pydantic_core import PydanticUndefined
 
 from protocol import limits
-from protocol.accounting import epsilon_of, merge_costs
 from protocol.errors import ConfigError, LocalProtocolError
-from protocol.features import FeatureMap, LshSpace, feature_map
-from protocol.grid import FEATURE_UNIT, Features, Totals
-from protocol.noise import Draw, SimulatedNoise
-from protocol.releases import (
+from protocol.privacy.accounting import epsilon_of, merge_costs
+from protocol.privacy.noise import Draw, SimulatedNoise
+from protocol.privacy.releases import (
     RELEASES,
     Guarantee,
     Neighbours,
@@ -38,6 +36,8 @@ from protocol.releases import (
     Setting,
     release_mechanism,
 )
+from protocol.space.features import FeatureMap, LshSpace, feature_map
+from protocol.space.grid import FEATURE_UNIT, Features, Totals
 
 D, COUNT, RELEASES_MADE, DELTA = 12, 40, 4, 1e-5
 EXAMPLES: dict[Any, Any] = {int: 4, float: 0.5, bool: True, Neighbours: "substitute-one"}

@@ -20,9 +20,9 @@ import numpy.typing as npt
 import pytest
 
 from hushbid.race.reference import in_ball
-from protocol.features import FEATURE_SPACES, FeatureMap, FeatureSpace, PairedSpace, feature_map
-from protocol.features import base as features_base
-from protocol.lsh import FAMILIES, HashFamily, StableFamily, squared_lengths
+from protocol.space.features import FEATURE_SPACES, FeatureMap, FeatureSpace, PairedSpace, feature_map
+from protocol.space.features import base as features_base
+from protocol.space.lsh import FAMILIES, HashFamily, StableFamily, squared_lengths
 from tests.boundaries import Hash, at_boundaries, views
 from tests.conformance.float_maps import BlasSpace, TurningSpace
 

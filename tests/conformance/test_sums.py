@@ -27,10 +27,10 @@ from hushbid.race.reference import in_ball
 from hushbid.race.release import calibrate
 from protocol.config.session import FeatureSection
 from protocol.data import Dataset
-from protocol.lsh import FAMILIES, StableFamily
-from protocol.noise import Draw
-from protocol.releases import Neighbours
-from protocol.releases.statistic import ONE, Statistic
+from protocol.privacy.noise import Draw
+from protocol.privacy.releases import Neighbours
+from protocol.privacy.releases.statistic import ONE, Statistic
+from protocol.space.lsh import FAMILIES, StableFamily
 from tests.boundaries import Hash, at_boundaries, views
 from tests.conformance.float_maps import TurningSpace
 

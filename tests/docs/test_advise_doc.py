@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from consumer.verdict import GOOD
-from hushbid.advice import CHOICE, GRID, LARGEST_PURCHASE
-from hushbid.advice_trials import DIMENSION
-from hushbid.cli import app
+from hushbid.advice.proposal import CHOICE, GRID, LARGEST_PURCHASE
+from hushbid.advice.trials import DIMENSION
+from hushbid.cli.app import app
 from tests.docs.pages import Page, names_in
 
 PAGE = Page("docs/advise.md")

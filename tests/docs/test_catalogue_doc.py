@@ -14,7 +14,7 @@ import pytest
 from hushbid.catalogue.entry import SUFFIX, TAG
 from hushbid.catalogue.model import MAX_PROJECTION
 from hushbid.catalogue.ranking import MOST_SUBSETS, SHOWN
-from hushbid.cli import main
+from hushbid.cli.app import main
 from hushbid.kme.privacy import COUNT_SHARE
 from hushbid.race.release import default_size_share
 from protocol import limits

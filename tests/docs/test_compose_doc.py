@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from hushbid import setup
+from hushbid.cluster import containers as setup
 from tests.conftest import ROOT
 from tests.docs.pages import Page
 

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from hushbid.cluster import ClusterFile, open_cluster
-from hushbid.simulation import simulate
+from hushbid.cluster.file import ClusterFile, open_cluster
+from hushbid.cluster.simulate import simulate
 from protocol.config.loading import load_toml, validated
 from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
 from protocol.config.session import SessionFile
+from protocol.crypto.sealing import content_bytes
 from protocol.errors import ConfigError
 from protocol.runtime.keys import new_keypair
 from protocol.runtime.party import check_durability
-from protocol.sealing import content_bytes
-from protocol.session import Session, open_session
+from protocol.session.session import Session, open_session
 from tests.conftest import ROOT
 
 CONFIGS = ROOT / "configs"

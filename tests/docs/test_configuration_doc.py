@@ -13,14 +13,14 @@ from typing import get_args
 import pytest
 from pydantic import BaseModel
 
-from hushbid.cluster import ClusterFile
+from hushbid.cluster.file import ClusterFile
 from protocol.config import ConsumerFile, CuratorFile, NoiseSection, OwnerFile, SessionFile, TimeoutSection
 from protocol.config.party import BudgetSection
-from protocol.noise import NOISE_SOURCES
-from protocol.releases import RELEASES
-from protocol.runtime.lifetime_ledger import LifetimeLedger
-from protocol.runtime.spending import Spending, SpendingKind
-from protocol.sealing import default_content_size
+from protocol.crypto.sealing import default_content_size
+from protocol.privacy.noise import NOISE_SOURCES
+from protocol.privacy.releases import RELEASES
+from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
+from protocol.runtime.ledger.spending import Spending, SpendingKind
 from tests.docs.pages import Page, names_in
 from tests.docs.tables.configuration import COMMON, OF_DATA, PARAMETERS, epsilon_of_sigma, gaussian, keys
 

@@ -7,7 +7,7 @@ import re
 import pytest
 from typer.main import get_command
 
-from hushbid.cli import app
+from hushbid.cli.app import app
 from tests.conftest import ROOT
 
 TEXT = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8")

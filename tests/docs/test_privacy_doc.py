@@ -9,16 +9,16 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from hushbid.audit.bounds import allowed_alarms
-from hushbid.simulator import Simulation, SimulationOutcome
-from protocol.acquisition import RULES
+from hushbid.evidence.audit.bounds import allowed_alarms
+from hushbid.simulation.simulator import Simulation, SimulationOutcome
 from protocol.data import Dataset
 from protocol.errors import ConfigError
-from protocol.messages import Close, CuratorToConsumer, CuratorToOwner, Receipt
-from protocol.noise import NOISE_SOURCES, Draw, SecureNoise
-from protocol.releases import RELEASES, Neighbours, Setting, release_mechanism
-from protocol.scoring import Pool
-from protocol.session import open_session
+from protocol.privacy.acquisition import RULES
+from protocol.privacy.noise import NOISE_SOURCES, Draw, SecureNoise
+from protocol.privacy.releases import RELEASES, Neighbours, Setting, release_mechanism
+from protocol.session.session import open_session
+from protocol.space.scoring import Pool
+from protocol.wire.messages import Close, CuratorToConsumer, CuratorToOwner, Receipt
 from tests.conftest import ROOT
 from tests.docs.pages import Page, names_in
 from tests.simulation.harness import Player, corners, names, session_file, weights_of
@@ -283,10 +283,10 @@ def test_a_section_that_the_page_points_to_exists(number: str) -> None:
 @pytest.mark.parametrize(
     ("name", "path", "in_the_code"),
     [
-        ("`PrivacyFilter`", "protocol/accounting/budget.py", "class PrivacyFilter"),
+        ("`PrivacyFilter`", "protocol/privacy/accounting/budget.py", "class PrivacyFilter"),
         ("`allow_nonprivate = true`", "protocol/config/session.py", "allow_nonprivate: bool"),
         ("`curator.boxes`", "curator/process.py", '"{CURATOR}.boxes"'),
-        ("`hushbid keys show`", "hushbid/key_verbs.py", "fingerprint"),
+        ("`hushbid keys show`", "hushbid/cli/keys.py", "fingerprint"),
         ("`[budget]`", "protocol/config/party.py", "budget: BudgetSection"),
     ],
 )

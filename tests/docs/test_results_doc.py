@@ -15,10 +15,10 @@ import pytest
 
 from consumer.events import Delivered, StorePurchases
 from consumer.store import PurchaseFile
-from hushbid.cli import main
+from hushbid.cli.app import main
 from protocol.config.session import FeatureSection
 from protocol.data.attributes import Attributes, pack_attributes
-from protocol.messages import Candidate
+from protocol.wire.messages import Candidate
 from tests.conftest import ROOT
 from tests.docs.pages import Page, names_in
 

@@ -13,7 +13,7 @@ import pytest
 import tomli_w
 import typer
 
-from hushbid.cli import app, main
+from hushbid.cli.app import app, main
 from protocol.config.invitation import invitation
 from protocol.config.session import SessionFile
 from protocol.errors import ExitCode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from protocol.machine import Event, Machine, Transition
+from protocol.machine.machine import Event, Machine, Transition
 from tests.conftest import ROOT
 from tests.docs.tables.diagrams import mermaid
 from tests.docs.tables.markers import OWN, TODO, Table, parts, renewed, written

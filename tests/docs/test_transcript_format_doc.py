@@ -8,9 +8,9 @@ from typing import get_args
 from consumer.machine import ConsumerMachine
 from curator.machine import CuratorMachine
 from owner.machine import OwnerMachine
-from protocol.accounting import Cost
-from protocol.machine import Computation, Effect, Event, Received
-from protocol.recorded_session import started
+from protocol.machine.machine import Computation, Effect, Event, Received
+from protocol.privacy.accounting import Cost
+from protocol.transcript.session_file import started
 from tests.docs.pages import Page, names_in
 from tests.docs.tables.protocol import COSTS, EXAMPLES, SESSION
 from tests.support.message_cases import CASES

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from hushbid.cli import main
+from hushbid.cli.app import main
 from tests.docs.pages import Page
 from tests.processes.cluster import free_port
 

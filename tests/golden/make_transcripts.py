@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hushbid.simulator import Simulation
+from hushbid.simulation.simulator import Simulation
 from protocol.data import Dataset
-from protocol.session import Session, open_session
+from protocol.session.session import Session, open_session
 from protocol.transcript.journal import MemoryJournal
 from protocol.transcript.record import Header
 from tests.simulation.harness import names, session_file

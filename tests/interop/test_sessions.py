@@ -19,7 +19,7 @@ import pytest
 
 from hushbid.transcripts.verification.session import verify_all
 from protocol.names import CONSUMER, CURATOR
-from protocol.wire import Direction, decode_message
+from protocol.wire.codec import Direction, decode_message
 from tests.conftest import ROOT
 from tests.processes.cluster import SEALED, SECURE, Cluster, bodies
 

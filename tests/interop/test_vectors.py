@@ -20,7 +20,7 @@ from hushbid.interop.vectors import check_vectors, vector_files, write_vectors
 from protocol.config import SessionFile
 from protocol.config.loading import load_toml
 from protocol.errors import ConfigError, DataError, ExitCode, HushbidError, VectorMismatch
-from protocol.features import feature_map
+from protocol.space.features import feature_map
 from tests.conftest import ROOT
 from tests.interop.minimal import formats
 from tests.interop.minimal.feature_map import FeatureMap, cosine, normal

@@ -29,26 +29,26 @@ import tomli_w
 import zmq
 
 from consumer.party import consumer_party
-from hushbid.party_process import party_environment
+from hushbid.cluster.process import party_environment
 from owner.party import owner_party
 from protocol.config import SessionFile
 from protocol.config.loading import load_toml
 from protocol.data import DataColumns, Dataset, load_dataset
 from protocol.errors import RemoteProtocolError
-from protocol.machine import Connected, Finish, Lost, Machine
-from protocol.messages import Message, Refused
+from protocol.machine.machine import Connected, Finish, Lost, Machine
 from protocol.names import CONSUMER, CURATOR
-from protocol.recorded_session import started
-from protocol.runtime.dealer import DealerEndpoint, Happening
 from protocol.runtime.driver import Driver, Numerics, Outgoing
 from protocol.runtime.keys import KeyPair, PublicKey, new_keypair, write_secret
+from protocol.runtime.network.dealer import DealerEndpoint, Happening
 from protocol.runtime.party import head_signer, party_noise, sealing_identity
-from protocol.session import Session, open_session
+from protocol.session.session import Session, open_session
 from protocol.transcript.journal import NullJournal
 from protocol.transcript.reader import read_transcript
 from protocol.transcript.record import Record
+from protocol.transcript.session_file import started
 from protocol.transcript.verify import Verification, verify
-from protocol.wire import Direction, decode_frame, decode_message
+from protocol.wire.codec import Direction, decode_frame, decode_message
+from protocol.wire.messages import Message, Refused
 from tests.processes.forked import ForkedProcess, PartyProcess
 from tests.support.session_files import at
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 
-from hushbid.cli import app
+from hushbid.cli.app import app
 from protocol.runtime.command import built
 
 built(app)

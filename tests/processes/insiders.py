@@ -14,10 +14,10 @@ from pathlib import Path
 import zmq
 
 from protocol.limits import SMALL_FRAME_BYTES
-from protocol.messages import Beat
 from protocol.runtime.keys import PublicKey, read_secret
-from protocol.runtime.transport import MAX_TO_CURATOR_BYTES
-from protocol.wire import Frame, encode_frame, encode_message
+from protocol.runtime.network.transport import MAX_TO_CURATOR_BYTES
+from protocol.wire.codec import Frame, encode_frame, encode_message
+from protocol.wire.messages import Beat
 
 _BEAT = encode_frame(Frame(bytes(16), 0, 0, encode_message(Beat())))
 _PART = bytes(SMALL_FRAME_BYTES // 2)

@@ -12,9 +12,9 @@ import numpy as np
 
 from hushbid.transcripts.replay import replayed
 from hushbid.transcripts.verification.session import verify_all
-from protocol.messages import Broadcast
 from protocol.names import CONSUMER, CURATOR
-from protocol.wire import Direction, decode_message
+from protocol.wire.codec import Direction, decode_message
+from protocol.wire.messages import Broadcast
 from tests.processes.cluster import SEALED, SECURE, Cluster, Ended
 
 __all__ = [

@@ -16,10 +16,10 @@ import pytest
 import zmq
 
 from protocol.limits import MAX_REFUSALS_PER_PEER, MAX_UNNAMED_CONNECTIONS
-from protocol.messages import Hello, Message
-from protocol.runtime.connection_limits import UNREAD_EVENTS, Cut
 from protocol.runtime.driver import Outgoing
-from protocol.wire import Direction, Frame, decode_frame, decode_message, encode_frame, encode_message
+from protocol.runtime.network.connection_limits import UNREAD_EVENTS, Cut
+from protocol.wire.codec import Direction, Frame, decode_frame, decode_message, encode_frame, encode_message
+from protocol.wire.messages import Hello, Message
 from tests.processes.cluster import Cluster, Ended, Puppet, bodies
 from tests.processes.forked import ForkedProcess
 from tests.processes.insiders import ATTACKS

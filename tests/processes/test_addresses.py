@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from protocol.errors import ConfigError
-from protocol.runtime.dealer import CONNECT_MS, DealerEndpoint, Happening
 from protocol.runtime.keys import new_keypair
-from protocol.runtime.router import RouterEndpoint
-from protocol.runtime.transport import listen_address, parse_address, resolved
+from protocol.runtime.network.dealer import CONNECT_MS, DealerEndpoint, Happening
+from protocol.runtime.network.router import RouterEndpoint
+from protocol.runtime.network.transport import listen_address, parse_address, resolved
 
 CURATOR, ALICE = new_keypair(), new_keypair()
 DEADLINE_S = 30.0

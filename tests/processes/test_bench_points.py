@@ -9,11 +9,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from hushbid.bench import points
-from hushbid.bench.session import write_cluster
-from hushbid.cli import main
-from hushbid.cluster import open_cluster
-from hushbid.run_directory import prepare, redirect
+from hushbid.cli.app import main
+from hushbid.cluster.directory import prepare, redirect
+from hushbid.cluster.file import open_cluster
+from hushbid.evidence.bench import points
+from hushbid.evidence.bench.session import write_cluster
 from protocol.config.loading import load_toml
 from protocol.config.session import SessionFile
 

@@ -14,10 +14,10 @@ import pytest
 import tomli_w
 
 from consumer.delivered import delivered_table
-from hushbid.cluster import open_cluster
-from hushbid.launcher import run
-from hushbid.results import RunResult
-from hushbid.simulation import simulate
+from hushbid.cluster.file import open_cluster
+from hushbid.cluster.launcher import run
+from hushbid.cluster.results import RunResult
+from hushbid.cluster.simulate import simulate
 from protocol.config.session import DraftSession
 from protocol.data.schema import Schema
 from protocol.errors import DataError

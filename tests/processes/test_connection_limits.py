@@ -12,10 +12,10 @@ import pytest
 import zmq
 
 from protocol.limits import MAX_CONNECTIONS_PER_PEER, MAX_UNNAMED_CONNECTIONS, SMALL_FRAME_BYTES
-from protocol.runtime import connection_limits
-from protocol.runtime.connection_limits import ConnectionLimits, Cut
 from protocol.runtime.keys import KeyPair, new_keypair
-from protocol.runtime.router import Arrival, Drop, RouterEndpoint
+from protocol.runtime.network import connection_limits
+from protocol.runtime.network.connection_limits import ConnectionLimits, Cut
+from protocol.runtime.network.router import Arrival, Drop, RouterEndpoint
 
 CURATOR, ALICE, BOB = (new_keypair() for _ in range(3))
 DEADLINE_S = 20.0

@@ -24,11 +24,11 @@ from protocol.limits import (
     MAX_FRAME_BYTES,
     PEER_QUEUE_FRAMES,
 )
-from protocol.runtime.authentication import Authenticator, Refusal
-from protocol.runtime.dealer import DealerEndpoint, Happening
 from protocol.runtime.keys import KeyPair, PublicKey, new_keypair
-from protocol.runtime.router import Arrival, Drop, RouterEndpoint
-from protocol.runtime.transport import MAX_TO_CURATOR_BYTES, parse_address
+from protocol.runtime.network.authentication import Authenticator, Refusal
+from protocol.runtime.network.dealer import DealerEndpoint, Happening
+from protocol.runtime.network.router import Arrival, Drop, RouterEndpoint
+from protocol.runtime.network.transport import MAX_TO_CURATOR_BYTES, parse_address
 
 CURATOR, ALICE, BOB, STRANGER = (new_keypair() for _ in range(4))
 ROSTER = {ALICE.public.text: "alice", BOB.public.text: "bob"}
@@ -549,7 +549,8 @@ def test_without_security_only_this_machine_may_come(address: bytes, refusals: d
 
 UNWATCHED = """
 import socket, sys
-from protocol.runtime import dealer, keys
+from protocol.runtime import keys
+from protocol.runtime.network import dealer
 
 dealer.RECONNECT_MS = dealer.RECONNECT_MAX_MS = 1
 server = socket.create_server(("127.0.0.1", 0))

@@ -12,7 +12,7 @@ import pytest
 
 from protocol.errors import ExitCode
 from protocol.names import CONSUMER, CURATOR
-from protocol.runtime.box_file import read_boxes
+from protocol.runtime.files.box_file import read_boxes
 from protocol.transcript.reader import read_transcript
 from tests.processes.cluster import Cluster, Ended
 from tests.processes.recovery import OWNERS, SHORT, check_whole, end_well, recorded_bytes, session

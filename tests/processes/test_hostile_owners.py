@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from protocol.limits import MAX_DIMENSION
-from protocol.messages import Bid, Broadcast, Candidate, Close, Message, Offer, Receipt, fixed
-from protocol.runtime.transport import MAX_TO_CURATOR_BYTES
-from protocol.wire import Direction, Frame, decode_frame, decode_message, encode_frame, encode_message
+from protocol.runtime.network.transport import MAX_TO_CURATOR_BYTES
+from protocol.wire.codec import Direction, Frame, decode_frame, decode_message, encode_frame, encode_message
+from protocol.wire.messages import Bid, Broadcast, Candidate, Close, Message, Offer, Receipt, fixed
 from tests.processes.cluster import Cluster, Ended, Puppet
 
 ROUNDS = 6

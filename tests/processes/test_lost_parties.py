@@ -13,10 +13,10 @@ import numpy as np
 import psutil
 import pytest
 
-from protocol.messages import Bid
 from protocol.runtime.keys import new_keypair
-from protocol.runtime.router import RouterEndpoint
-from protocol.wire import Direction, decode_message
+from protocol.runtime.network.router import RouterEndpoint
+from protocol.wire.codec import Direction, decode_message
+from protocol.wire.messages import Bid
 from tests.processes.cluster import Cluster, Ended, Puppet, bodies, silent_listener
 
 PACER = "ostrich"

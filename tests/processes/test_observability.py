@@ -18,17 +18,17 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from curator.connections import Ignored
-from protocol.acquisition import RULES as RULES_BY_NAME
 from protocol.errors import Offence
-from protocol.messages import unfixed
-from protocol.runtime.authentication import Refusal
-from protocol.runtime.connection_limits import Cut
-from protocol.runtime.log_events import LOG_EVENTS
-from protocol.runtime.metrics import COUNTERS
-from protocol.runtime.router import Drop
-from protocol.runtime.status_file import Status, status_path
-from protocol.runtime.vitals import TELLS_OF_ASKS
-from protocol.wire import Direction, decode_message
+from protocol.privacy.acquisition import RULES as RULES_BY_NAME
+from protocol.runtime.network.authentication import Refusal
+from protocol.runtime.network.connection_limits import Cut
+from protocol.runtime.network.router import Drop
+from protocol.runtime.telemetry.log_events import LOG_EVENTS
+from protocol.runtime.telemetry.metrics import COUNTERS
+from protocol.runtime.telemetry.status_file import Status, status_path
+from protocol.runtime.telemetry.vitals import TELLS_OF_ASKS
+from protocol.wire.codec import Direction, decode_message
+from protocol.wire.messages import unfixed
 from tests.processes.cluster import SEALED, SECURE, Cluster, Ended, bodies, free_port
 
 PROCESSES = ("curator", "consumer", "heron", "magpie")

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hushbid.party_process import party_environment
+from hushbid.cluster.process import party_environment
 from tests.processes.cluster import Cluster
 
 

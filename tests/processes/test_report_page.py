@@ -21,7 +21,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 from hushbid.report.plots import STATE_NAMES
 from protocol.names import CONSUMER, CURATOR
 from tests.conftest import ROOT
-from tests.unit.hushbid.test_cluster import DIGITS
+from tests.unit.hushbid.cluster.test_cluster import DIGITS
 
 EXACT = DIGITS.with_name("exact.toml")
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")

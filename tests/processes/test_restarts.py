@@ -12,7 +12,7 @@ import pytest
 
 from protocol.errors import ExitCode
 from protocol.names import CONSUMER, CURATOR
-from protocol.runtime.status_file import SUFFIX
+from protocol.runtime.telemetry.status_file import SUFFIX
 from tests.processes.cluster import Cluster, Ended
 from tests.processes.recovery import OWNERS, POINTS, SHORT, check_whole, end_well, recorded_bytes, session
 

@@ -20,14 +20,14 @@ import numpy as np
 import psutil
 import pytest
 
-from hushbid.cluster import open_cluster
-from hushbid.simulation import simulate
+from hushbid.cluster.file import open_cluster
+from hushbid.cluster.simulate import simulate
 from hushbid.transcripts.verification.session import verify_all
-from protocol.runtime.status_file import find_statuses
+from protocol.runtime.telemetry.status_file import find_statuses
 from tests.conftest import ROOT
 from tests.processes.cluster import Ended
 from tests.processes.forked import ForkedProcess, PartyProcess
-from tests.unit.hushbid.test_cluster import DIGITS, DIGITS_OWNERS, files_cluster
+from tests.unit.hushbid.cluster.test_cluster import DIGITS, DIGITS_OWNERS, files_cluster
 
 PARTIES = ("curator", "consumer", *DIGITS_OWNERS)
 OWNERS = ("north", "south")

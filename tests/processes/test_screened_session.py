@@ -13,10 +13,10 @@ import pytest
 
 from consumer.events import TargetReleased
 from consumer.target import KeptTarget
-from hushbid.cli import main
+from hushbid.cli.app import main
 from hushbid.transcripts.replay import replayed
 from protocol.names import CONSUMER
-from protocol.runtime.lifetime_ledger import LifetimeLedger
+from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
 from tests.processes.cluster import SECURE, Cluster
 
 PRIVATE: dict[str, Any] = {

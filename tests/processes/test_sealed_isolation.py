@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protocol.features import SEED_BYTES
-from protocol.runtime.box_file import read_boxes
+from protocol.runtime.files.box_file import read_boxes
+from protocol.space.features import SEED_BYTES
 from tests.processes.cluster import SEALED, SECURE, Cluster, Ended, bodies
 
 OWNERS = ("heron", "magpie", "ostrich")

@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 import tomli_w
 
-from hushbid.cli import main
-from hushbid.party_process import party_environment
-from hushbid.roster_changes import revoke
+from hushbid.cli.app import main
+from hushbid.cluster.process import party_environment
+from hushbid.roster.changes import revoke
 from tests.conftest import ROOT
 from tests.processes.cluster import PATIENCE, Cluster, free_port
 

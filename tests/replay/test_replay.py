@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 import tomli_w
 
-from hushbid.bench.session import write_cluster
-from hushbid.cluster import open_cluster
-from hushbid.simulation import simulate
+from hushbid.cluster.file import open_cluster
+from hushbid.cluster.simulate import simulate
+from hushbid.evidence.bench.session import write_cluster
 from hushbid.transcripts.replay import replayed
 from hushbid.transcripts.replay_view import replay_all
-from protocol.acquisition import RULES, Logistic
 from protocol.errors import ConfigError, DataError, ReplayDivergence, TranscriptDamaged
-from protocol.transcript.item import Item
+from protocol.machine.item import Item
+from protocol.privacy.acquisition import RULES, Logistic
 from protocol.transcript.reader import read_transcript
 from protocol.transcript.record import Header, Record, encode_header, encode_record
 from protocol.transcript.redaction import redact

@@ -28,7 +28,6 @@ from curator.events import (
 )
 from curator.machine import CuratorMachine
 from protocol import limits
-from protocol.acquisition import RULES, Logistic
 from protocol.config.session import (
     FeatureSection,
     MechanismSection,
@@ -42,10 +41,9 @@ from protocol.config.session import (
     TimeoutSection,
 )
 from protocol.config.wishes import WishesSection
+from protocol.crypto.sealing import SEAL_BYTES, SIGNATURE_BYTES, head_statement, sign
 from protocol.errors import RemoteProtocolError
-from protocol.features import FeatureMap, feature_map
-from protocol.grid import Features, Weights
-from protocol.machine import (
+from protocol.machine.machine import (
     Charge,
     Effect,
     Event,
@@ -62,7 +60,13 @@ from protocol.machine import (
     Started,
     TimerFired,
 )
-from protocol.messages import (
+from protocol.names import CONSUMER
+from protocol.privacy.acquisition import RULES, Logistic
+from protocol.session.session import Session, open_session
+from protocol.space.features import FeatureMap, feature_map
+from protocol.space.grid import Features, Weights
+from protocol.wire.codec import Direction, decode_message
+from protocol.wire.messages import (
     CONTROL_SEQUENCE,
     PROTOCOL_VERSION,
     Ask,
@@ -86,10 +90,6 @@ from protocol.messages import (
     fixed,
     sizes,
 )
-from protocol.names import CONSUMER
-from protocol.sealing import SEAL_BYTES, SIGNATURE_BYTES, head_statement, sign
-from protocol.session import Session, open_session
-from protocol.wire import Direction, decode_message
 
 __all__ = [
     "DIMENSION",

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from protocol.copies import Copies
 from protocol.errors import Offence, RemoteProtocolError
-from protocol.grid import Features, Weights
-from protocol.jitter import Jitter, scores_of
-from protocol.messages import Ask, Batch, Bid, Broadcast
-from protocol.prices import Prices
-from protocol.scoring import Best, Pool
+from protocol.space.copies import Copies
+from protocol.space.grid import Features, Weights
+from protocol.space.jitter import Jitter, scores_of
+from protocol.space.prices import Prices
+from protocol.space.scoring import Best, Pool
+from protocol.wire.messages import Ask, Batch, Bid, Broadcast
 from tests.simulation.harness import MAP, CuratorBench, Player, corners, names, session_file, weights_of
 
 __all__ = [

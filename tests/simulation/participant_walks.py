@@ -10,8 +10,8 @@ from consumer.events import CheckPurchases, Delivered, PurchasesChecked, Release
 from consumer.machine import ConsumerMachine
 from owner.events import MapOpened, MapRefused, OpenMap, Scored, ScorePoints, Withdraw
 from owner.machine import OwnerMachine
-from protocol.grid import Features
-from protocol.machine import (
+from protocol.crypto.sealing import EPHEMERAL_BYTES
+from protocol.machine.machine import (
     Charge,
     Connected,
     Effect,
@@ -27,7 +27,11 @@ from protocol.machine import (
     Started,
     TimerFired,
 )
-from protocol.messages import (
+from protocol.names import CURATOR
+from protocol.privacy.releases import Neighbours
+from protocol.session.session import Session, open_session
+from protocol.space.grid import Features
+from protocol.wire.messages import (
     PROTOCOL_VERSION,
     Ask,
     Broadcast,
@@ -43,10 +47,6 @@ from protocol.messages import (
     Welcome,
     fixed,
 )
-from protocol.names import CURATOR
-from protocol.releases import Neighbours
-from protocol.sealing import EPHEMERAL_BYTES
-from protocol.session import Session, open_session
 from tests.simulation.harness import (
     DIMENSION,
     MAP,

@@ -15,22 +15,22 @@ import pytest
 
 from consumer.numerics import ConsumerNumerics
 from curator.numerics import CuratorNumerics
-from hushbid import simulator
-from hushbid.faults.crashes import Crashes, crashes_at, crashes_of, same_steps
-from hushbid.faults.session import Course, run
-from hushbid.faults.sweep import Setting, check, sweep, uncrashed
-from hushbid.simulator import UNRECORDED, Crash
+from hushbid.evidence.sweep.crash_sweep import Setting, check, sweep, uncrashed
+from hushbid.evidence.sweep.crashes import Crashes, crashes_at, crashes_of, same_steps
+from hushbid.evidence.sweep.session import Course, run
+from hushbid.simulation import simulator
+from hushbid.simulation.simulator import UNRECORDED, Crash
 from hushbid.transcripts.replay import replayed
 from owner.numerics import OwnerNumerics
 from protocol.config.session import TimeoutSection
 from protocol.errors import ExitCode
-from protocol.link import Link
 from protocol.names import CONSUMER, CURATOR
-from protocol.noise import Draw, SimulatedNoise
+from protocol.privacy.noise import Draw, SimulatedNoise
 from protocol.runtime.driver import Driver, Outgoing
-from protocol.session import open_session
+from protocol.session.session import open_session
 from protocol.transcript.record import Record
 from protocol.transcript.replay import EventReader
+from protocol.wire.link import Link
 
 ROUNDS = 10
 SEALED = Setting("sealed", "filtered-gaussian", ROUNDS, 2)

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from hushbid.faults.crashes import (
+from hushbid.evidence.sweep.crash_sweep import Setting, check, sweep, uncrashed
+from hushbid.evidence.sweep.crashes import (
     Crashes,
     Which,
     crashes_at,
@@ -22,16 +23,15 @@ from hushbid.faults.crashes import (
     same_steps,
     write_crashes,
 )
-from hushbid.faults.session import Course, run, small_session
-from hushbid.faults.sweep import Setting, check, sweep, uncrashed
-from hushbid.simulator import UNRECORDED, Crash
+from hushbid.evidence.sweep.session import Course, run, small_session
+from hushbid.simulation.simulator import UNRECORDED, Crash
 from hushbid.transcripts.replay import replayed
 from protocol import limits
-from protocol.acquisition import RULES
 from protocol.errors import ExitCode
 from protocol.names import CONSUMER, CURATOR
-from protocol.releases import RELEASES
-from protocol.session import Session
+from protocol.privacy.acquisition import RULES
+from protocol.privacy.releases import RELEASES
+from protocol.session.session import Session
 from protocol.transcript.reader import TranscriptReader
 
 ROUNDS = 10

@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hushbid import simulator
-from hushbid.simulator import Simulation
+from hushbid.simulation import simulator
+from hushbid.simulation.simulator import Simulation
 from protocol.data import Dataset
 from protocol.errors import ExitCode
-from protocol.messages import Broadcast, Target
 from protocol.names import CONSUMER, CURATOR
-from protocol.releases import RELEASES
+from protocol.privacy.releases import RELEASES
 from protocol.runtime.driver import Driver, Outgoing
-from protocol.session import Session, open_session
+from protocol.session.session import Session, open_session
 from protocol.transcript.journal import JournalLike, MemoryJournal
 from protocol.transcript.reader import read_transcript
 from protocol.transcript.record import Header
-from protocol.wire import Direction, decode_frame, decode_message
+from protocol.wire.codec import Direction, decode_frame, decode_message
+from protocol.wire.messages import Broadcast, Target
 from tests.simulation.harness import names, session_file
 
 COLUMNS = 3

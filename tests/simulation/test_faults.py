@@ -27,28 +27,28 @@ from curator.ledger import Dispute, HandedOver, settle, settle_privately
 from curator.machine import CuratorMachine
 from curator.rounds import Rounds
 from curator.verification import faults_of
-from hushbid.faults import course, plan
-from hushbid.faults.course import run_plan
-from hushbid.faults.fault_sweep import AGAIN, FaultSweep, check_seed, seeds_of, sweep_faults
-from hushbid.faults.invariants import INVARIANTS, broken
-from hushbid.faults.mutation import MUTATIONS
-from hushbid.faults.plan import Kind, plan_of
-from hushbid.faults.round_invariants import (
+from hushbid.evidence.sweep import course, plan
+from hushbid.evidence.sweep.course import run_plan
+from hushbid.evidence.sweep.fault_sweep import AGAIN, FaultSweep, check_seed, seeds_of, sweep_faults
+from hushbid.evidence.sweep.invariants import INVARIANTS, broken
+from hushbid.evidence.sweep.mutation import MUTATIONS
+from hushbid.evidence.sweep.plan import Kind, plan_of
+from hushbid.evidence.sweep.round_invariants import (
     broadcasts_are_numbered,
     settlement_is_of_the_wins,
     winners_are_verified,
 )
-from hushbid.simulator import Simulation
-from protocol.acquisition import RULES
+from hushbid.simulation.simulator import Simulation
 from protocol.config.session import TimeoutSection
 from protocol.errors import ExitCode, Offence, RemoteProtocolError
-from protocol.machine import Charge, Machine, Send
-from protocol.messages import Broadcast
+from protocol.machine.machine import Charge, Machine, Send
+from protocol.machine.participant import Participant
 from protocol.names import CONSUMER, CURATOR
-from protocol.participant import Participant
-from protocol.releases import RELEASES
-from protocol.scoring import Pool
-from protocol.session import Session
+from protocol.privacy.acquisition import RULES
+from protocol.privacy.releases import RELEASES
+from protocol.session.session import Session
+from protocol.space.scoring import Pool
+from protocol.wire.messages import Broadcast
 from tests.conftest import ROOT
 
 SEEDS = 100

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from protocol.acquisition import RULES
-from protocol.grid import Features, Weights
-from protocol.scoring import Pool
+from protocol.privacy.acquisition import RULES
+from protocol.space.grid import Features, Weights
+from protocol.space.scoring import Pool
 from tests.simulation.harness import RADIUS, CuratorBench, Player, weights_of
 from tests.simulation.lemma import (
     BidsItsBestAlone,

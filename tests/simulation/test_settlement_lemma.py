@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curator.ledger import HandedOver, settle, settle_privately
-from protocol.acquisition import RULES, Standing
-from protocol.acquisition.winner_only import WinnerOnly
-from protocol.settlement import SENSITIVITY, UNITS, whole_score, worths
+from protocol.privacy.acquisition import RULES, Standing
+from protocol.privacy.acquisition.winner_only import WinnerOnly
+from protocol.privacy.settlement import SENSITIVITY, UNITS, whole_score, worths
 from tests.simulation.harness import CuratorBench, Player, corners, names, weights_of
 from tests.simulation.lemma import Case, make_case, play
 

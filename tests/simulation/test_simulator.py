@@ -14,18 +14,18 @@ import pytest
 
 from curator.events import ComputeWeights, WeightsComputed
 from curator.numerics import CuratorNumerics
-from hushbid.simulator import Simulation, SimulationOutcome
+from hushbid.simulation.simulator import Simulation, SimulationOutcome
 from protocol import limits
 from protocol.data import Dataset
 from protocol.errors import ExitCode
-from protocol.features import SEED_BYTES
-from protocol.grid import round_weights
-from protocol.machine import Finish
+from protocol.machine.machine import Finish
 from protocol.names import CONSUMER
-from protocol.noise import SimulatedNoise
+from protocol.privacy.noise import SimulatedNoise
 from protocol.runtime.driver import Outgoing
-from protocol.session import Session, open_session
-from protocol.wire import decode_frame
+from protocol.session.session import Session, open_session
+from protocol.space.features import SEED_BYTES
+from protocol.space.grid import round_weights
+from protocol.wire.codec import decode_frame
 from tests.conftest import ROOT
 from tests.simulation.harness import RULES_FOR_FEW, names, session_file
 
@@ -283,9 +283,9 @@ def test_after_the_last_broadcast_an_owners_frames_are_constant(rule: str) -> No
 SIZED = """
 import json, resource, sys, time
 import numpy as np
-from hushbid.simulator import Simulation
+from hushbid.simulation.simulator import Simulation
 from protocol.data import Dataset
-from protocol.session import open_session
+from protocol.session.session import open_session
 from tests.simulation.harness import names, session_file
 
 count, rows, points, dimension, columns = map(int, sys.argv[1:])

@@ -12,13 +12,13 @@ import pytest
 from typer.testing import CliRunner
 
 from curator.ledger import Dispute
-from hushbid.cli import app
-from hushbid.evaluation import greedy
-from hushbid.simulator import Crash, Simulation, SimulationOutcome
-from protocol.acquisition import RULES
+from hushbid.cli.app import app
+from hushbid.cluster.evaluation import greedy
+from hushbid.simulation.simulator import Crash, Simulation, SimulationOutcome
 from protocol.data import Dataset
-from protocol.session import Session, open_session
-from protocol.wishes import bill_of
+from protocol.privacy.acquisition import RULES
+from protocol.session.session import Session, open_session
+from protocol.session.wishes import bill_of
 from tests.simulation.harness import names, session_file
 
 OWNERS, POINTS = 4, 12

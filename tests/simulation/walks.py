@@ -14,10 +14,8 @@ import numpy as np
 
 from curator.events import ComputeWeights, DrawNoise
 from protocol import limits
-from protocol.accounting import Budget, Cost, PrivacyFilter
-from protocol.acquisition import RULES
 from protocol.errors import BudgetExceeded, Offence, RemoteProtocolError
-from protocol.machine import (
+from protocol.machine.machine import (
     Effect,
     Event,
     Finish,
@@ -32,7 +30,11 @@ from protocol.machine import (
     TimerFired,
     trigger_of,
 )
-from protocol.messages import (
+from protocol.names import CONSUMER
+from protocol.privacy.accounting import Budget, Cost, PrivacyFilter
+from protocol.privacy.acquisition import RULES
+from protocol.privacy.releases import Neighbours
+from protocol.wire.messages import (
     PROTOCOL_VERSION,
     Ask,
     Batch,
@@ -49,8 +51,6 @@ from protocol.messages import (
     SecretMap,
     fixed,
 )
-from protocol.names import CONSUMER
-from protocol.releases import Neighbours
 from tests.simulation.harness import (
     DIMENSION,
     FAREWELL,

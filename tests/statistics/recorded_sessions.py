@@ -8,20 +8,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hushbid.simulator import Simulation
+from hushbid.simulation.simulator import Simulation
 from protocol.data import Dataset
 from protocol.errors import ExitCode
-from protocol.features import FeatureMap, feature_map
-from protocol.grid import Features
-from protocol.messages import Bid, SealedCandidate
 from protocol.names import CONSUMER, CURATOR
 from protocol.runtime.driver import Outgoing
-from protocol.session import Session, open_session
+from protocol.session.session import Session, open_session
+from protocol.space.features import FeatureMap, feature_map
+from protocol.space.grid import Features
 from protocol.transcript.journal import MemoryJournal
 from protocol.transcript.reader import Transcript, read_transcript
 from protocol.transcript.record import Header, RecordedItem
 from protocol.transcript.redaction import redact
-from protocol.wire import Direction, decode_frame, decode_message
+from protocol.wire.codec import Direction, decode_frame, decode_message
+from protocol.wire.messages import Bid, SealedCandidate
 from tests.simulation.harness import MAP_SEED, names, session_file
 from tests.support.transcripts import fixed_salts
 

@@ -21,13 +21,13 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from hushbid.audit.attack import SessionData
-from hushbid.audit.settings import SESSION_DELTA, SESSION_EPSILON, release_table, session_of
+from hushbid.evidence.audit.attack import SessionData
+from hushbid.evidence.audit.settings import SESSION_DELTA, SESSION_EPSILON, release_table, session_of
 from protocol import limits
-from protocol.features import FourierMap
-from protocol.grid import Features
-from protocol.releases import Neighbours
-from protocol.session import Session
+from protocol.privacy.releases import Neighbours
+from protocol.session.session import Session
+from protocol.space.features import FourierMap
+from protocol.space.grid import Features
 from tests.conformance.float_maps import BlasMap
 
 __all__ = ["OBSERVED", "RIVAL", "SEED_SET", "Attack", "FourierLike", "crafted", "direction", "session"]

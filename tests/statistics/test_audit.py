@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hushbid.audit.bounds import epsilon_lower
-from hushbid.audit.faults import FAULTS
-from hushbid.audit.run import AuditResult, audit
-from hushbid.audit.suites import SUITES
+from hushbid.evidence.audit.bounds import epsilon_lower
+from hushbid.evidence.audit.faults import FAULTS
+from hushbid.evidence.audit.run import AuditResult, audit
+from hushbid.evidence.audit.suites import SUITES
 
 QUICK = {
     "null": 1000,

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from protocol.lsh import AsymmetricFamily, HashFamily, L1Family, L2Family, SignedFamily
+from protocol.space.lsh import AsymmetricFamily, HashFamily, L1Family, L2Family, SignedFamily
 
 PAIRS: Final = 10
 ALPHA: Final = 1e-6

@@ -24,8 +24,8 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from protocol.features import FEATURE_SPACES, FeatureSpace, FourierSpace, feature_space
-from protocol.grid import features_to_float
+from protocol.space.features import FEATURE_SPACES, FeatureSpace, FourierSpace, feature_space
+from protocol.space.grid import features_to_float
 
 Points = npt.NDArray[np.float64]
 

@@ -10,11 +10,11 @@ import pytest
 
 from consumer.appraisal import Judge
 from consumer.verdict import Verdict
-from hushbid.evaluation import uniform
-from hushbid.simulator import Simulation
-from hushbid.verdict import Rehearsing, Sets
+from hushbid.cluster.evaluation import uniform
+from hushbid.rehearsal.verdict import Rehearsing, Sets
+from hushbid.simulation.simulator import Simulation
 from protocol.data import Dataset
-from protocol.session import Session, open_session
+from protocol.session.session import Session, open_session
 from tests.simulation.harness import names, session_file
 
 CLUSTERS: Final = 5

@@ -20,14 +20,14 @@ import numpy.typing as npt
 import pytest
 
 from protocol.data.attributes import Attributes, pack_attributes, unpack_attributes
-from protocol.grid import FEATURE_UNIT, WEIGHT_UNIT
-from protocol.messages import Bid, Candidate
+from protocol.machine.item import Value, pack_value
 from protocol.names import CONSUMER, CURATOR
-from protocol.recorded_session import recorded_session
-from protocol.transcript.item import Value, pack_value
+from protocol.space.grid import FEATURE_UNIT, WEIGHT_UNIT
 from protocol.transcript.reader import Transcript
+from protocol.transcript.session_file import recorded_session
 from protocol.transcript.verify import verify
-from protocol.wire import Direction, decode_message, encode_message
+from protocol.wire.codec import Direction, decode_message, encode_message
+from protocol.wire.messages import Bid, Candidate
 from tests.statistics.recorded_sessions import (
     DIMENSION,
     LABELS,

@@ -18,12 +18,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from hushbid.audit.attack import SessionAttack, public_map, stated_by
-from hushbid.audit.broken import choosing_targets
-from hushbid.audit.readings import broadcasts
-from hushbid.audit.run import _bound
-from protocol.features import FEATURE_SPACES, FeatureSpace, FourierMap, PairedSpace
-from protocol.grid import FEATURE_UNIT, Features
+from hushbid.evidence.audit.attack import SessionAttack, public_map, stated_by
+from hushbid.evidence.audit.broken import choosing_targets
+from hushbid.evidence.audit.readings import broadcasts
+from hushbid.evidence.audit.run import _bound
+from protocol.space.features import FEATURE_SPACES, FeatureSpace, FourierMap, PairedSpace
+from protocol.space.grid import FEATURE_UNIT, Features
 from tests.conformance.float_maps import BlasMap, BlasSpace, TurningSpace
 from tests.statistics.rounding import OBSERVED, RIVAL, SEED_SET, Attack, crafted, direction, session
 

@@ -12,10 +12,10 @@ import numpy.typing as npt
 from hushbid.catalogue.publishing import Publication, Published, publish
 from hushbid.catalogue.race import HashSection
 from protocol.config.session import FeatureSection
+from protocol.crypto.identity import Identity
 from protocol.data import DataColumns
-from protocol.identity import Identity
-from protocol.noise import NoiseSource, SimulatedNoise
-from protocol.releases import Neighbours
+from protocol.privacy.noise import NoiseSource, SimulatedNoise
+from protocol.privacy.releases import Neighbours
 
 __all__ = ["FEATURES", "HASHES", "ProtectingNoise", "key_of", "publication", "published"]
 

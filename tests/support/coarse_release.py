@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from protocol.grid import Totals
-from protocol.releases import GaussianRelease, register_release
+from protocol.privacy.releases import GaussianRelease, register_release
+from protocol.space.grid import Totals
 
 STEP = 2.0**-10
 

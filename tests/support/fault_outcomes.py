@@ -10,7 +10,7 @@ from typing import Any
 from consumer.machine import ConsumerMachine
 from owner.machine import OwnerMachine
 from protocol.errors import ExitCode, RemoteProtocolError
-from protocol.machine import (
+from protocol.machine.machine import (
     Effect,
     Event,
     Finish,
@@ -22,8 +22,8 @@ from protocol.machine import (
     TimerFired,
     trigger_of,
 )
-from protocol.messages import PROTOCOL_VERSION, Broadcast, Close, Delivery, Refused, Welcome
 from protocol.names import CONSUMER, CURATOR
+from protocol.wire.messages import PROTOCOL_VERSION, Broadcast, Close, Delivery, Refused, Welcome
 from tests.simulation.harness import HEAD_SIGNED, MAP, CuratorBench, names, session_file
 from tests.support.curator_rounds import A, B, W
 

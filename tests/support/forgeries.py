@@ -12,20 +12,20 @@ import numpy as np
 from curator.machine import CuratorMachine
 from curator.numerics import CuratorNumerics
 from curator.party import curator_party
-from hushbid.simulated_network import SteadyNetwork
-from hushbid.simulator import Simulation
+from hushbid.simulation.network import SteadyNetwork
+from hushbid.simulation.simulator import Simulation
+from protocol.crypto.sealing import head_statement, sign
 from protocol.data import Dataset
-from protocol.machine import HeadSigned, Send
-from protocol.messages import Broadcast, Close, Farewell
-from protocol.noise import NoiseSource
+from protocol.machine.item import Item
+from protocol.machine.machine import HeadSigned, Send
+from protocol.privacy.noise import NoiseSource
 from protocol.runtime.driver import Outgoing
-from protocol.sealing import head_statement, sign
-from protocol.session import Session, open_session
-from protocol.transcript.item import Item
+from protocol.session.session import Session, open_session
 from protocol.transcript.journal import MemoryJournal
 from protocol.transcript.reader import read_transcript
 from protocol.transcript.record import Header, Record, RecordedItem, encode_header, encode_record
-from protocol.wire import decode_message, encode_message, said_to
+from protocol.wire.codec import decode_message, encode_message, said_to
+from protocol.wire.messages import Broadcast, Close, Farewell
 from tests.simulation.harness import names, session_file
 from tests.support.transcripts import fixed_salts
 

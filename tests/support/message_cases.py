@@ -9,8 +9,9 @@ import numpy as np
 from pydantic import BaseModel
 
 from protocol import limits
-from protocol.arrays import ARRAY_EXT, pack_array
-from protocol.messages import (
+from protocol.wire.arrays import ARRAY_EXT, pack_array
+from protocol.wire.codec import Direction, Frame
+from protocol.wire.messages import (
     Array,
     Ask,
     Batch,
@@ -39,7 +40,6 @@ from protocol.messages import (
     fixed,
     sizes,
 )
-from protocol.wire import Direction, Frame
 
 GREETING = Direction.GREETING
 FROM_OWNER = Direction.OWNER_TO_CURATOR

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import tomli_w
 
-from hushbid.cluster import open_cluster
-from hushbid.simulation import simulate
+from hushbid.cluster.file import open_cluster
+from hushbid.cluster.simulate import simulate
 from protocol.names import CONSUMER
 
 __all__ = ["COLUMNS", "HOSTILE", "SIDE", "VILLAGES", "Bought", "bought_images", "bought_rows", "people"]

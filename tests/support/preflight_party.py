@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import tomli_w
 
-from hushbid.cli import main
+from hushbid.cli.app import main
 from protocol.runtime.keys import new_keypair, write_secret
 from tests.support.session_files import changed
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from protocol.messages import Ask, Bid, Broadcast, Message, fixed
-from protocol.transcript.item import Item, Value
-from protocol.wire import encode_message
+from protocol.machine.item import Item, Value
+from protocol.wire.codec import encode_message
+from protocol.wire.messages import Ask, Bid, Broadcast, Message, fixed
 from tests.support.transcripts import Step
 
 

@@ -11,12 +11,12 @@ import numpy as np
 
 from hushbid.report.figures import Figures, figures_of
 from hushbid.report.sources import open_sources
-from hushbid.simulated_network import SteadyNetwork
-from hushbid.simulator import Simulation, SimulationOutcome
+from hushbid.simulation.network import SteadyNetwork
+from hushbid.simulation.simulator import Simulation, SimulationOutcome
 from protocol.data import Dataset
 from protocol.names import CONSUMER, CURATOR
 from protocol.runtime.party import open_journal
-from protocol.session import Session, open_session
+from protocol.session.session import Session, open_session
 from protocol.transcript.journal import Journal
 from protocol.transcript.redaction import redact
 from tests.simulation.harness import session_file

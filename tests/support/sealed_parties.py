@@ -14,12 +14,12 @@ from owner.machine import OwnerMachine
 from owner.numerics import OwnerNumerics
 from owner.party import owner_party
 from protocol import limits
+from protocol.crypto.identity import Identity
 from protocol.data import Dataset
-from protocol.identity import Identity
-from protocol.messages import Purchase, SealedCandidate, fixed
 from protocol.names import CONSUMER
-from protocol.noise import SimulatedNoise
-from protocol.session import Session, open_session
+from protocol.privacy.noise import SimulatedNoise
+from protocol.session.session import Session, open_session
+from protocol.wire.messages import Purchase, SealedCandidate, fixed
 from tests.simulation.harness import names, session_file, weights_of
 
 __all__ = [

@@ -12,7 +12,7 @@ import msgpack
 import numpy as np
 from hypothesis import strategies as st
 
-from protocol.transcript.item import Item, Value
+from protocol.machine.item import Item, Value
 from protocol.transcript.journal import MemoryJournal
 from protocol.transcript.record import Header
 

@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from consumer.events import Delivered
 from curator.machine import CuratorMachine
-from hushbid.simulator import Simulation
+from hushbid.simulation.simulator import Simulation
 from protocol.data import Dataset
-from protocol.session import Session, open_session
+from protocol.session.session import Session, open_session
 from tests.support.session_files import load
 
 __all__ = ["HELD", "TwoClasses", "bought"]

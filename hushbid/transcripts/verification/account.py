@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from protocol.errors import RemoteProtocolError
-from protocol.machine import Received, Send
-from protocol.messages import CONTROL_SEQUENCE, Broadcast, without_box
+from protocol.machine.machine import Received, Send
 from protocol.names import CURATOR
 from protocol.transcript.reader import iterate
 from protocol.transcript.record import MalformedRecord, Record
 from protocol.transcript.verify import Fault, RecordedFrame, Verification, frame_of, verify
-from protocol.wire import Direction, decode_message, encode_message
+from protocol.wire.codec import Direction, decode_message, encode_message
+from protocol.wire.messages import CONTROL_SEQUENCE, Broadcast, without_box
 
 __all__ = ["Account", "Noted", "Told", "Traffic", "account_of"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from hushbid.transcripts.verification.account import Account, Noted, Traffic
-from protocol.messages import CONTROL_SEQUENCE
 from protocol.transcript.verify import SignedHead
+from protocol.wire.messages import CONTROL_SEQUENCE
 
 __all__ = ["Disagreement", "Pair", "Place", "compare"]
 

@@ -13,17 +13,17 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from consumer.downstream import MODELS
-from hushbid import cluster
-from hushbid.cli import app
+from hushbid.cli.app import app
+from hushbid.cluster import file as cluster
 from hushbid.datasets import DATASETS, PartitionOptions
 from hushbid.plan.tables import DEFAULT_RELEASE
-from protocol.acquisition import RULES
-from protocol.acquisition.logistic import Logistic, LogisticParameters
 from protocol.config import ConsumerFile, CuratorFile, DataSection, OwnerFile, SessionFile
 from protocol.config.party import BudgetSection
 from protocol.config.wishes import WishesSection
-from protocol.features import FEATURE_SPACES
-from protocol.releases import RELEASES, Neighbours, Setting, release_mechanism
+from protocol.privacy.acquisition import RULES
+from protocol.privacy.acquisition.logistic import Logistic, LogisticParameters
+from protocol.privacy.releases import RELEASES, Neighbours, Setting, release_mechanism
+from protocol.space.features import FEATURE_SPACES
 from tests.docs.tables.markers import OWN, Made, Table, code, codes, either, first_cells
 
 COMMON: Final = [name for name in CuratorFile.model_fields if name in OwnerFile.model_fields]

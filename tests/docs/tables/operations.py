@@ -9,11 +9,11 @@ from typing import Final
 
 from curator.connections import Ignored
 from protocol.errors import ExitCode
-from protocol.runtime.authentication import Refusal
-from protocol.runtime.connection_limits import Cut
-from protocol.runtime.log_events import LOG_EVENTS
-from protocol.runtime.metrics import COUNTERS, GAUGES, ROUND_SECONDS
-from protocol.runtime.router import Drop
+from protocol.runtime.network.authentication import Refusal
+from protocol.runtime.network.connection_limits import Cut
+from protocol.runtime.network.router import Drop
+from protocol.runtime.telemetry.log_events import LOG_EVENTS
+from protocol.runtime.telemetry.metrics import COUNTERS, GAUGES, ROUND_SECONDS
 from tests.conftest import ROOT
 from tests.docs.tables.markers import OWN, Made, Table, code, codes
 

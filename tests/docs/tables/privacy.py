@@ -6,13 +6,19 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from protocol.accounting import GaussianCost, adaptive_epsilon, epsilon_of, epsilon_of_rho, gaussian_epsilon
-from protocol.accounting.gaussian import gaussian_mu, law_ratios
-from protocol.acquisition.logistic import Logistic, LogisticParameters
-from protocol.features import feature_space
-from protocol.releases import GaussianRelease, Neighbours, Setting, release_mechanism
-from protocol.releases.filtered_gaussian import FilteredGaussianRelease
-from protocol.settlement import PrivateSettlement
+from protocol.privacy.accounting import (
+    GaussianCost,
+    adaptive_epsilon,
+    epsilon_of,
+    epsilon_of_rho,
+    gaussian_epsilon,
+)
+from protocol.privacy.accounting.gaussian import gaussian_mu, law_ratios
+from protocol.privacy.acquisition.logistic import Logistic, LogisticParameters
+from protocol.privacy.releases import GaussianRelease, Neighbours, Setting, release_mechanism
+from protocol.privacy.releases.filtered_gaussian import FilteredGaussianRelease
+from protocol.privacy.settlement import PrivateSettlement
+from protocol.space.features import feature_space
 from tests.docs.tables.markers import Made, Table
 
 DIMENSION, DELTA = 140, 1e-5

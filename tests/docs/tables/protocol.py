@@ -17,14 +17,17 @@ import owner.events
 from consumer.machine import ConsumerMachine
 from curator.machine import CuratorMachine
 from owner.machine import OwnerMachine
-from protocol import accounting, limits, machine, messages
-from protocol.acquisition import RULES
+from protocol import limits
 from protocol.config.invitation import Invitation
 from protocol.config.session import TimeoutSection
 from protocol.errors import ExitCode, Offence
+from protocol.machine import machine
 from protocol.names import CURATOR
-from protocol.recorded_session import started
-from protocol.wire import Direction
+from protocol.privacy import accounting
+from protocol.privacy.acquisition import RULES
+from protocol.transcript.session_file import started
+from protocol.wire import messages
+from protocol.wire.codec import Direction
 from tests.docs.tables.diagrams import mermaid
 from tests.docs.tables.markers import OWN, Made, Table, code, codes, first_cells
 from tests.simulation.harness import candidate_of, names, session_file

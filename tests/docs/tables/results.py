@@ -11,15 +11,15 @@ from typing import Any, Final
 from consumer.appraisal import Judgement
 from consumer.own_figures import OwnFigures
 from consumer.verdict import Verdict
-from hushbid.audit.faults import FAULTS
-from hushbid.audit.suites import SUITES
-from hushbid.bench.rules import SETTINGS as BENCHED
-from hushbid.experiments import kme, race, regression, screening, selection
-from hushbid.faults.invariants import INVARIANTS
-from hushbid.results import RunResult
-from protocol.guarantee import PrivacyStatement
-from protocol.odometer import Odometer
-from protocol.settlement import SettlementTerms
+from hushbid.cluster.results import RunResult
+from hushbid.evidence.audit.faults import FAULTS
+from hushbid.evidence.audit.suites import SUITES
+from hushbid.evidence.bench.rules import SETTINGS as BENCHED
+from hushbid.evidence.experiments import kme, race, regression, screening, selection
+from hushbid.evidence.sweep.invariants import INVARIANTS
+from protocol.privacy.settlement import SettlementTerms
+from protocol.session.guarantee import PrivacyStatement
+from protocol.session.odometer import Odometer
 from tests.conftest import ROOT
 from tests.docs.tables.markers import Made, Table, code, codes, first_cells
 
@@ -71,9 +71,9 @@ RESULTS: Final[dict[str, Made]] = {
     "curator": partial(returned, "curator/process.py", "_curate", "_result"),
     "owner": partial(returned, "owner/process.py", "_take_part"),
     "consumer": partial(returned, "consumer/process.py", "_take_part"),
-    "bench rounds": partial(returned, "hushbid/bench/rounds.py", "bench_rounds"),
-    "bench points": partial(returned, "hushbid/bench/points.py", "bench_points"),
-    "bench rules": partial(returned, "hushbid/bench/rules.py", "bench_rules"),
+    "bench rounds": partial(returned, "hushbid/evidence/bench/rounds.py", "bench_rounds"),
+    "bench points": partial(returned, "hushbid/evidence/bench/points.py", "bench_points"),
+    "bench rules": partial(returned, "hushbid/evidence/bench/rules.py", "bench_rules"),
     "experiment selection": partial(fields, selection.Row),
     "experiment kme": partial(fields, kme.KmeRow),
     "experiment race": partial(fields, race.RaceRow),

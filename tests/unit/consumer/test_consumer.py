@@ -19,13 +19,19 @@ from consumer.events import (
 from consumer.machine import ConsumerMachine
 from consumer.numerics import ConsumerNumerics
 from consumer.party import consumer_party
-from protocol.accounting import Budget, PrivacyFilter, epsilon_of
 from protocol.data import Dataset, check_dataset
 from protocol.errors import DataError, ExitCode, Offence, RemoteProtocolError
-from protocol.features import feature_space
-from protocol.grid import features_to_float
-from protocol.machine import Charge, Effect, Finish, Received, Send, Started
-from protocol.messages import (
+from protocol.machine.machine import Charge, Effect, Finish, Received, Send, Started
+from protocol.names import CONSUMER, CURATOR
+from protocol.privacy.accounting import Budget, PrivacyFilter, epsilon_of
+from protocol.privacy.noise import SimulatedNoise
+from protocol.session.points import NO_FEATURES, hash_points, mapped, matching, within_bounds
+from protocol.session.session import Session, open_session
+from protocol.space.features import feature_space
+from protocol.space.grid import features_to_float
+from protocol.space.mmd import mmd2
+from protocol.wire.codec import Direction, decode_message
+from protocol.wire.messages import (
     PROTOCOL_VERSION,
     Candidate,
     Delivery,
@@ -36,12 +42,6 @@ from protocol.messages import (
     Welcome,
     fixed,
 )
-from protocol.mmd import mmd2
-from protocol.names import CONSUMER, CURATOR
-from protocol.noise import SimulatedNoise
-from protocol.session import Session, open_session
-from protocol.verification import NO_FEATURES, hash_points, mapped, matching, within_bounds
-from protocol.wire import Direction, decode_message
 from tests.simulation.harness import (
     DIMENSION,
     MAP,

@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 
 from consumer.appraisal import Judgement, Quality, Weighted
 from consumer.verdict import Rehearsal, Staged, Verdict
-from hushbid.cli import app
-from hushbid.cluster import open_cluster
-from hushbid.setup import set_up
-from protocol.session import open_session
+from hushbid.cli.app import app
+from hushbid.cluster.containers import set_up
+from hushbid.cluster.file import open_cluster
+from protocol.session.session import open_session
 from tests.conftest import ROOT
 
 

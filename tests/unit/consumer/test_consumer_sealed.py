@@ -13,14 +13,14 @@ from consumer.events import Delivered
 from consumer.party import consumer_party
 from owner.events import Scored
 from protocol import limits
+from protocol.crypto.sealing import candidate_statement, pack_content, seal, sign
 from protocol.data import Dataset
 from protocol.errors import ConfigError, DataError
-from protocol.features import SEED_BYTES
-from protocol.messages import Purchase, SealedCandidate, fixed
 from protocol.names import CONSUMER
-from protocol.noise import SimulatedNoise
-from protocol.sealing import candidate_statement, pack_content, seal, sign
-from protocol.secret_map import open_map
+from protocol.privacy.noise import SimulatedNoise
+from protocol.session.secret_map import open_map
+from protocol.space.features import SEED_BYTES
+from protocol.wire.messages import Purchase, SealedCandidate, fixed
 from tests.support.sealed_parties import (
     COLUMNS,
     OWNERS,

@@ -10,7 +10,7 @@ import pytest
 from consumer.cli import course_lines
 from consumer.course import Course, course_of
 from consumer.events import Delivered
-from protocol.messages import Candidate
+from protocol.wire.messages import Candidate
 
 
 def bought(*rounds: int) -> list[Delivered]:

@@ -20,8 +20,8 @@ from protocol.data import Dataset, check_dataset
 from protocol.data.dataset import FEATURE_DTYPES
 from protocol.data.schema import Schema
 from protocol.errors import ConfigError, DataError
-from protocol.noise import SimulatedNoise
-from protocol.session import Session, open_session
+from protocol.privacy.noise import SimulatedNoise
+from protocol.session.session import Session, open_session
 from tests.simulation.harness import names, session_file
 
 OWN = {"state": "state", "validation": "v.npz"}

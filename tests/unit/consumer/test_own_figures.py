@@ -17,9 +17,9 @@ from consumer.matching import match
 from consumer.own_figures import ClassShares, OwnFigures, own_figures
 from protocol.data import Dataset
 from protocol.data.attributes import Attributes, pack_attributes
-from protocol.messages import Candidate
-from protocol.mmd import mmd2
-from protocol.session import open_session
+from protocol.session.session import open_session
+from protocol.space.mmd import mmd2
+from protocol.wire.messages import Candidate
 from tests.support.session_files import load
 
 SESSION = open_session(load({"features.dimension": 64}))

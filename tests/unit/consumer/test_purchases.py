@@ -17,8 +17,8 @@ from consumer.events import Delivered, StorePurchases
 from consumer.store import PurchaseFile
 from protocol.config.session import FeatureSection
 from protocol.data import DataColumns, Dataset, load_dataset
-from protocol.messages import Candidate
-from protocol.session import open_session
+from protocol.session.session import open_session
+from protocol.wire.messages import Candidate
 from tests.simulation.harness import names, session_file
 
 FEATURES = FeatureSection(gamma=0.5, columns=3, lower=-1.0, upper=[1.0, 2.0, 3.0])

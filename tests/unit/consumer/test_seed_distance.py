@@ -11,11 +11,11 @@ from consumer.seed_distance import FAR_RADII, SeedDistance, seed_distance
 from hushbid.transcripts.recompute import CLOSE, Recomputation
 from protocol.data import Dataset
 from protocol.errors import ReplayDivergence
-from protocol.features.paired import PairedSpace
-from protocol.mmd import MOST_COMPARED, at_even_distances, mmd2
-from protocol.noise import SimulatedNoise
-from protocol.releases import Prior
-from protocol.session import open_session
+from protocol.privacy.noise import SimulatedNoise
+from protocol.privacy.releases import Prior
+from protocol.session.session import open_session
+from protocol.space.features.paired import PairedSpace
+from protocol.space.mmd import MOST_COMPARED, at_even_distances, mmd2
 from tests.simulation.harness import names, session_file
 
 GAMMA = 2.0

@@ -15,8 +15,8 @@ from protocol.config.party import ConsumerFile
 from protocol.config.session import SessionSection
 from protocol.data import Dataset
 from protocol.errors import DataError
-from protocol.guarantee import privacy_lines
-from protocol.session import Session, open_session
+from protocol.session.guarantee import privacy_lines
+from protocol.session.session import Session, open_session
 from tests.simulation.harness import names, session_file
 from tests.unit.protocol.runtime.test_party import session
 

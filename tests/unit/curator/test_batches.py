@@ -11,9 +11,9 @@ import pytest
 from curator.events import ComputeWeights
 from protocol import limits
 from protocol.errors import ConfigError, Offence
-from protocol.messages import Batch, Bid, Candidates, Delivery, sizes
 from protocol.names import CONSUMER
-from protocol.session import open_session
+from protocol.session.session import open_session
+from protocol.wire.messages import Batch, Bid, Candidates, Delivery, sizes
 from tests.simulation.harness import CuratorBench, names, session_file
 from tests.support.curator_rounds import BEST, CORNERS, SECOND, THIRD, A, B, W, bidding, winners
 

@@ -9,14 +9,14 @@ import pytest
 
 from protocol.config.session import TimeoutSection
 from protocol.errors import ExitCode, Offence
-from protocol.messages import (
+from protocol.session.points import NO_FEATURES
+from protocol.wire.messages import (
     Ask,
     Broadcast,
     Close,
     Offer,
     fixed,
 )
-from protocol.verification import NO_FEATURES
 from tests.simulation.harness import candidate_of, names
 from tests.support.curator_rounds import (
     BEST,

@@ -6,9 +6,9 @@ import pytest
 
 from curator.connections import Connections, Ignored
 from protocol import limits
-from protocol.wire import encode_message
+from protocol.wire.codec import encode_message
 from tests.support.message_cases import CASES
-from tests.unit.protocol.test_wire import FRAMES
+from tests.unit.protocol.wire.test_wire import FRAMES
 
 HELLO, BEAT, BID = FRAMES["hello"], FRAMES["beat"], FRAMES["bid"]
 JUNK = b"x"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from protocol.errors import ExitCode
-from protocol.messages import Broadcast
 from protocol.names import CONSUMER
+from protocol.wire.messages import Broadcast
 from tests.simulation.harness import CuratorBench
 from tests.support.curator_rounds import (
     BEST,

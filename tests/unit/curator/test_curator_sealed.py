@@ -13,14 +13,14 @@ from curator.machine import CuratorMachine
 from curator.party import curator_party
 from curator.verification import Unverified
 from protocol import limits
-from protocol.accounting import Budget, PrivacyFilter, epsilon_of
+from protocol.crypto.sealing import candidate_statement, sign
 from protocol.errors import ExitCode, Offence
-from protocol.machine import Charge, Send, Started
-from protocol.messages import Delivery, Ready, Receipt, SealedCandidate, SecretMap, fixed
+from protocol.machine.machine import Charge, Send, Started
 from protocol.names import CONSUMER, CURATOR
-from protocol.noise import SimulatedNoise
-from protocol.sealing import candidate_statement, sign
-from protocol.session import open_session
+from protocol.privacy.accounting import Budget, PrivacyFilter, epsilon_of
+from protocol.privacy.noise import SimulatedNoise
+from protocol.session.session import open_session
+from protocol.wire.messages import Delivery, Ready, Receipt, SealedCandidate, SecretMap, fixed
 from tests.simulation.harness import (
     FORGED,
     CuratorBench,

@@ -9,8 +9,8 @@ import pytest
 
 from curator.machine import CONSUMER
 from protocol.errors import ExitCode, Offence, RemoteProtocolError
-from protocol.machine import Lost, Offended, Received, Send, Started
-from protocol.messages import (
+from protocol.machine.machine import Lost, Offended, Received, Send, Started
+from protocol.wire.messages import (
     PROTOCOL_VERSION,
     Bid,
     Close,

@@ -8,9 +8,9 @@ import pytest
 
 from protocol.config.session import SessionFile
 from protocol.errors import ConfigError, ExitCode
-from protocol.messages import Offer, fixed
-from protocol.recorded_session import started
-from protocol.session import open_session
+from protocol.session.session import open_session
+from protocol.transcript.session_file import started
+from protocol.wire.messages import Offer, fixed
 from tests.simulation.harness import CuratorBench, candidate_of, names, session_file
 from tests.simulation.test_simulator import bought, simulate
 from tests.support.curator_rounds import (

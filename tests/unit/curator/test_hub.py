@@ -9,12 +9,12 @@ from typing import Any, Final, cast
 import pytest
 
 from curator.hub import Hub
-from protocol.machine import Lost
-from protocol.messages import Beat
+from protocol.machine.machine import Lost
 from protocol.runtime.driver import Outgoing
-from protocol.runtime.router import Arrival
-from protocol.wire import encode_message
-from tests.unit.protocol.test_wire import FRAMES
+from protocol.runtime.network.router import Arrival
+from protocol.wire.codec import encode_message
+from protocol.wire.messages import Beat
+from tests.unit.protocol.wire.test_wire import FRAMES
 
 ALICE: Final = "alice"
 FIRST, SECOND = (number.to_bytes(5, "big") for number in (1, 2))

@@ -6,8 +6,8 @@ import pytest
 
 from curator.presence import Presence
 from protocol.config.session import TimeoutSection
-from protocol.machine import Lost, Returned
-from tests.unit.protocol.test_wire import FRAMES
+from protocol.machine.machine import Lost, Returned
+from tests.unit.protocol.wire.test_wire import FRAMES
 
 ALICE, BOB = "alice", "bob"
 FIRST, SECOND = (number.to_bytes(5, "big") for number in (1, 2))

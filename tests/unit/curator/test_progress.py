@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from curator.progress import Follower
-from protocol.progress import MOST_NAMED
+from protocol.machine.progress import MOST_NAMED
 from tests.simulation.harness import names, session_file
 
 

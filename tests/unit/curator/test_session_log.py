@@ -8,9 +8,9 @@ import pytest
 
 from curator.session_log import CuratorLog
 from protocol.errors import ExitCode
-from protocol.machine import Event, Finish
-from protocol.messages import Ask, Broadcast, Offer, fixed
-from protocol.runtime import log_events
+from protocol.machine.machine import Event, Finish
+from protocol.runtime.telemetry import log_events
+from protocol.wire.messages import Ask, Broadcast, Offer, fixed
 from tests.simulation.harness import CuratorBench, candidate_of, names, session_file
 from tests.support.curator_rounds import BEST, CORNERS, SECOND, THIRD, A, B, C, W, bid
 

@@ -13,10 +13,10 @@ import pytest
 from curator.enrolment import prior_of
 from curator.ledger import HandedOver, settle
 from curator.statement import Noise, gain_errors, shared_gains, target_noise
-from protocol.grid import features_to_float
-from protocol.messages import Candidate, Target
-from protocol.noise import SimulatedNoise
-from protocol.session import Session, open_session
+from protocol.privacy.noise import SimulatedNoise
+from protocol.session.session import Session, open_session
+from protocol.space.grid import features_to_float
+from protocol.wire.messages import Candidate, Target
 from tests.support.session_files import load
 
 OWNERS = ("alpha", "beta", "gamma")

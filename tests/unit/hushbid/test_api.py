@@ -15,9 +15,9 @@ import pytest
 from typer.testing import CliRunner
 
 import hushbid
-from hushbid.audit.machines import AuditOptions
 from hushbid.catalogue.api import ScreenOptions
-from hushbid.cli import app
+from hushbid.cli.app import app
+from hushbid.evidence.audit.machines import AuditOptions
 from hushbid.plan.planning import PlanOptions
 from protocol import errors
 from protocol.runtime.command import built
@@ -52,7 +52,9 @@ def test_every_error_is_there() -> None:
 def test_importing_it_loads_nothing_that_takes_long() -> None:
     heavy = ("numpy", "zmq", "pydantic", "pyarrow", "sklearn", "typer")
     code = f"import sys, hushbid; print([name for name in {heavy} if name in sys.modules])"
-    code += "; import hushbid.cli; print([name for name in " + repr(heavy[:-1]) + " if name in sys.modules])"
+    code += (
+        "; import hushbid.cli.app; print([name for name in " + repr(heavy[:-1]) + " if name in sys.modules])"
+    )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout.split() == ["[]", "[]"]
 

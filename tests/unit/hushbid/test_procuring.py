@@ -15,9 +15,9 @@ import tomli_w
 
 import hushbid
 from hushbid import Procured, Schema
-from hushbid.cluster import open_cluster
-from hushbid.frames import as_arrow
-from hushbid.simulation import simulate
+from hushbid.cluster.file import open_cluster
+from hushbid.cluster.simulate import simulate
+from hushbid.tables.frames import as_arrow
 from protocol.errors import ConfigError, DataError
 
 SCHEMA = Schema.of(

@@ -9,8 +9,8 @@ from owner.party import owner_party
 from protocol.config.session import SessionSection
 from protocol.data import Dataset, check_labels
 from protocol.errors import DataError, ExitCode
-from protocol.noise import SimulatedNoise
-from protocol.session import open_session
+from protocol.privacy.noise import SimulatedNoise
+from protocol.session.session import open_session
 from tests.simulation.harness import names, session_file
 
 POINTS = np.full((3, 2), 0.5)

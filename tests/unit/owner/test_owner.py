@@ -11,16 +11,26 @@ from owner.events import Scored, ScorePoints, Withdraw
 from owner.machine import OwnerMachine
 from owner.numerics import OwnerNumerics
 from owner.party import owner_party
-from protocol.accounting import epsilon_of
+from protocol.crypto.identity import Identity
 from protocol.data import Dataset
 from protocol.errors import DataError, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.identity import Identity
-from protocol.machine import Charge, Effect, Received, Send, Started
-from protocol.messages import PROTOCOL_VERSION, Ask, Bid, Broadcast, Candidate, Message, Offer, Welcome, fixed
+from protocol.machine.machine import Charge, Effect, Received, Send, Started
 from protocol.names import CURATOR
-from protocol.noise import SimulatedNoise
-from protocol.session import Session, open_session
-from protocol.wire import Direction, decode_message
+from protocol.privacy.accounting import epsilon_of
+from protocol.privacy.noise import SimulatedNoise
+from protocol.session.session import Session, open_session
+from protocol.wire.codec import Direction, decode_message
+from protocol.wire.messages import (
+    PROTOCOL_VERSION,
+    Ask,
+    Bid,
+    Broadcast,
+    Candidate,
+    Message,
+    Offer,
+    Welcome,
+    fixed,
+)
 from tests.simulation.harness import (
     MAP,
     candidate_of,

@@ -9,10 +9,21 @@ from owner.events import MapOpened, MapRefused, OpenMap, Scored, ScorePoints, Wi
 from owner.machine import OwnerMachine
 from owner.party import owner_party
 from protocol import limits
+from protocol.crypto.sealing import (
+    EPHEMERAL_BYTES,
+    SEAL_BYTES,
+    candidate_statement,
+    open_sealed,
+    unpack_content,
+    verify_signature,
+)
 from protocol.data import Dataset
 from protocol.errors import ConfigError, DataError, ExitCode, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine import Effect, Finish, Received, Send, Started
-from protocol.messages import (
+from protocol.machine.machine import Effect, Finish, Received, Send, Started
+from protocol.names import CONSUMER, CURATOR
+from protocol.privacy.noise import SimulatedNoise
+from protocol.wire.codec import Direction, decode_message, encode_message
+from protocol.wire.messages import (
     PROTOCOL_VERSION,
     Bid,
     Broadcast,
@@ -21,17 +32,6 @@ from protocol.messages import (
     SecretMap,
     Welcome,
 )
-from protocol.names import CONSUMER, CURATOR
-from protocol.noise import SimulatedNoise
-from protocol.sealing import (
-    EPHEMERAL_BYTES,
-    SEAL_BYTES,
-    candidate_statement,
-    open_sealed,
-    unpack_content,
-    verify_signature,
-)
-from protocol.wire import Direction, decode_message, encode_message
 from tests.support.sealed_parties import OWNERS, Consumer, W, owner_of, points_of, sealed_session
 
 A, B = OWNERS

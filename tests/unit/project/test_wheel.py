@@ -186,7 +186,7 @@ def test_what_only_looks_like_one_stays(setup: Any) -> None:
     "statement",
     [
         "import owner",
-        "import os, protocol.wire as wire",
+        "import os, protocol.wire.codec as wire",
         "from  owner import a",
         "from \\\n owner import a",
         'importlib.import_module("owner.cli")',

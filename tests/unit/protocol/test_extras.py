@@ -12,9 +12,9 @@ import pytest
 from packaging.requirements import Requirement
 
 from consumer.downstream import accuracy
-from hushbid.audit.run import audit
-from hushbid.cluster import open_cluster
-from hushbid.report.write import write_report
+from hushbid.cluster.file import open_cluster
+from hushbid.cluster.report import write_report
+from hushbid.evidence.audit.run import audit
 from protocol.errors import ConfigError
 from protocol.extras import EXTRA, PACKAGES, need
 from tests.conftest import ROOT
@@ -34,7 +34,7 @@ USES: list[tuple[str, Callable[[Path], object]]] = [
     ("scikit-learn", lambda _: accuracy("logistic", np.eye(2), [0, 1], np.eye(2), [0, 1], seed=0)),
     ("scikit-learn", lambda _: __import__("hushbid.kme")),
     ("scikit-learn", lambda _: __import__("hushbid.race")),
-    ("scikit-learn", lambda _: __import__("hushbid.experiments")),
+    ("scikit-learn", lambda _: __import__("hushbid.evidence.experiments")),
     ("plotly", lambda place: write_report([], place / "report.html")),
 ]
 
@@ -45,7 +45,7 @@ USES: list[tuple[str, Callable[[Path], object]]] = [
 def test_who_needs_one_says_so(
     package: str, use: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("hushbid.kme", "hushbid.race", "hushbid.experiments"):
+    for name in ("hushbid.kme", "hushbid.race", "hushbid.evidence.experiments"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     for module in PACKAGES:
         need(module, "What is here")

@@ -13,7 +13,7 @@ import pytest
 
 from consumer.machine import ConsumerMachine
 from owner.machine import OwnerMachine
-from protocol.machine import (
+from protocol.machine.machine import (
     Connected,
     Event,
     Lost,
@@ -22,8 +22,8 @@ from protocol.machine import (
     TimerFired,
     trigger_of,
 )
-from protocol.messages import PROTOCOL_VERSION, Broadcast, Receipt, Welcome, fixed
 from protocol.names import CONSUMER, CURATOR
+from protocol.wire.messages import PROTOCOL_VERSION, Broadcast, Receipt, Welcome, fixed
 from tests.docs.pages import Page, names_in
 from tests.simulation.harness import MAP
 from tests.support.curator_rounds import BEST, CORNERS, A, B, W

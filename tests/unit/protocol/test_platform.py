@@ -15,7 +15,7 @@ import pytest
 
 from hushbid.text_files import one_at_a_time
 from protocol import platform
-from protocol.runtime.private_files import read_private
+from protocol.runtime.files.private_files import read_private
 from tests.conftest import ROOT
 
 MODULES = {"fcntl", "grp", "msvcrt", "pwd", "resource", "termios"}

@@ -15,14 +15,14 @@ from hushbid.catalogue.entry import TAG, CatalogueEntry, decode_part, encode_par
 from hushbid.catalogue.kme import KmeRelease
 from hushbid.catalogue.race import RaceRelease
 from protocol import limits
-from protocol.accounting import cost_from_record, epsilon_of
 from protocol.config.session import FeatureSection
+from protocol.crypto.sealing import SIGNATURE_BYTES, sign
 from protocol.errors import ConfigError, DataError
-from protocol.features import feature_map
-from protocol.grid import FEATURE_UNIT
-from protocol.noise import SimulatedNoise
-from protocol.releases import Neighbours
-from protocol.sealing import SIGNATURE_BYTES, sign
+from protocol.privacy.accounting import cost_from_record, epsilon_of
+from protocol.privacy.noise import SimulatedNoise
+from protocol.privacy.releases import Neighbours
+from protocol.space.features import feature_map
+from protocol.space.grid import FEATURE_UNIT
 from tests.support.catalogue_entries import FEATURES, HASHES, key_of, points_about, published
 
 Change = Callable[[dict[str, Any]], None]

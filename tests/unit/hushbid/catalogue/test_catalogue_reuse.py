@@ -17,19 +17,19 @@ from consumer.process import run_consumer
 from consumer.target import KeptTarget, check_kept
 from hushbid.catalogue.consumer_release import Asked, Payment, make_target
 from hushbid.preflight.data import budget
-from protocol.accounting import Budget
 from protocol.config.party import BudgetSection, ConsumerFile
 from protocol.config.session import SessionFile
 from protocol.data import Dataset
 from protocol.errors import BudgetExceeded, ConfigError, DataError, HushbidError
-from protocol.features import feature_map
-from protocol.releases import Prior
-from protocol.runtime.cap import Cap
-from protocol.runtime.known_ledgers import KnownRows
-from protocol.runtime.lifetime_ledger import LifetimeLedger
-from protocol.runtime.private_files import read_private, write_private
-from protocol.runtime.spending import Spending
-from protocol.session import Session, open_session
+from protocol.privacy.accounting import Budget
+from protocol.privacy.releases import Prior
+from protocol.runtime.files.private_files import read_private, write_private
+from protocol.runtime.ledger.cap import Cap
+from protocol.runtime.ledger.known_ledgers import KnownRows
+from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
+from protocol.runtime.ledger.spending import Spending
+from protocol.session.session import Session, open_session
+from protocol.space.features import feature_map
 from tests.support.catalogue_entries import ProtectingNoise
 from tests.support.session_files import load
 

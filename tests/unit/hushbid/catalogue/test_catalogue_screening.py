@@ -22,14 +22,14 @@ from hushbid.catalogue.estimates import NoisyMean, best_mixture, mmd2, point_wei
 from hushbid.catalogue.kme import feature_map_of
 from hushbid.catalogue.ranking import rank
 from hushbid.catalogue.screening import Consumer, Screening, ScreeningResult, screen
-from hushbid.cli import main
-from hushbid.experiments.screening import SETTINGS, screening
-from hushbid.roster import RosterFile
+from hushbid.cli.app import main
+from hushbid.evidence.experiments.screening import SETTINGS, screening
+from hushbid.roster.file import RosterFile
 from protocol.config.party import BudgetSection
 from protocol.data import Dataset
 from protocol.errors import BudgetExceeded, ConfigError, DataError
-from protocol.noise import SimulatedNoise
-from protocol.runtime.lifetime_ledger import LifetimeLedger
+from protocol.privacy.noise import SimulatedNoise
+from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
 from tests.support.catalogue_entries import FEATURES, HASHES, key_of, points_about, published
 from tests.support.session_files import text
 

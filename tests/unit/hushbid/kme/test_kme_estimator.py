@@ -14,10 +14,10 @@ from sklearn.utils.estimator_checks import check_estimator
 from hushbid.kme import KernelMeanRelease, calibrate
 from hushbid.kme.mechanisms import FeatureMechanism
 from hushbid.kme.privacy import COUNT_SHARE
-from protocol.accounting import epsilon_of, gaussian_sigma
 from protocol.errors import ConfigError, DataError
-from protocol.noise import Draw, SimulatedNoise
-from protocol.releases import Neighbours
+from protocol.privacy.accounting import epsilon_of, gaussian_sigma
+from protocol.privacy.noise import Draw, SimulatedNoise
+from protocol.privacy.releases import Neighbours
 
 COMMON: dict[str, Any] = {
     "lower": 0.0, "upper": 1.0, "epsilon": 1.0, "delta": 1e-6, "neighbours": "substitute-one",

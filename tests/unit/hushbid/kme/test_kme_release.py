@@ -16,8 +16,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from hushbid.kme import KernelMeanRelease, Release
 from hushbid.kme.kernels import kernel
 from protocol.errors import ConfigError, DataError
-from protocol.mmd import mmd2
-from protocol.noise import SimulatedNoise
+from protocol.privacy.noise import SimulatedNoise
+from protocol.space.mmd import mmd2
 
 Points = npt.NDArray[np.float64]
 COUNT = 8_000

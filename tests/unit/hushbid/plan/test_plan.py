@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from hushbid.cli.plan import plan_command
 from hushbid.plan import quality
 from hushbid.plan.noise import noise_values, release_errors
 from hushbid.plan.planning import PlanFlags
@@ -23,7 +24,6 @@ from hushbid.plan.setting import PlanSetting, plan_setting
 from hushbid.plan.speed import Speed, measure_speed, times
 from hushbid.plan.traffic import points_accessed, traffic
 from hushbid.plan.wanted import wanted_of
-from hushbid.plan_verbs import plan_command
 from protocol.errors import ConfigError
 from protocol.runtime.command import run_command
 from tests.conftest import ROOT

@@ -18,17 +18,17 @@ import numpy as np
 import pytest
 import zmq
 
-from hushbid.cluster import open_cluster
+from hushbid.cluster.file import open_cluster
+from hushbid.cluster.simulate import simulate
 from hushbid.preflight.checks import CHECKS
 from hushbid.preflight.state import expected_bytes
-from hushbid.simulation import simulate
 from protocol import __version__, platform
 from protocol.config.party import BudgetSection
 from protocol.config.session import SessionFile
 from protocol.runtime.keys import KeyPair, new_keypair, write_secret
-from protocol.runtime.lifetime_ledger import LifetimeLedger
-from protocol.runtime.router import RouterEndpoint
-from protocol.session import open_session
+from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
+from protocol.runtime.network.router import RouterEndpoint
+from protocol.session.session import open_session
 from tests.conftest import ROOT
 from tests.support.preflight_party import KEYS, Party, Report
 

@@ -12,15 +12,15 @@ import pytest
 from sklearn.linear_model import LinearRegression
 from sklearn.utils.estimator_checks import check_estimator
 
-from hushbid.experiments.regression import adassp
+from hushbid.evidence.experiments.regression import adassp
 from hushbid.race import PoorModelWarning, least_points
 from hushbid.race.marginals import measure_marginals
 from hushbid.race.reference import _Model, in_ball
 from hushbid.race.regressor import MOST_FEATURES, RaceRegressor, _Loss
 from protocol.errors import ConfigError, DataError
-from protocol.lsh import AsymmetricFamily
-from protocol.noise import SimulatedNoise
-from protocol.releases import Neighbours
+from protocol.privacy.noise import SimulatedNoise
+from protocol.privacy.releases import Neighbours
+from protocol.space.lsh import AsymmetricFamily
 
 POINTS, HELD_OUT, FEATURES = 100_000, 10_000, 8
 

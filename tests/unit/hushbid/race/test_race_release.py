@@ -12,11 +12,11 @@ from hushbid.race import SketchPrivacy, calibrate, optimal_rows
 from hushbid.race.marginals import measure_marginals
 from hushbid.race.release import default_size_share
 from hushbid.race.sketch import Sketch
-from protocol.accounting import ApproximateCost, DiscreteGaussianCost, epsilon_of
 from protocol.errors import ConfigError, LocalProtocolError
-from protocol.lsh import L2Family
-from protocol.noise import SecureNoise, SimulatedNoise
-from protocol.releases import Neighbours
+from protocol.privacy.accounting import ApproximateCost, DiscreteGaussianCost, epsilon_of
+from protocol.privacy.noise import SecureNoise, SimulatedNoise
+from protocol.privacy.releases import Neighbours
+from protocol.space.lsh import L2Family
 
 ADD, SUBSTITUTE = Neighbours.ADD_REMOVE_ONE, Neighbours.SUBSTITUTE_ONE
 

@@ -24,11 +24,11 @@ from hushbid.race import (
     optimal_rows,
 )
 from hushbid.race.sketch import How
-from protocol.accounting import ApproximateCost
 from protocol.errors import ConfigError, DataError
-from protocol.lsh import HashFamily
-from protocol.noise import Draw, NoiseSource, SimulatedNoise
-from protocol.releases import Neighbours
+from protocol.privacy.accounting import ApproximateCost
+from protocol.privacy.noise import Draw, NoiseSource, SimulatedNoise
+from protocol.privacy.releases import Neighbours
+from protocol.space.lsh import HashFamily
 
 Points = npt.NDArray[np.float64]
 

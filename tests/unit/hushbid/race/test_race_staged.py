@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from hushbid.experiments.race import LOGISTIC, race
+from hushbid.evidence.experiments.race import LOGISTIC, race
 from hushbid.race import (
     PoorModelWarning,
     RaceClassifier,
@@ -22,10 +22,10 @@ from hushbid.race import (
 )
 from hushbid.race.gaussians import FULL_COLUMNS
 from hushbid.race.staged import READINGS, Budget, Staged, fit_stages
-from protocol.accounting import ApproximateCost
 from protocol.errors import ConfigError, DataError
-from protocol.noise import SimulatedNoise
-from protocol.releases import Neighbours
+from protocol.privacy.accounting import ApproximateCost
+from protocol.privacy.noise import SimulatedNoise
+from protocol.privacy.releases import Neighbours
 
 Points = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]

@@ -15,11 +15,11 @@ from consumer.own_figures import Baseline, OwnerPart, OwnFigures
 from hushbid.report import rounds
 from hushbid.report.figures import Figures, figures_of
 from hushbid.report.sources import open_sources
-from protocol.acquisition import RULES
 from protocol.errors import ConfigError, DataError, HushbidError, TranscriptDamaged
-from protocol.mmd import mmd2
 from protocol.names import CONSUMER, CURATOR
-from protocol.payment import Price
+from protocol.privacy.acquisition import RULES
+from protocol.privacy.payment import Price
+from protocol.space.mmd import mmd2
 from tests.simulation.harness import RULES_FOR_FEW
 from tests.support.report_sessions import OWNERS, Recorded, record
 from tests.support.transcripts import transcript

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from consumer.appraisal import Judgement
-from hushbid.cli import app
-from hushbid.cluster import open_cluster
-from hushbid.evaluation import Baselines
-from hushbid.report import write
-from hushbid.report.write import with_report, write_report
-from hushbid.results import RunResult
-from hushbid.simulation import simulate
+from hushbid.cli.app import app
+from hushbid.cluster import report as write
+from hushbid.cluster.evaluation import Baselines
+from hushbid.cluster.file import open_cluster
+from hushbid.cluster.report import with_report, write_report
+from hushbid.cluster.results import RunResult
+from hushbid.cluster.simulate import simulate
 from protocol.errors import ConfigError, HushbidError
 from protocol.names import CONSUMER, CURATOR
-from protocol.settlement import SettlementTerms
+from protocol.privacy.settlement import SettlementTerms
 from tests.support.report_sessions import Recorded, record
-from tests.unit.hushbid.test_cluster import DIGITS
+from tests.unit.hushbid.cluster.test_cluster import DIGITS
 
 EXACT = DIGITS.with_name("exact.toml")
 

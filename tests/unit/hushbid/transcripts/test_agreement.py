@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from hushbid.cli import main
-from hushbid.faults.crashes import crashes_at
-from hushbid.faults.session import run, small_session
+from hushbid.cli.app import main
+from hushbid.evidence.sweep.crashes import crashes_at
+from hushbid.evidence.sweep.session import run, small_session
 from hushbid.transcripts.verification.session import verify_all
 from hushbid.transcripts.verification.text import render_verification
+from protocol.crypto.sealing import head_statement, sign
 from protocol.errors import DataError
-from protocol.messages import Bid, Close, fixed
 from protocol.names import CONSUMER, CURATOR
-from protocol.sealing import head_statement, sign
 from protocol.transcript.record import Record, RecordedItem
-from protocol.wire import Direction, decode_message, encode_message
+from protocol.wire.codec import Direction, decode_message, encode_message
+from protocol.wire.messages import Bid, Close, fixed
 from tests.support.forgeries import (
     frame_in,
     recorded,

@@ -14,9 +14,9 @@ from rich.console import Console
 
 from hushbid.transcripts.verification.session import verify_all
 from hushbid.transcripts.verification.text import render_verification
-from protocol.messages import Broadcast
 from protocol.names import CONSUMER, CURATOR
-from protocol.wire import Direction, decode_message
+from protocol.wire.codec import Direction, decode_message
+from protocol.wire.messages import Broadcast
 from tests.support.forgeries import (
     TWO_FACED_ROUND,
     VICTIM,

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from hushbid.cluster import ClusterFile
+from hushbid.cluster.file import ClusterFile
 from protocol import limits
 from protocol.config import ConsumerFile, CuratorFile, OwnerFile, SessionFile
-from protocol.config.faults import KINDS
 from protocol.config.loading import load_toml, load_toml_text, validated
+from protocol.config.refusal import KINDS
 from protocol.errors import ConfigError, ExitCode
-from protocol.session import open_session
+from protocol.session.session import open_session
 from tests.support.session_files import SESSION, load, text
 
 KEYS = [chr(ord("a") + place) * 40 for place in range(8)]
@@ -373,7 +373,7 @@ OUTSIDE = ("network.", "timeouts.", "roster.curator", "roster.consumer")
 SECURE_NOISE = {"noise.source": "secure", "noise.seed": None}
 """The source goes with its seed: neither can be changed alone."""
 SETTLED = {"settlement.private": True, "settlement.epsilon": 1.0}
-"""So do these (`tests.unit.protocol.test_settlement` has their digests)."""
+"""So do these (`tests.unit.protocol.privacy.test_settlement` has their digests)."""
 
 
 def leaves(model: type[BaseModel], prefix: str = "") -> Iterator[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hushbid.cluster import ConsumerSection
+from hushbid.cluster.file import ConsumerSection
 from protocol.config.loading import validated
 from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
 from protocol.errors import ConfigError

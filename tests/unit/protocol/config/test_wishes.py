@@ -9,7 +9,7 @@ import pytest
 from protocol.config.meaning import encoded_meaning
 from protocol.config.wishes import REFUSED
 from protocol.errors import ConfigError, ExitCode
-from protocol.session import open_session
+from protocol.session.session import open_session
 from tests.support.session_files import load
 
 EVERY = {"alpha": 1.0, "beta": 2.0, "gamma": 2.5}

@@ -11,7 +11,7 @@ import pytest
 
 from protocol.errors import ConfigError, HushbidError, Stopped
 from protocol.runtime.command import run_verb
-from protocol.runtime.logs import LogFormat, set_up_logging
+from protocol.runtime.telemetry.logs import LogFormat, set_up_logging
 
 Captured = pytest.CaptureFixture[str]
 HOSTILE = "too \x1b[2J\x9b31m late\r\x07\u202e; \nhushbid: all is well"

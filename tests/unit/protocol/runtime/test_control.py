@@ -11,10 +11,10 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from protocol.errors import Stopped
-from protocol.progress import Progress
+from protocol.machine.progress import Progress
 from protocol.runtime.control import Control
 from protocol.runtime.party import with_one_blas_thread
-from protocol.runtime.vitals import Seen, Vitals
+from protocol.runtime.telemetry.vitals import Seen, Vitals
 from tests.simulation.harness import names, session_file
 
 BEGUN = Progress(

@@ -12,18 +12,18 @@ from owner.party import owner_party
 from protocol.config.session import TimeoutSection
 from protocol.data import Dataset
 from protocol.errors import ExitCode
-from protocol.messages import CONTROL_SEQUENCE, PROTOCOL_VERSION, Welcome
-from protocol.noise import SimulatedNoise
-from protocol.recorded_session import started
-from protocol.runtime import connection
-from protocol.runtime.dealer import DealerEndpoint, Happening
+from protocol.privacy.noise import SimulatedNoise
 from protocol.runtime.driver import Driver
-from protocol.runtime.vitals import Vitals
-from protocol.session import Session, open_session
+from protocol.runtime.network import connection
+from protocol.runtime.network.dealer import DealerEndpoint, Happening
+from protocol.runtime.telemetry.vitals import Vitals
+from protocol.session.session import Session, open_session
 from protocol.transcript.journal import NullJournal
-from protocol.wire import Frame, encode_frame, encode_message, said_to
+from protocol.transcript.session_file import started
+from protocol.wire.codec import Frame, encode_frame, encode_message, said_to
+from protocol.wire.messages import CONTROL_SEQUENCE, PROTOCOL_VERSION, Welcome
 from tests.simulation.harness import names, session_file
-from tests.unit.protocol.test_wire import FRAMES
+from tests.unit.protocol.wire.test_wire import FRAMES
 
 OWNER = names(1)[0]
 ENROLMENT = 8.0

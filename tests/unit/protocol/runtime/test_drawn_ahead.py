@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 
 from protocol.errors import ConfigError, LocalProtocolError
-from protocol.noise import Draw, NoiseSource, SecureNoise, SimulatedNoise
+from protocol.privacy.noise import Draw, NoiseSource, SecureNoise, SimulatedNoise
 from protocol.runtime.drawn_ahead import BULK_VALUES, DrawnAhead
 
 SIZE = 140

@@ -13,8 +13,23 @@ from curator.machine import CuratorMachine
 from curator.party import curator_party
 from protocol import limits
 from protocol.errors import LocalProtocolError, Offence, TranscriptUnwritable
-from protocol.machine import Effect, Event, Finish, Lost, Received, Started
-from protocol.messages import (
+from protocol.machine.item import Item, pack_value
+from protocol.machine.machine import Effect, Event, Finish, Lost, Received, Started
+from protocol.names import CONSUMER, CURATOR
+from protocol.privacy.noise import SimulatedNoise
+from protocol.runtime.driver import Driver
+from protocol.session.session import Session, open_session
+from protocol.transcript.journal import NullJournal
+from protocol.wire.codec import (
+    Direction,
+    Frame,
+    decode_frame,
+    decode_message,
+    encode_frame,
+    encode_message,
+    said_to,
+)
+from protocol.wire.messages import (
     PROTOCOL_VERSION,
     Bid,
     Hello,
@@ -24,21 +39,6 @@ from protocol.messages import (
     SealedCandidate,
     Target,
     fixed,
-)
-from protocol.names import CONSUMER, CURATOR
-from protocol.noise import SimulatedNoise
-from protocol.runtime.driver import Driver
-from protocol.session import Session, open_session
-from protocol.transcript.item import Item, pack_value
-from protocol.transcript.journal import NullJournal
-from protocol.wire import (
-    Direction,
-    Frame,
-    decode_frame,
-    decode_message,
-    encode_frame,
-    encode_message,
-    said_to,
 )
 from tests.simulation.harness import FAREWELL, candidate_of, names, sealed_candidate_of, session_file
 

@@ -11,18 +11,18 @@ from curator.connections import REPLACED
 from curator.party import curator_party
 from owner.machine import OwnerMachine
 from protocol.errors import DataError, ExitCode, ReplayDivergence
-from protocol.machine import Computation, Event, Lost
-from protocol.messages import Bid, Broadcast, Close, Delivery, Message, Receipt, fixed
+from protocol.machine.machine import Computation, Event, Lost
 from protocol.names import CONSUMER, CURATOR
-from protocol.noise import SimulatedNoise
-from protocol.recorded_session import started
+from protocol.privacy.noise import SimulatedNoise
 from protocol.runtime.driver import Driver
-from protocol.session import Session, open_session
+from protocol.session.session import Session, open_session
 from protocol.transcript.journal import MemoryJournal
 from protocol.transcript.reader import TranscriptReader
 from protocol.transcript.record import Header
 from protocol.transcript.replay import EventReader
-from protocol.wire import Direction, decode_frame, decode_message, said_to
+from protocol.transcript.session_file import started
+from protocol.wire.codec import Direction, decode_frame, decode_message, said_to
+from protocol.wire.messages import Bid, Broadcast, Close, Delivery, Message, Receipt, fixed
 from tests.simulation.harness import MAP, candidate_of, farewell_of, names, session_file
 from tests.simulation.snapshots import snapshot
 from tests.support.transcripts import redact

@@ -15,8 +15,8 @@ from protocol.config.invitation import invitation
 from protocol.config.session import SessionFile
 from protocol.config.signed import signed
 from protocol.errors import ConfigError
+from protocol.runtime.files.signed_files import read_invitation, read_session
 from protocol.runtime.keys import new_keypair
-from protocol.runtime.signed_files import read_invitation, read_session
 from tests.support.session_files import changed
 
 CURATOR, CONSUMER, NORTH, STRANGER = (new_keypair() for _ in range(4))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from protocol.crypto.identity import Identity
 from protocol.errors import KeyFileError
-from protocol.identity import Identity
 from protocol.runtime.keys import (
     PublicKey,
     curve_fingerprints,

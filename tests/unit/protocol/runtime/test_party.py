@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from protocol.crypto.identity import Identity, PublicIdentity, simulated_identity
+from protocol.crypto.sealing import head_statement, verify_signature
 from protocol.errors import ConfigError
-from protocol.identity import Identity, PublicIdentity, simulated_identity
-from protocol.noise import Draw, SecureNoise, SimulatedNoise
+from protocol.privacy.noise import Draw, SecureNoise, SimulatedNoise
 from protocol.runtime.party import check_durability, head_signer, party_noise, sealing_identity
-from protocol.sealing import head_statement, verify_signature
-from protocol.session import Session, open_session
+from protocol.session.session import Session, open_session
 from tests.support.session_files import load
 
 HERE, THERE = "tcp://127.0.0.1:5790", "tcp://curator.example.org:5790"

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from protocol.errors import ConfigError, DataError, TranscriptDamaged
+from protocol.machine.item import Item
 from protocol.runtime import party
 from protocol.runtime.party import open_journal, transcript_path
-from protocol.session import Session, open_session
-from protocol.transcript.item import Item
+from protocol.session.session import Session, open_session
 from protocol.transcript.journal import Journal, MemoryJournal
 from protocol.transcript.reader import read_transcript
 from tests.support.session_files import load

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from protocol import limits
-from protocol.grid import (
+from protocol.space.grid import (
     FEATURE_UNIT,
     SCORE_UNIT,
     WEIGHT_UNIT,

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from protocol import mmd
 from protocol.errors import DataError
-from protocol.features import FeatureMap, feature_map
-from protocol.grid import features_to_float
+from protocol.space import mmd
+from protocol.space.features import FeatureMap, feature_map
+from protocol.space.grid import features_to_float
 
 GAMMA = 0.7
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from protocol.arrays import pack_array
 from protocol.errors import LocalProtocolError
-from protocol.transcript.item import Value, pack_value, unpack_value
+from protocol.machine.item import Value, pack_value, unpack_value
+from protocol.wire.arrays import pack_array
 from tests.support.transcripts import VALUES, same
 
 

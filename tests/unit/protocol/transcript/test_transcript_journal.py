@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.errors import ConfigError, ExitCode, LocalProtocolError, TranscriptUnwritable
-from protocol.transcript.item import Item
+from protocol.machine.item import Item
 from protocol.transcript.journal import Durability, Journal, JournalLike, MemoryJournal, NullJournal
 from protocol.transcript.reader import read_transcript
 from tests.support.transcripts import HEADER, STEPS, fixed_salts, header_end, transcript

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from protocol.errors import LocalProtocolError, TranscriptDamaged
-from protocol.transcript.item import Item, Value, pack_value
+from protocol.machine.item import Item, Value, pack_value
 from protocol.transcript.reader import Transcript, read_transcript
 from protocol.transcript.record import SALT_BYTES, encode_record
 from tests.support.transcripts import (

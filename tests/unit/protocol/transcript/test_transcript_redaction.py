@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 
 from protocol.errors import DataError, TranscriptDamaged
-from protocol.transcript.item import Item, pack_value
+from protocol.machine.item import Item, pack_value
 from protocol.transcript.reader import read_transcript
 from protocol.transcript.record import Frame
 from protocol.transcript.redaction import Redaction, redact, redact_record

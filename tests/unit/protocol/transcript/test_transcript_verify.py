@@ -14,18 +14,18 @@ from rich.console import Console
 
 from hushbid.transcripts.verification.session import verify_all
 from hushbid.transcripts.verification.text import render_verification
-from protocol.identity import Identity
-from protocol.machine import HeadSigned
-from protocol.messages import Ask, Close, Farewell, fixed
+from protocol.crypto.identity import Identity
+from protocol.crypto.sealing import head_statement, sign
+from protocol.machine.item import Item
+from protocol.machine.machine import HeadSigned
 from protocol.names import CONSUMER, CURATOR
-from protocol.recorded_session import started
-from protocol.sealing import head_statement, sign
-from protocol.session import Session, open_session
-from protocol.transcript.item import Item
+from protocol.session.session import Session, open_session
 from protocol.transcript.journal import MemoryJournal
 from protocol.transcript.record import Record, RecordedItem
+from protocol.transcript.session_file import started
 from protocol.transcript.verify import Signature, verify
-from protocol.wire import Direction, decode_message, encode_message
+from protocol.wire.codec import Direction, decode_message, encode_message
+from protocol.wire.messages import Ask, Close, Farewell, fixed
 from tests.support import session_files
 from tests.support.forgeries import (
     frame_in,

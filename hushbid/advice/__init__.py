@@ -1,0 +1,1 @@
+"""What `hushbid advise` proposes, and what it follows from."""

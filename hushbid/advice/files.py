@@ -1,0 +1,253 @@
+"""What `hushbid advise` reads off options and files, and the session file that it writes or completes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, MutableMapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+import tomlkit
+from pydantic import TypeAdapter, ValidationError
+
+from hushbid.advice.proposal import Advice
+from hushbid.advice.trials import SEED_POINTS, Bounds
+from hushbid.cluster.file import ClusterFile
+from hushbid.plan.tables import names_only, no_network
+from hushbid.text_files import one_at_a_time, replace_file, write_new_file
+from protocol.config.loading import load_toml_text, read_text, read_toml, validated
+from protocol.config.session import DraftSession, PartyName, SessionFile
+from protocol.errors import ConfigError
+from protocol.session.session import open_session
+
+__all__ = ["bounds_in", "bounds_of", "complete", "next_steps", "owners_of", "write_session"]
+
+_TEMPLATE: Final = """\
+# A session as `hushbid advise` proposes it. Every key: docs/configuration.md. What is still missing is who
+# takes part, `hushbid keys approve` adds it, and the curator's address: docs/deploy.md.
+
+[session]
+name = "{name}"
+points = {points}  # p, the most points that are bought: {batch} in each of {rounds} rounds
+delta = {delta}  # the δ that both ε below go with
+{column_values}nonce = ""  # a session is run once: another nonce makes it another
+
+[features]  # no seed: the consumer draws the map, and the curator never has it
+map = "paired"
+dimension = {dimension}
+gamma = {gamma}  # {gamma_from}
+columns = {columns}
+lower = {lower}  # public bounds of the columns: a point outside is refused
+upper = {upper}
+
+[target]  # how the consumer releases the mean embedding of its validation set, once
+mechanism = "filtered-gaussian"
+epsilon = {epsilon}  # {epsilon_from}
+neighbours = "substitute-one"
+
+[summary]  # how the curator releases the mean embedding of the summary, in every round
+mechanism = "filtered-gaussian"
+epsilon = {epsilon}  # over all rounds
+neighbours = "add-remove-one"
+
+[acquisition]
+rule = "sealed"
+
+[noise]
+source = "secure"
+
+[network]
+address = "tcp://curator.example.org:5790"
+
+[roster]  # filled in by `hushbid keys approve`
+curator = ""
+consumer = ""
+
+[roster.owners]  # their names, as the keys will be approved
+{owners}
+"""
+_FROM: Final[Mapping[str, str]] = {
+    "given": "as the consumer gave it",
+    "public": "follows from nothing private",
+    "seed set": "read off the consumer's seed set, which no ε protects",
+    "validation": "read off the consumer's validation set: the ε of [target] does not cover it",
+}
+
+
+def owners_of(text: str) -> dict[str, int]:
+    """Owners' sizes by name: of ``5000,3000``, or of ``north=5000,south=3000``.
+
+    Raises:
+        ConfigError: It is neither, or some sizes have a name and others none.
+    """
+    found: dict[str, int] = {}
+    if len({"=" in part for part in text.split(",")}) > 1:
+        raise ConfigError(
+            f"--owners: {text!r} names some owners and not others.",
+            advice="Write sizes alone, as in 5000,3000, or all names too, as in north=5000,south=3000.",
+        )
+    for number, part in enumerate(text.split(",")):
+        name, _, size = part.rpartition("=")
+        try:
+            name = TypeAdapter(PartyName).validate_python(name.strip() or f"owner-{number + 1}")
+            points = int(size.replace("_", ""))
+        except (ValueError, ValidationError):
+            points = 0
+        if points < 1 or name in found:
+            raise ConfigError(
+                f"--owners: {part.strip()!r} is no size of an owner.",
+                advice="Write sizes, as in 5000,3000, or names too, as in north=5000,south=3000.",
+            )
+        found[name] = points
+    return found
+
+
+def bounds_of(lower: str | None, upper: str | None) -> Bounds | None:
+    """Bounds of ``0`` and ``255``, or of one number for each column, as in ``0,0,18``; None: none is given.
+
+    Raises:
+        ConfigError: One of the two alone, or what is no number.
+    """
+    if lower is None and upper is None:
+        return None
+    if lower is None or upper is None:
+        raise ConfigError("--lower and --upper go together.", advice="Give both.")
+    return Bounds(_bound("--lower", lower), _bound("--upper", upper))
+
+
+def _bound(option: str, text: str) -> float | list[float]:
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        values = [math.nan]
+    if not all(map(math.isfinite, values)):
+        raise ConfigError(
+            f"{option} is {text!r}.", advice="Give a number, or one for each column with commas between them."
+        )
+    return values[0] if len(values) == 1 else values
+
+
+def bounds_in(path: Path) -> Bounds | None:
+    """The bounds that a session or cluster file states; None where it states none.
+
+    Raises:
+        ConfigError: The file cannot be read.
+    """
+    features = read_toml(path).get("features")
+    if not isinstance(features, dict) or not {"lower", "upper"} <= features.keys():
+        return None
+    listed = {
+        name: ",".join(map(str, value)) if isinstance(value := features[name], list) else str(value)
+        for name in ("lower", "upper")
+    }
+    return bounds_of(listed["lower"], listed["upper"])
+
+
+def write_session(path: Path, advice: Advice, *, name: str) -> None:
+    """Write a new session file: whole, but for the keys of its roster and the curator's address.
+
+    Raises:
+        ConfigError: The file is there already or cannot be written, or the name is none.
+    """
+    file, sources = advice.file, {each.setting: each.source for each in advice.proposals}
+    features, values = file.features, file.session.column_values
+    text = _TEMPLATE.format(
+        name=name,
+        points=file.session.points,
+        batch=file.batch,
+        rounds=file.rounds,
+        delta=file.session.delta,
+        column_values=""
+        if values is None
+        else f"column_values = {values}  # most of a column, by its kind\n",
+        dimension=features.dimension,
+        gamma=features.gamma,
+        gamma_from=_FROM[sources["γ"]],
+        columns=features.columns,
+        lower=_listed(features.lower),
+        upper=_listed(features.upper),
+        epsilon=file.target.parameters["epsilon"],
+        epsilon_from=_FROM[sources["ε"]],
+        owners="\n".join(f'{_key(owner)} = ""' for owner in file.roster.owners),
+    )
+    load_toml_text(DraftSession, text, where=str(path))
+    write_new_file(path, text)
+
+
+def complete(path: Path, advice: Advice) -> None:
+    """Put what is proposed into a session or cluster file, in the place of what it has; all else stays.
+
+    A batch that it states goes, so that the default holds.
+
+    Raises:
+        ConfigError: The file cannot be read or written, or the two do not go together; it is as it was then.
+    """
+    with one_at_a_time(path):
+        document = tomlkit.parse(read_text(path))
+        tables = cast(MutableMapping[str, Any], document)
+        proposed = advice.file.model_dump(mode="json", exclude_none=True)
+        kept = {
+            "session": ("points", "delta", "column_values"),
+            "features": ("dimension", "gamma", "columns", "lower", "upper"),
+        }
+        for name, keys in kept.items():
+            table = tables.setdefault(name, tomlkit.table())
+            for key in keys:
+                if key in proposed[name]:
+                    _put(table, key, proposed[name][key])
+        tables["session"].pop("batch", None)
+        for name in ("target", "summary"):
+            table = tables.setdefault(name, tomlkit.table())
+            for key in [key for key in table if key not in proposed[name]]:
+                table.pop(key)
+            for key, value in proposed[name].items():
+                _put(table, key, value)
+        _check(document.unwrap(), where=str(path))
+        replace_file(path, tomlkit.dumps(document))
+
+
+def _check(values: Mapping[str, Any], *, where: str) -> None:
+    """Refuse tables of which no session can be made, whoever takes part in it.
+
+    Raises:
+        ConfigError: Says why.
+    """
+    validated(DraftSession if "roster" in values else ClusterFile, values, where=where)
+    owners = values["roster"].get("owners") if "roster" in values else values.get("owners")
+    tables = {name: values[name] for name in SessionFile.model_fields if name in values}
+    tables |= {"roster": names_only(list(owners or ["owner-1"])), "network": no_network()}
+    open_session(validated(SessionFile, tables, where=where))
+
+
+def _put(table: MutableMapping[str, Any], key: str, value: Any) -> None:
+    """Put a value in its place, unless it stands there: it is then left as it is written."""
+    if key not in table or table[key] != value:
+        table[key] = value
+
+
+def _listed(bound: float | list[float]) -> str:
+    return "[" + ", ".join(map(repr, bound)) + "]" if isinstance(bound, list) else repr(bound)
+
+
+def _key(name: str) -> str:
+    """A name as TOML has it for a key: a point in it would part it in two."""
+    return f'"{name}"' if "." in name else name
+
+
+def next_steps(path: Path, *, validation: Path, rows: int, seed_set: Path | None) -> list[str]:
+    """What to do with a file that was written.
+
+    Args:
+        path: The file.
+        validation: D_v's.
+        rows: m.
+        seed_set: D_init's; None: it is to be drawn.
+    """
+    if "roster" not in read_toml(path):
+        return [f"hushbid simulate {path}"]
+    seeds = f"seed_points = {SEED_POINTS}" if seed_set is None else f'seed_set = "{seed_set}"'
+    return [
+        f"hushbid plan {path} --validation {rows}",
+        f'in the consumer\'s file: validation = "{validation}", {seeds}',
+        "owners and curator: docs/deploy.md; then `hushbid preflight` for everybody",
+    ]

@@ -1,0 +1,515 @@
+"""What `hushbid advise` proposes: γ, d, p, b, ε and δ of a session, each with the reason for it.
+
+A session file is public, and what of it was read off the validation set is told by no release and covered by
+no ε. So every proposal says what it follows from. Where there are public rows of the same kind, these stand
+for D_v in all that is worked out, and of D_v itself nothing enters but its size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy.spatial.distance import pdist
+
+from consumer.party import check_disjoint
+from consumer.verdict import ALIKE, UNLIKE, Rehearsal
+from hushbid.advice.trials import DIMENSION, MOST, SEED_POINTS, Bounds, Request, Trial, Trials
+from hushbid.plan.wanted import wanted_of
+from hushbid.rehearsal.rehearsal import FEWEST, looked_at, rehearse
+from protocol import limits
+from protocol.config.session import SessionFile
+from protocol.data import Dataset, check_dataset
+from protocol.errors import ConfigError, DataError
+
+__all__ = ["GRID", "Advice", "Proposal", "advise"]
+
+GRID: Final = (0.1, 0.3, 1.0, 3.0)
+"""ε that are tried."""
+CHOICE: Final = 10
+"""Points that owners have for each that is bought."""
+LARGEST_PURCHASE: Final = 1_000
+"""What sessions were measured with; more points cost time and weights, and the target is no clearer."""
+LARGEST_DELTA: Final = 1e-5
+MARGIN: Final = 0.1
+"""Of the range of public rows, what their bounds lie beyond them on either side."""
+PAIRED_ROWS: Final = 1_500
+"""Rows of which the median of distances is taken; of more, so many are drawn."""
+
+_TELLS: Final = {
+    "γ": "γ, the median squared distance of its rows to a factor of 1.4 either way",
+    "ε": f"ε, which of {len(GRID)} values was enough",
+}
+
+_Rows: TypeAlias = npt.NDArray[np.float64]
+Source: TypeAlias = Literal["given", "public", "seed set", "validation"]
+"""What a value follows from: an option, what is public anyway, the seed set, which no ε protects, or D_v."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """One setting.
+
+    Attributes:
+        setting: As people call it: γ, d, ….
+        value: What is proposed.
+        why: One sentence.
+        source: What it follows from.
+    """
+
+    setting: str
+    value: Any
+    why: str
+    source: Source
+
+    def as_json(self) -> dict[str, Any]:
+        """The attributes; the source as `from`."""
+        return {"setting": self.setting, "value": self.value, "why": self.why, "from": self.source}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    """What is proposed, and why.
+
+    Attributes:
+        proposals: The settings, in the order in which they are explained.
+        trials: What was tried; the first is what is proposed.
+        effect: The ratio that was wanted; None: ε was given.
+        own: What came of the proposal with D_v itself, where public rows stood for it; None: nothing.
+        notes: What else there is to know, a sentence or two each.
+        file: The session, with owners but without keys.
+    """
+
+    proposals: tuple[Proposal, ...]
+    trials: tuple[Trial, ...]
+    effect: float | None
+    own: Rehearsal | None
+    notes: tuple[str, ...]
+    file: SessionFile
+
+    @property
+    def reached(self) -> bool:
+        """Whether what was wanted came out, if anything was."""
+        return self.effect is None or self.trials[0].ratio <= self.effect
+
+    @property
+    def disclosed(self) -> list[str]:
+        """Settings that follow from the validation set, and tell of it once they are public."""
+        return [proposal.setting for proposal in self.proposals if proposal.source == "validation"]
+
+    @property
+    def disclosure(self) -> str:
+        """What these tell of it, for people; empty if nothing."""
+        if not self.disclosed:
+            return ""
+        told = "; ".join(_TELLS[setting] for setting in self.disclosed)
+        verb = "follows" if len(self.disclosed) == 1 else "follow"
+        return (
+            f"{' and '.join(self.disclosed)} {verb} from the validation set. A session file is public, and "
+            f"no ε covers what it tells of the set by that: {told}. Where this matters, have public rows "
+            "stand for it (--public), or give --gamma and --epsilon."
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """The advice under the names of the command line's JSON."""
+        return {
+            "settings": [proposal.as_json() for proposal in self.proposals],
+            "trials": [trial.as_json() for trial in self.trials],
+            "effect": self.effect,
+            "reached": self.reached,
+            "own": None if self.own is None else self.own.as_json(),
+            "disclosed": self.disclosed,
+            "disclosure": self.disclosure,
+            "notes": list(self.notes),
+        }
+
+
+def advise(request: Request, *, say: Callable[[str], object]) -> Advice:
+    """Propose a session's settings.
+
+    Args:
+        request: What is known.
+        say: Told what is rehearsed next.
+
+    Raises:
+        ConfigError: Nothing says p, or the bounds; or an option is out of its range.
+        DataError: Data that no session can be made for: one row, equal rows, values outside of the bounds.
+        HushbidError: The session that was made cannot be played.
+    """
+    _check(request)
+    bounds = _checked_bounds(request)
+    points = _points(request)
+    delta = _delta(request)
+    dimension = _dimension(request)
+    width = _width(request, bounds)
+    trials = Trials(request, bounds, points.value, delta.value, say)
+    epsilon = _chosen_epsilon(request, trials, width.value, dimension.value)
+    proposed = trials.of(width.value, dimension.value, epsilon)
+    others = _alternatives(trials, proposed)
+    file = trials.session(proposed.gamma, proposed.dimension, proposed.epsilon).file
+    notes = _notes(request, trials, proposed)
+    return Advice(
+        proposals=(
+            _bounds_proposal(request, bounds),
+            _with_kernel(width, proposed),
+            dimension,
+            points,
+            Proposal(
+                "b",
+                file.batch,
+                f"The default: {file.rounds} rounds; fewer cost quality, and more cost time.",
+                "public",
+            ),
+            _epsilon_proposal(request, trials, proposed),
+            delta,
+            _seed_proposal(request),
+        ),
+        trials=(proposed, *others),
+        effect=None if request.epsilon is not None else trials.effect,
+        own=_own_view(request, trials, proposed, say),
+        notes=tuple(notes),
+        file=file,
+    )
+
+
+# -- what each setting follows from ----------------------------------------------------------------------
+
+
+def _check(request: Request) -> None:
+    if len(request.validation) < 2:
+        raise DataError(
+            f"{request.validation.name} holds fewer than two rows, which is nothing to be like.",
+            advice=f"Take {FEWEST} rows or more; hundreds are usual.",
+        )
+    if request.column_values is not None and not 2 <= request.column_values <= 256:
+        raise ConfigError(f"--column-values is {request.column_values}.", advice="Give 2 to 256.")
+    for name, value in (
+        ("--gamma", request.gamma),
+        ("--epsilon", request.epsilon),
+        ("--effect", request.effect),
+    ):
+        if value is not None and not (math.isfinite(value) and value > 0.0):
+            raise ConfigError(f"{name} is {value:g}.", advice="Give a positive number, or leave it out.")
+    if request.epsilon is not None and request.effect is not None:
+        raise ConfigError(
+            "--epsilon says how much noise there is, and --effect asks how much there may be.",
+            advice="Give one of them.",
+        )
+
+
+def _checked_bounds(request: Request) -> Bounds:
+    """The bounds, and all data within them.
+
+    Raises:
+        ConfigError: There are none.
+        DataError: A row is outside.
+    """
+    bounds, columns = request.bounds, request.validation.features.shape[1]
+    if bounds is None and request.public is None:
+        raise ConfigError(
+            "Nothing says the bounds of the columns, which are public: they are not read off the "
+            "validation set.",
+            advice="Give --lower and --upper, from what the columns mean; or public rows with --public.",
+        )
+    chosen = _bounds_of(request.public) if bounds is None and request.public is not None else bounds
+    assert chosen is not None, "one of them is there"
+    _check_bounds(chosen, columns)
+    for dataset in (request.validation, request.public, request.seed_set):
+        if dataset is None:
+            continue
+        try:
+            check_dataset(dataset, columns=columns, lower=chosen.lower, upper=chosen.upper)
+        except DataError as error:
+            if bounds is not None:
+                raise
+            raise DataError(
+                error.what,
+                advice="The bounds are those of the public rows: give wider ones, --lower and --upper.",
+            ) from None
+    if request.seed_set is not None:
+        check_disjoint(request.validation, request.seed_set, column_values=request.column_values)
+    return chosen
+
+
+def _check_bounds(bounds: Bounds, columns: int) -> None:
+    for name, ends in (("--lower", bounds.lower), ("--upper", bounds.upper)):
+        if isinstance(ends, list) and len(ends) != columns:
+            raise ConfigError(
+                f"{name} has {len(ends)} values for {columns} feature columns.",
+                advice="Give one for all, or one for each, in the order of the columns.",
+            )
+    if not np.all(np.asarray(bounds.upper) > np.asarray(bounds.lower)):
+        raise ConfigError("An upper bound is not above its lower bound.", advice="Correct the bounds.")
+
+
+def _bounds_of(public: Dataset) -> Bounds:
+    """Bounds of public rows: a tenth of their range beyond them, and rounded outwards.
+
+    Other rows of the kind lie beyond these; a bound that is a little wide costs nothing.
+
+    Raises:
+        DataError: A column has one value, or there are no rows.
+    """
+    if not len(public):
+        raise DataError(f"{public.name} holds no rows.", advice="Give public rows, or --lower and --upper.")
+    low, high = (
+        np.asarray(each, dtype=np.float64) for each in (public.features.min(0), public.features.max(0))
+    )
+    if not (np.isfinite(low).all() and np.isfinite(high).all()):
+        raise DataError(
+            f"{public.name}: a value is missing or infinite.", advice="Correct it, or remove the row."
+        )
+    if (single := np.flatnonzero(low == high)).size:
+        raise DataError(
+            f"{public.name}: feature column {single[0]} (counted from 0) has one value, which tells "
+            "no bounds.",
+            advice="Give --lower and --upper, from what the columns mean.",
+        )
+    ends = [_outwards(float(first), float(last)) for first, last in zip(low, high, strict=True)]
+    lower, upper = ([end[side] for end in ends] for side in (0, 1))
+    return Bounds(_one_if_equal(lower), _one_if_equal(upper))
+
+
+def _outwards(low: float, high: float) -> tuple[float, float]:
+    beyond = MARGIN * (high - low)
+    low, high = low - beyond, high + beyond
+    digits = math.floor(math.log10(high - low)) - 1
+    step = 10.0**digits
+    return round(math.floor(low / step) * step, -digits), round(math.ceil(high / step) * step, -digits)
+
+
+def _one_if_equal(values: list[float]) -> float | list[float]:
+    return values[0] if len(set(values)) == 1 else values
+
+
+def _bounds_proposal(request: Request, bounds: Bounds) -> Proposal:
+    value = {"lower": bounds.lower, "upper": bounds.upper}
+    if request.bounds is not None:
+        return Proposal("bounds", value, "As given: owners' values outside of them are refused.", "given")
+    why = "Those of the public rows and a tenth more: owners' values outside of them are refused."
+    return Proposal("bounds", value, why, "public")
+
+
+def _points(request: Request) -> Proposal:
+    """How many points to buy.
+
+    Raises:
+        ConfigError: Nothing says how many points there are, or they are too few, or the share is none.
+    """
+    available = sum(request.owners.values())
+    if request.wanted is not None and not 0.0 < request.wanted <= 1.0:
+        raise ConfigError(
+            f"--wanted is {request.wanted:g}, and a share lies above 0 and is 1 at most.",
+            advice="Give 0.02 where one point in fifty is wanted, or leave it out.",
+        )
+    if request.points is not None:
+        if not 1 <= request.points <= limits.MAX_POINTS:
+            raise ConfigError(f"--points is {request.points}.", advice=f"Give 1 to {limits.MAX_POINTS:,}.")
+        if available and request.points >= available:
+            raise ConfigError(
+                f"--points is {request.points:,}, and the owners have {available:,} points in all: all "
+                "of them would be bought, and none chosen.",
+                advice=f"Buy a tenth of them, {max(1, available // CHOICE):,}, or fewer.",
+            )
+        return Proposal("p", request.points, "As given.", "given")
+    if not request.owners:
+        raise ConfigError(
+            "Nothing says how many points are to be bought.",
+            advice="Give the owners' sizes, as in --owners 5000,3000,800, or --points.",
+        )
+    if available < CHOICE:
+        raise ConfigError(
+            f"The owners have {available} points in all, of which there is nothing to choose.",
+            advice="Have more owners, or ask them for their sizes again.",
+        )
+    most = min(available // CHOICE, LARGEST_PURCHASE)
+    share = available if request.wanted is None else max(1, int(request.wanted * available))
+    if share < most:
+        return Proposal(
+            "p", share, "All that is wanted among the owners' points: more could only be others.", "public"
+        )
+    if most == LARGEST_PURCHASE:
+        return Proposal(
+            "p",
+            most,
+            "As many as sessions were measured with; there is enough more to choose from.",
+            "public",
+        )
+    why = f"A tenth of the owners' {available:,} points, which leaves enough to choose from."
+    return Proposal("p", most, why, "public")
+
+
+def _delta(request: Request) -> Proposal:
+    most = max(len(request.validation), *request.owners.values(), 1)
+    delta = min(LARGEST_DELTA, float(f"1e-{math.ceil(math.log10(10 * most))}"))
+    why = f"A tenth of 1/{most:,} or less: at δ ≥ 1/n one record in n may be shown in full."
+    return Proposal("δ", delta, why, "public")
+
+
+def _dimension(request: Request) -> Proposal:
+    if request.dimension is not None:
+        return Proposal("d", request.dimension, "As given.", "given")
+    why = "The default: half of it loses where little is wanted, and gains nothing sure elsewhere."
+    return Proposal("d", DIMENSION, why, "public")
+
+
+def _width(request: Request, bounds: Bounds) -> Proposal:
+    """γ by the median rule, to a power of two: the median pair of rows is then one width apart.
+
+    Raises:
+        DataError: All rows are equal.
+    """
+    if request.gamma is not None:
+        return Proposal("γ", request.gamma, "As given", "given")
+    rows = request.validation
+    source: Source = "validation"
+    if request.public is not None:
+        rows, source = request.public, "public"
+    elif request.seed_set is not None:
+        rows, source = request.seed_set, "seed set"
+    median, same = _median_distance(rows, bounds)
+    gamma = 2.0 ** -round(math.log2(2.0 * median))
+    pairs = f"{source} rows" + (" of one label" if same else "")
+    return Proposal("γ", gamma, f"By the median rule for pairs of {pairs}, to a power of two", source)
+
+
+def _median_distance(dataset: Dataset, bounds: Bounds) -> tuple[float, bool]:
+    """Median squared distance of two different rows on scaled columns, and whether both have one label.
+
+    Pairs of one label are taken where there are as many as rows: they are what should count as alike.
+
+    Raises:
+        DataError: All rows are equal.
+    """
+    generator, count = np.random.default_rng(0), len(dataset)
+    chosen = generator.permutation(count)[:PAIRED_ROWS]
+    rows, labels = _scaled(dataset.features[np.sort(chosen)], bounds), None
+    distances = pdist(rows, "sqeuclidean")
+    same = False
+    if dataset.labels is not None:
+        _, labels = np.unique(dataset.labels[np.sort(chosen)], return_inverse=True)
+        alike = pdist(labels[:, None], "chebyshev") == 0
+        if same := bool((alike & (distances > 0.0)).sum() >= len(rows)):
+            distances = distances[alike]
+    apart = distances[distances > 0.0]
+    if not apart.size:
+        raise DataError(
+            f"All rows of {dataset.name} are equal, so that no width tells them apart.",
+            advice="Take rows that differ, or give --gamma.",
+        )
+    return float(np.median(apart)), same
+
+
+def _scaled(rows: npt.NDArray[Any], bounds: Bounds) -> _Rows:
+    low, high = (np.asarray(each, dtype=np.float64) for each in (bounds.lower, bounds.upper))
+    return np.asarray((rows - low) / (high - low), dtype=np.float64)
+
+
+def _with_kernel(width: Proposal, proposed: Trial) -> Proposal:
+    told = f"{width.why}; two rows have a kernel value of {proposed.kernel:.2g} on average."
+    return Proposal(width.setting, width.value, told, width.source)
+
+
+def _seed_proposal(request: Request) -> Proposal:
+    if request.seed_set is not None:
+        return Proposal(
+            "seed set", request.seed_set.name, "As given; the curator must not guess it.", "given"
+        )
+    why = "Drawn within the bounds (`seed_points`): a file of related rows of your own does better."
+    return Proposal("seed set", SEED_POINTS, why, "public")
+
+
+# -- what comes of them ----------------------------------------------------------------------------------
+
+
+def _chosen_epsilon(request: Request, trials: Trials, gamma: float, dimension: int) -> float:
+    """The smallest ε of `GRID` that has the effect, by bisecting; of those tried the best if none has."""
+    if request.epsilon is not None:
+        return request.epsilon
+    low, high = 0, len(GRID)
+    while low < high:
+        middle = (low + high) // 2
+        if trials.of(gamma, dimension, GRID[middle]).ratio <= trials.effect:
+            high = middle
+        else:
+            low = middle + 1
+    if low < len(GRID):
+        return GRID[low]
+    return min(trials.found, key=lambda trial: trial.ratio).epsilon
+
+
+def _alternatives(trials: Trials, proposed: Trial) -> list[Trial]:
+    """The other ε that were tried, double and half the width, and another d."""
+    gamma, dimension, epsilon = proposed.gamma, proposed.dimension, proposed.epsilon
+    found = [each for each in trials.found if each is not proposed]
+    other = 2 * dimension if dimension < DIMENSION else dimension // 2
+    widths = [trials.of(width, dimension, epsilon) for width in (gamma / 4.0, 4.0 * gamma)]
+    return [*found, *widths, trials.of(gamma, other - other % 2, epsilon)]
+
+
+def _epsilon_proposal(request: Request, trials: Trials, proposed: Trial) -> Proposal:
+    by = "a rehearsal came to" if trials.rehearses else "the rule of thumb has"
+    came = f"{by} {proposed.ratio:.2g} of a uniform choice's MMD²"
+    source: Source = "public" if request.public is not None or not trials.rehearses else "validation"
+    if request.epsilon is not None:
+        return Proposal("ε", proposed.epsilon, f"As given: {came}.", "given")
+    if proposed.ratio <= trials.effect:
+        why = f"The smallest of {_listed(GRID)} that does: {came}, and {trials.effect:g} was wanted."
+        return Proposal("ε", proposed.epsilon, why, source)
+    why = f"The best, and not enough: {came}, where {trials.effect:g} was wanted; 3 is the largest tried."
+    return Proposal("ε", proposed.epsilon, why, source)
+
+
+def _listed(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:g}" for value in values)
+
+
+def _own_view(
+    request: Request, trials: Trials, proposed: Trial, say: Callable[[str], object]
+) -> Rehearsal | None:
+    """What comes of the proposal with D_v itself, which nothing that is proposed follows from."""
+    if request.public is None or not trials.rehearses:
+        return None
+    say("Rehearsing the proposal with the validation set itself.")
+    rows = request.validation.features[:MOST].astype(np.float64)
+    session = trials.session(proposed.gamma, proposed.dimension, proposed.epsilon)
+    looked = looked_at(session, rows, trials.seeds, drawn=request.seed_set is None)
+    return rehearse(session, rows, trials.seeds, looked=looked)
+
+
+def _notes(request: Request, trials: Trials, proposed: Trial) -> list[str]:
+    notes, features = [], request.validation.features
+    single = np.flatnonzero(features.min(axis=0) == features.max(axis=0))
+    if single.size:
+        which = ", ".join(str(column) for column in single[:5]) + (", …" if single.size > 5 else "")
+        notes.append(
+            f"{single.size} of {features.shape[1]} feature columns have one value in the validation set "
+            f"({which}, counted from 0): they tell none of its rows apart."
+        )
+    if not UNLIKE <= proposed.kernel <= ALIKE:
+        notes.append(
+            f"The mean kernel value of two rows is {proposed.kernel:.2g}, with which no MMD² says much: take "
+            "bounds that are about as wide as the data are, or another γ."
+        )
+    if not trials.rehearses:
+        why = "it was to be left out"
+        if request.rehearse:
+            why = f"it is for {FEWEST} to {MOST:,} rows, and up to {MOST:,} points"
+        notes.append(f"Nothing was rehearsed: {why}. `hushbid plan` says what its rule of thumb assumes.")
+    elif len(request.validation) > MOST:
+        notes.append(f"It was rehearsed with {MOST:,} rows, so that the noise looks larger than it will be.")
+    if request.wanted is not None:
+        hopeless = proposed.rehearsal is not None and proposed.rehearsal.word == "hopeless"
+        available = sum(request.owners.values()) or trials.points
+        said = wanted_of(
+            request.wanted,
+            points=trials.points,
+            available=available,
+            verdict="hopeless" if hopeless else "uncertain",
+        )
+        notes.append(said.says)
+    return notes

@@ -1,0 +1,229 @@
+"""What comes of a width, a dimension and an ε: rehearsed, or by the rule of thumb of `hushbid plan`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from consumer.drawn_seed_set import STREAM, drawn_seed_set
+from consumer.verdict import GOOD, Rehearsal
+from hushbid.plan.noise import release_errors
+from hushbid.plan.planning import PlanFlags
+from hushbid.plan.quality import predict
+from hushbid.plan.setting import plan_setting
+from hushbid.plan.tables import DEFAULT_RELEASE, names_only, no_network, release_table
+from hushbid.rehearsal.rehearsal import FEWEST, looked_at, rehearse
+from protocol.config.loading import validated
+from protocol.config.session import SessionFile
+from protocol.data import Dataset
+from protocol.privacy.noise import SimulatedNoise
+from protocol.session.session import Session, open_session
+
+__all__ = ["DIMENSION", "MOST", "SEED_POINTS", "Bounds", "Request", "Trial", "Trials"]
+
+DIMENSION: Final = 140
+MOST: Final = 5_000
+"""Rows, and points, that settings are rehearsed with: some eight are, one after the other."""
+SEED_POINTS: Final = 150
+"""Of a seed set that is drawn, where no file is named."""
+
+_Rows: TypeAlias = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Public bounds of the columns: one number for all, or one for each, in the data's own units."""
+
+    lower: float | list[float]
+    upper: float | list[float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is known, and what is fixed already.
+
+    Attributes:
+        validation: D_v, raw, at least two rows.
+        public: Public rows of the same kind; None: there are none.
+        seed_set: D_init; None: it will be drawn.
+        bounds: None: those of the public rows.
+        owners: Each owner's points, by name; empty: not known.
+        points: p; None: to be proposed.
+        wanted: Share of the owners' points that is like D_v; None: not known.
+        gamma, dimension, epsilon: Likewise.
+        column_values: Of the session: most different values of a column; None: any number.
+        effect: MMD² over that of a uniform choice, both with weights, that ε is to reach; None: `GOOD`.
+        rehearse: Whether sessions may be rehearsed; else ε follows the rule of thumb of `hushbid plan`.
+    """
+
+    validation: Dataset
+    public: Dataset | None = None
+    seed_set: Dataset | None = None
+    bounds: Bounds | None = None
+    owners: Mapping[str, int] = field(default_factory=dict)
+    points: int | None = None
+    wanted: float | None = None
+    gamma: float | None = None
+    dimension: int | None = None
+    epsilon: float | None = None
+    column_values: int | None = None
+    effect: float | None = None
+    rehearse: bool = True
+
+    @property
+    def names(self) -> list[str]:
+        """The owners' names; one that stands for all where none is known."""
+        return list(self.owners) or ["owner-1"]
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A width, a dimension and an ε, and what came of them.
+
+    Attributes:
+        gamma, dimension, epsilon: What was tried.
+        kernel: `mean_kernel` of the rows.
+        ratio: MMD² over that of a uniform choice: the larger of those where a tenth and a fiftieth is wanted,
+            with weights; infinite where the kernel can tell nothing. Without a rehearsal by the rule of
+            thumb, without weights.
+        rehearsal: What came out; None: it was not rehearsed.
+    """
+
+    gamma: float
+    dimension: int
+    epsilon: float
+    kernel: float
+    ratio: float
+    rehearsal: Rehearsal | None
+
+    @property
+    def reach(self) -> float:
+        """Distance at which the kernel has fallen to one half, on columns scaled to [0, 1]."""
+        return math.sqrt(math.log(2.0) / self.gamma)
+
+    def as_json(self) -> dict[str, Any]:
+        """The attributes, and the reach."""
+        return {
+            "gamma": self.gamma,
+            "dimension": self.dimension,
+            "epsilon": self.epsilon,
+            "kernel": self.kernel,
+            "reach": self.reach,
+            "ratio": self.ratio if math.isfinite(self.ratio) else None,
+            "rehearsal": None if self.rehearsal is None else self.rehearsal.as_json(),
+        }
+
+
+class Trials:
+    """Sessions with the settings that stand, and what comes of them; each is rehearsed once.
+
+    Args:
+        request: What is known.
+        bounds: The columns'.
+        points: p.
+        delta: δ.
+        say: Told what is rehearsed.
+    """
+
+    def __init__(
+        self, request: Request, bounds: Bounds, points: int, delta: float, say: Callable[[str], object]
+    ) -> None:
+        self.request, self.points, self.delta = request, points, delta
+        self.effect = GOOD if request.effect is None else request.effect
+        self.rows = _stand_in(request)
+        self.rehearses = request.rehearse and len(self.rows) >= FEWEST and points <= MOST
+        self._bounds, self._say = bounds, say
+        self._found: dict[tuple[float, int, float], Trial] = {}
+        features = self.session(1.0, DIMENSION, 1.0).file.features
+        dtype = request.validation.features.dtype
+        seeds = request.seed_set or drawn_seed_set(
+            features,
+            SEED_POINTS,
+            dtype,
+            SimulatedNoise(0, STREAM).random_bytes,
+            column_values=request.column_values,
+        )
+        self.seeds: _Rows = seeds.features.astype(np.float64)
+
+    def session(self, gamma: float, dimension: int, epsilon: float) -> Session:
+        """A session with the default rule and releases, and owners without keys."""
+        request = self.request
+        tables = {
+            "session": {
+                "name": "advised",
+                "points": self.points,
+                "delta": self.delta,
+                "column_values": request.column_values,
+            },
+            "features": {
+                "dimension": dimension,
+                "gamma": gamma,
+                "columns": int(request.validation.features.shape[1]),
+                "lower": self._bounds.lower,
+                "upper": self._bounds.upper,
+            },
+            "target": release_table("target", DEFAULT_RELEASE, epsilon),
+            "summary": release_table("summary", DEFAULT_RELEASE, epsilon),
+            "acquisition": {"rule": "sealed"},
+            "network": no_network(),
+            "roster": names_only(request.names),
+        }
+        return open_session(validated(SessionFile, tables, where="the command line"))
+
+    def of(self, gamma: float, dimension: int, epsilon: float) -> Trial:
+        """What comes of these, rehearsed if that can be, and by the rule of thumb else."""
+        key = gamma, dimension, epsilon
+        if key not in self._found:
+            session = self.session(*key)
+            looked = looked_at(session, self.rows, self.seeds, drawn=self.request.seed_set is None)
+            kernel = looked.kernel
+            if self.rehearses:
+                self._say(f"Rehearsing γ = {gamma:g}, d = {dimension}, ε = {epsilon:g}.")
+                played = rehearse(session, self.rows, self.seeds, looked=looked)
+                ratio = max((each.ratio for each in played.staged[1:]), default=math.inf)
+                self._found[key] = Trial(*key, kernel, ratio, played)
+            else:
+                self._found[key] = Trial(*key, kernel, self._expected(dimension, epsilon), None)
+        return self._found[key]
+
+    @property
+    def found(self) -> list[Trial]:
+        """What was tried, in that order."""
+        return list(self._found.values())
+
+    def _expected(self, dimension: int, epsilon: float) -> float:
+        """MMD² over that of a uniform choice, by the rule of thumb of `hushbid plan`, without weights."""
+        request = self.request
+        sizes = list(request.owners.values())
+        setting = plan_setting(
+            None,
+            PlanFlags(
+                owners=len(request.names),
+                points=self.points,
+                validation=len(request.validation),
+                dimension=dimension,
+                owner_points=max(1, sum(sizes) // len(sizes)) if sizes else None,
+                seed_points=len(self.seeds),
+                columns=int(request.validation.features.shape[1]),
+                epsilon_owners=epsilon,
+                epsilon_consumer=epsilon,
+                delta=self.delta,
+            ),
+        )
+        prediction = predict(setting, *release_errors(setting))
+        return prediction.expected / prediction.uniform
+
+
+def _stand_in(request: Request) -> _Rows:
+    """What is rehearsed with: as many public rows as D_v has, or D_v; `MOST` at most."""
+    generator, rows = np.random.default_rng(0), request.validation.features
+    count = min(len(rows), MOST)
+    if request.public is not None:
+        rows = request.public.features
+    few = len(rows) < count
+    return np.asarray(rows[generator.choice(len(rows), size=count, replace=few)], dtype=np.float64)

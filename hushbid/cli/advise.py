@@ -1,0 +1,258 @@
+"""`hushbid advise`: the settings of a session that a validation set and the owners' sizes call for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from owner.role import FeaturesOption, IdentifierOption, LabelOption
+from protocol.errors import ConfigError
+from protocol.runtime.command import run_verb
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from hushbid.advice.proposal import Advice
+    from hushbid.advice.trials import Trial
+
+__all__ = ["advise_command"]
+
+_WIDTH: Final = 80
+"""Columns of a terminal that the tables take at most."""
+_YOURS_ALONE: Final = "What came out, and the kernel, follow from the validation set: keep them to yourself."
+_YOURS_BESIDE_PUBLIC: Final = (
+    "What is said of the validation set itself is for you alone; all else follows from public rows."
+)
+
+
+def advise_command(
+    validation: Annotated[
+        Path,
+        typer.Argument(
+            help="D_v: what is bought shall be like it.", metavar="VALIDATION", show_default=False
+        ),
+    ],
+    features: FeaturesOption = None,
+    label: LabelOption = None,
+    identifier: IdentifierOption = None,
+    public: Annotated[
+        Path | None,
+        typer.Option(help="Public rows of the same kind: they stand for D_v in all that is worked out."),
+    ] = None,
+    seed_set: Annotated[
+        Path | None,
+        typer.Option(help="D_init; default: one that is drawn.", envvar="HUSHBID_SEED_SET"),
+    ] = None,
+    lower: Annotated[
+        str | None, typer.Option(help="Public lower bounds: one number, or one for each column: 0,0,18.")
+    ] = None,
+    upper: Annotated[str | None, typer.Option(help="Public upper bounds.")] = None,
+    owners: Annotated[
+        str | None, typer.Option(help="The owners' sizes: 5000,3000, or north=5000,south=3000.")
+    ] = None,
+    wanted: Annotated[
+        float | None, typer.Option(help="Share of the owners' points that is like D_v, in (0, 1].")
+    ] = None,
+    points: Annotated[int | None, typer.Option(help="p, if it is fixed already.")] = None,
+    gamma: Annotated[float | None, typer.Option(help="γ, likewise.")] = None,
+    dimension: Annotated[int | None, typer.Option(help="d, likewise.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="ε of both sides, likewise.")] = None,
+    column_values: Annotated[
+        int | None,
+        typer.Option(
+            help="Most different values of a column, by its kind: 256 for bytes. Default: any number."
+        ),
+    ] = None,
+    effect: Annotated[
+        float | None,
+        typer.Option(help="MMD² over that of a random choice that ε is to reach; default: 0.5."),
+    ] = None,
+    rehearsal: Annotated[
+        bool, typer.Option(help="Play each setting with owners made of the validation set.")
+    ] = True,
+    write: Annotated[Path | None, typer.Option(help="Write a new session file here.", metavar="FILE")] = None,
+    name: Annotated[str, typer.Option(help="The session's name in that file.")] = "advised",
+    into: Annotated[
+        Path | None,
+        typer.Option(help="Put the proposals into this session or cluster file.", metavar="FILE"),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Propose γ, d, p, b, ε and δ for a session, each with its reason. No ε is spent.
+
+    What is printed is the consumer's own view. What is written is public.
+    """
+    found: Advice | None = None
+    steps: list[str] = []
+
+    def body() -> dict[str, Any]:
+        from hushbid.advice.files import bounds_in, bounds_of, next_steps, owners_of
+        from hushbid.advice.proposal import advise
+        from hushbid.advice.trials import Request
+        from hushbid.text_files import check_new_file
+        from protocol.data import DataColumns, load_dataset
+        from protocol.runtime.party import one_blas_thread
+
+        one_blas_thread()
+        if write is not None and into is not None:
+            raise ConfigError(
+                "--write is for a new file, and --into for one that is there.", advice="Give one."
+            )
+        if write is not None:
+            check_new_file(write)
+        bounds = bounds_of(lower, upper)
+        if into is not None:
+            stated = bounds_in(into)  # read in any case, so that what cannot be is found before the work
+            bounds = bounds or stated
+        named = None if features is None else tuple(part.strip() for part in features.split(","))
+        columns = DataColumns(named, label, identifier)
+        request = Request(
+            validation=load_dataset(validation, columns),
+            public=None if public is None else load_dataset(public, columns),
+            seed_set=None if seed_set is None else load_dataset(seed_set, columns),
+            bounds=bounds,
+            owners={} if owners is None else owners_of(owners),
+            points=points,
+            wanted=wanted,
+            gamma=gamma,
+            dimension=dimension,
+            epsilon=epsilon,
+            column_values=column_values,
+            effect=effect,
+            rehearse=rehearsal,
+        )
+        advice = advise(request, say=_say)
+        written = _written(advice, write, into, name)
+        nonlocal found, steps
+        found = advice
+        if written is not None:
+            rows = len(request.validation)
+            steps = next_steps(written, validation=validation, rows=rows, seed_set=seed_set)
+        return {**advice.as_json(), "written": None if written is None else str(written.resolve())}
+
+    def show(_: Mapping[str, Any]) -> None:
+        assert found is not None, "shown after it was found"
+        _show(found, next_steps=steps)
+
+    run_verb(body, as_json=as_json, show=show)
+
+
+def _written(advice: Advice, write: Path | None, into: Path | None, name: str) -> Path | None:
+    from hushbid.advice.files import complete, write_session
+
+    if write is not None:
+        write_session(write, advice, name=name)
+    elif into is not None:
+        complete(into, advice)
+    written = write or into
+    if written is not None and advice.disclosed:
+        _say(f"WARNING: {advice.disclosure}")
+    return written
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def _show(advice: Advice, *, next_steps: list[str]) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False)
+    console.width = min(console.width, _WIDTH)
+    console.print(_proposals(advice))
+    console.print(_trials(advice))
+    console.print()
+    if advice.effect is not None and not advice.reached:
+        console.print(
+            f"No ε of those tried comes to {advice.effect:g} of a random choice's MMD²; the best is "
+            f"{advice.trials[0].ratio:.2g} at ε = {advice.trials[0].epsilon:g}. More rows of validation data "
+            "make the noise less; or buy at random and weigh (`hushbid weigh`).\n"
+        )
+    if advice.own is not None:
+        own = "\n".join(advice.own.lines())
+        console.print(f"With the validation set itself: {advice.own.word}.\n{own}\n")
+    for note in advice.notes:
+        console.print(f"{note}\n")
+    if advice.disclosed and not next_steps:  # else it was said when the file was written
+        console.print(f"{advice.disclosure}\n")
+    console.print(_YOURS_ALONE if advice.own is None else _YOURS_BESIDE_PUBLIC)
+    for step in next_steps:
+        console.print(f"  {step}", soft_wrap=True)
+
+
+def _proposals(advice: Advice) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, expand=True)
+    table.add_column("setting", no_wrap=True)
+    table.add_column("value", justify="right", overflow="fold", max_width=16)
+    table.add_column("why", ratio=1)
+    for each in advice.proposals:
+        own = "*" if each.source == "validation" else ""
+        table.add_row(f"{each.setting}{own}", _value(each.value), each.why)
+    if advice.disclosed:
+        table.caption = "* follows from the validation set"
+        table.caption_justify = "left"
+    return table
+
+
+def _value(value: Any) -> str:
+    match value:
+        case {"lower": float(low), "upper": float(high)}:
+            return f"{low:g} to {high:g}"
+        case dict():
+            return "per column"
+        case int() | float():
+            return f"{value:,}" if isinstance(value, int) else f"{value:g}"
+        case _:
+            return "a file"
+
+
+def _trials(advice: Advice) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    rehearsed = advice.trials[0].rehearsal is not None
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, title_justify="left", caption_justify="left")
+    table.title = "What was tried: MMD² over that of a random choice"
+    if rehearsed:
+        table.title += ", both with weights, where all, 1/10, 1/50 of the owners' points are wanted"
+    else:
+        table.title += ", by the rule of thumb of `hushbid plan`"
+    ratios = ("all", "1/10", "1/50") if rehearsed else ("MMD²",)
+    for head in ("γ", "d", "ε", "kernel", "reach", *ratios, ""):
+        table.add_column(head, justify="right" if head else "left", no_wrap=True)
+    first = advice.trials[0]
+    for trial in advice.trials:
+        figures = [f"{trial.ratio:.2f}"]
+        if trial.rehearsal is not None:
+            figures = [f"{each.ratio:.2f}" for each in trial.rehearsal.staged]
+        table.add_row(
+            f"{trial.gamma:g}",
+            str(trial.dimension),
+            f"{trial.epsilon:g}",
+            f"{trial.kernel:.2f}",
+            f"{trial.reach:.2f}",
+            *figures,
+            _difference(trial, first),
+            style="bold" if trial is first else None,
+        )
+    table.caption = (
+        "kernel: mean kernel value of two rows. reach: the distance at which two rows are half alike, on "
+        "columns scaled to [0, 1]. Each γ is judged by its own kernel: ratios of two γ do not compare."
+    )
+    return table
+
+
+def _difference(trial: Trial, first: Trial) -> str:
+    if trial is first:
+        return "proposed"
+    if trial.gamma != first.gamma:
+        return "double width" if trial.gamma < first.gamma else "half width"
+    return "other ε" if trial.epsilon != first.epsilon else "other d"

@@ -1,0 +1,82 @@
+"""`hushbid audit`: attacks on the real machines, and lower bounds on ε from what they find."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from hushbid.cli.progress import job_progress
+from hushbid.evidence.audit.machines import AuditOptions, audit_machines
+from protocol.errors import ExitCode
+from protocol.runtime.command import JsonOption, run_verb, takes
+
+__all__ = ["command"]
+
+NO_PROOF: Final = (
+    "An audit can show that a guarantee does not hold. It cannot show that one does: it tries the attacks "
+    "that are listed, and no others."
+)
+
+
+@takes(AuditOptions)
+def command(options: AuditOptions, as_json: JsonOption = False) -> None:
+    """Attack the real machines on neighbouring datasets: broken controls must be caught, the others pass."""
+    ended_well = True
+
+    def body() -> dict[str, Any]:
+        nonlocal ended_well
+        with job_progress("auditing", "runs") as progress:
+            results = audit_machines.of(replace(options, progress=progress))
+        ended_well = all(result.as_expected for result in results)
+        return {
+            "suites": [result.as_json() for result in results],
+            "as_expected": ended_well,
+            "note": NO_PROOF,
+        }
+
+    try:
+        run_verb(body, as_json=as_json, show=_show)
+    except SystemExit as ended:
+        if ended.code == ExitCode.DONE and not ended_well:
+            sys.exit(ExitCode.FAILED)
+        raise
+
+
+def _show(result: Mapping[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("suite", "fault of", "stated ε", "at δ", "ε is at least", "runs", "alarms", "result")
+    for suite in result["suites"]:
+        table.add_row(
+            suite["suite"],
+            suite["fault_of"] or "",
+            f"{suite['stated_epsilon']:.3g}",
+            f"{suite['delta']:.2g}",
+            f"{suite['epsilon_lower']:.3g}",
+            f"2 × {suite['trials']}",
+            f"{suite['alarms']} of {suite['repeats']}",
+            _verdict(suite),
+        )
+    console = Console()
+    console.print(table)
+    for suite in result["suites"]:
+        console.print(
+            f"{suite['suite']} ({suite['neighbours']}): {suite['attacked']}.", highlight=False, soft_wrap=True
+        )
+    confidence = result["suites"][0]["confidence"]
+    console.print(
+        f"Each bound holds with {confidence:.4g} confidence: it is too high in at most "
+        f"{1.0 - confidence:.2g} of all audits.",
+        NO_PROOF,
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _verdict(suite: Mapping[str, Any]) -> str:
+    if suite["expected"] == "reject":
+        return "caught" if suite["as_expected"] else "NOT CAUGHT"
+    return "passed" if suite["as_expected"] else "REJECTED"

@@ -1,0 +1,138 @@
+"""`hushbid health`: whether the parties of state directories live, for checks of containers and units."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from protocol import platform
+from protocol.errors import ConfigError, HushbidError
+from protocol.runtime.command import run_verb
+from protocol.runtime.telemetry.status_file import Status, find_statuses, process_start
+
+__all__ = [
+    "MAX_AGE_SECONDS",
+    "StateOption",
+    "StatesArgument",
+    "health_command",
+    "named_places",
+    "named_statuses",
+    "trouble",
+]
+
+MAX_AGE_SECONDS = 10.0
+"""Age of the last turn of a loop from which on it counts as one that hangs; it turns every second."""
+
+StatesArgument: TypeAlias = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        help="State directories, or those of runs; else --state.", metavar="DIR...", show_default=False
+    ),
+]
+StateOption: TypeAlias = Annotated[
+    Path | None, typer.Option(help="One more of them.", envvar="HUSHBID_STATE", show_default=False)
+]
+
+
+def health_command(
+    context: typer.Context,
+    states: StatesArgument = None,
+    state: StateOption = None,
+    ready: Annotated[
+        bool,
+        typer.Option(
+            "--ready", help="Also: a curator listens, an owner or the consumer has its data loaded."
+        ),
+    ] = False,
+    max_age: Annotated[
+        float,
+        typer.Option(min=0, help="Seconds since the last turn of its loop after which it is not alive."),
+    ] = MAX_AGE_SECONDS,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Whether the parties of state directories are alive: exit code 0 if all are, 1 if not."""
+
+    def body() -> dict[str, Any]:
+        statuses = named_statuses(context, states, state)()
+        now = time.time()
+        wrong = [(each.party, trouble(each, now, max_age=max_age, ready=ready)) for each in statuses]
+        said = [f"{party} {what}." for party, what in wrong if what is not None]
+        if said:
+            raise HushbidError("\n".join(said), advice="Its log says more.")
+        return {"parties": [asdict(status) for status in statuses]}
+
+    run_verb(body, as_json=as_json, show=_show)
+
+
+def named_statuses(
+    context: typer.Context, states: Sequence[Path] | None, state: Path | None
+) -> Callable[[], list[Status]]:
+    """What reads the statuses that a verb's arguments and `--state` name.
+
+    Raises:
+        ConfigError: Nothing is named at all.
+    """
+    places = named_places(context, states, state)
+    return lambda: [status for place in places for status in find_statuses(place)]
+
+
+def named_places(context: typer.Context, states: Sequence[Path] | None, state: Path | None) -> list[Path]:
+    """The directories that a verb's arguments and `--state` name.
+
+    `HUSHBID_STATE` counts where nothing else is named.
+
+    Raises:
+        ConfigError: Nothing is named at all.
+    """
+    places = list(states or ())
+    source = context.get_parameter_source("state")
+    by_variable = source is not None and source.name == "ENVIRONMENT"
+    if state is not None and not (places and by_variable):
+        places.append(state)
+    if not places:
+        raise ConfigError(
+            "No state directory is named.",
+            advice="Name the parties' state directories or a run's, or set --state or HUSHBID_STATE.",
+        )
+    return places
+
+
+def trouble(status: Status, now: float, *, max_age: float, ready: bool) -> str | None:
+    """What is wrong with a party, as a predicate; None: it is well.
+
+    A party that said that it computes something long is alive as long as its process is there: ask on the
+    machine, and in the container, that it runs in.
+
+    Args:
+        status: Its status.
+        now: Seconds since 1970.
+        max_age: Seconds since the last turn of its loop after which it is not alive.
+        ready: Whether it must be ready, too.
+    """
+    if status.finished:
+        return f"has ended with exit code {status.exit_code}"
+    if status.busy is not None:
+        if not _is_running(status):
+            return f"was busy ({status.busy}), and its process is gone"
+    elif abs(now - status.beat) > max_age:  # a beat of the future: the clock was set back since
+        return f"last turned its loop {now - status.beat:.1f} s ago, and {max_age:g} s are allowed"
+    if ready and not status.ready:
+        return f"is not ready ({status.phase})"
+    return None
+
+
+def _is_running(status: Status) -> bool:
+    if status.process_start is not None:  # else another process that has its number counts as it
+        return process_start(status.pid) == status.process_start
+    return platform.is_running(status.pid)
+
+
+def _show(found: Mapping[str, Any]) -> None:
+    for status in found["parties"]:
+        sys.stdout.write(f"{status['party']} is alive: {status['busy'] or status['phase']}.\n")

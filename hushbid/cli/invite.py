@@ -1,0 +1,111 @@
+"""`hushbid invite`: all that an owner or the consumer needs of a session, in one file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from protocol.errors import ConfigError
+from protocol.names import CONSUMER
+from protocol.runtime.command import run_verb
+
+if TYPE_CHECKING:
+    from protocol.config.session import SessionFile
+
+__all__ = ["invite_command"]
+
+
+def invite_command(
+    session: Annotated[
+        Path, typer.Option(help="The session file, its roster complete.", envvar="HUSHBID_SESSION")
+    ],
+    owner: Annotated[str | None, typer.Option(help="Which owner, as on the roster.")] = None,
+    consumer: Annotated[bool, typer.Option("--consumer", help="The consumer, in place of an owner.")] = False,
+    out: Annotated[Path | None, typer.Option(help="The file to write; default: NAME.invitation.")] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(help="The curator's secret key; default: curator.key beside the session file."),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="The curator's private file, which names the key.")
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(help="Where this party finds the curator, if not at the session file's address."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Write an invitation for one party of a session, signed by the curator."""
+
+    def body() -> dict[str, Any]:
+        import tomli_w
+
+        from hushbid.text_files import write_new_file
+        from protocol.config.invitation import invitation
+        from protocol.config.loading import load_toml
+        from protocol.config.session import SessionFile
+        from protocol.runtime.keys import read_secret
+        from protocol.session.session import open_session
+
+        if (owner is None) is not consumer:
+            raise ConfigError("Who is invited?", advice="Give either --owner NAME or --consumer.")
+        party = CONSUMER if owner is None else owner
+        file = _reached_at(load_toml(SessionFile, session), address)
+        open_session(file)
+        pair = read_secret(_key_file(session, key, config))
+        values = invitation(file, party, pair)
+        written = out or Path(f"{party}.invitation")
+        head = f"# An invitation to a session, for {party}. Nothing in it is secret.\n"
+        write_new_file(written, head + tomli_w.dumps(values))
+        return {
+            "invitation_file": str(written),
+            "party": party,
+            "address": file.network.address,
+            "curator_fingerprint": values["curator_fingerprint"],
+            "digest": values["digest"],
+        }
+
+    def show(made: Mapping[str, Any]) -> None:
+        sys.stdout.write(f"invitation   {made['invitation_file']} (send it to {made['party']})\n")
+        sys.stdout.write(f"address      {made['address']}\n")
+        sys.stdout.write(f"curator      {made['curator_fingerprint']} (read it to them over the telephone)\n")
+        sys.stdout.write(f"session      {made['digest']}\n")
+
+    run_verb(body, as_json=as_json, show=show)
+
+
+def _reached_at(file: SessionFile, address: str | None) -> SessionFile:
+    """The session with the address by which the invited party finds the curator."""
+    from protocol.config.loading import validated
+    from protocol.config.session import NetworkSection
+    from protocol.runtime.network.transport import parse_address
+
+    if address is not None:
+        values = {**file.network.model_dump(), "address": address}
+        network = validated(NetworkSection, values, where="--address")
+        file = file.model_copy(update={"network": network})
+    where = parse_address(file.network.address)
+    if where.port == "*" or where.is_wildcard:
+        raise ConfigError(
+            f"{where.text} is an address to listen at, and none to connect to.",
+            advice="Give the curator's host and port with --address, or in the session file's [network].",
+        )
+    return file
+
+
+def _key_file(session: Path, key: Path | None, config: Path | None) -> Path:
+    from protocol.config.loading import load_toml
+    from protocol.config.party import CuratorFile
+
+    if key is not None:
+        return key
+    if config is not None:
+        named = load_toml(CuratorFile, config).resolved(config.parent).key
+        if named is None:
+            raise ConfigError(f"{config} names no key.", advice="Set `key` there, or give --key.")
+        return named
+    return session.parent / "curator.key"

@@ -1,0 +1,139 @@
+"""`hushbid ledger`: what was spent of a dataset's privacy, by session and catalogue entry."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from protocol.errors import ConfigError
+from protocol.runtime.command import run_verb
+
+if TYPE_CHECKING:
+    from protocol.runtime.ledger.lifetime_ledger import LedgerOnRecord
+    from protocol.runtime.ledger.spending import Spending
+
+__all__ = ["ledger_command"]
+
+DELTA: Final = 1e-5
+"""The δ of a total where there is no budget that says one."""
+_SHOWN_DIGITS: Final = 8
+"""Of an identifier: enough to tell sessions of one name apart."""
+
+
+def ledger_command(
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="Lifetime ledgers, or the data beside which they lie.", metavar="FILE..."),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Show what was spent of a dataset's privacy, by session and catalogue entry, and what its budget is.
+
+    A ledger is neither changed nor held: a party may be using it.
+    """
+
+    def body() -> dict[str, Any]:
+        from protocol.runtime.ledger.lifetime_ledger import read_ledger
+
+        paths = [_ledger_of(file) for file in files]
+        return {"ledgers": [_described(path, read_ledger(path)) for path in paths]}
+
+    run_verb(body, as_json=as_json, show=_show)
+
+
+def _ledger_of(file: Path) -> Path:
+    """The file, or the ledger that lies beside it.
+
+    Raises:
+        ConfigError: It is no ledger, and none lies beside it.
+    """
+    from protocol.runtime.ledger.lifetime_ledger import may_be_ledger
+
+    beside = file.with_name(f"{file.name}.ledger")
+    if beside.exists():
+        return beside
+    if not may_be_ledger(file):
+        raise ConfigError(
+            f"{file} is no ledger, and {beside.name} does not lie beside it: no session that kept its ledger "
+            "there was charged for these data.",
+            advice="If a party's file names another place (`ledger`), name that.",
+        )
+    return file
+
+
+def _described(path: Path, ledger: LedgerOnRecord) -> dict[str, Any]:
+    cap = ledger.cap
+    delta = DELTA if cap is None else cap.budget.delta
+    budget = None
+    if cap is not None:
+        budget = {"epsilon": cap.budget.epsilon, "delta": delta, "neighbours": cap.neighbours}
+    return {
+        "file": str(path.resolve()),
+        "budget": budget,
+        "spent": {"epsilon": ledger.spent(delta), "delta": delta, "neighbours": ledger.neighbours},
+        "spendings": [_spent(spending) for spending in ledger.spendings],
+    }
+
+
+def _spent(spending: Spending) -> dict[str, Any]:
+    name, _, rest = spending.identifier.partition("/")
+    return {
+        "kind": spending.kind,
+        "name": name,
+        "identifier": rest,
+        "date": spending.date.isoformat(),
+        "epsilon": spending.epsilon,
+        "delta": spending.delta,
+        "neighbours": spending.neighbours,
+    }
+
+
+def _show(result: Mapping[str, Any]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console()
+    for ledger in result["ledgers"]:
+        sys.stdout.write(f"{ledger['file']}\n")
+        if ledger["spendings"]:
+            table = Table("date", "kind", "name", "", "ε", "δ", "neighbours", box=SIMPLE_HEAD, pad_edge=False)
+            for row in ledger["spendings"]:
+                epsilon = "no guarantee" if row["epsilon"] is None else f"{row['epsilon']:.4g}"
+                name, place = escape(row["name"]), escape(_shortened(row["identifier"]))
+                figures = (epsilon, f"{row['delta']:.1g}", row["neighbours"])
+                table.add_row(row["date"], row["kind"], name, place, *figures)
+            sys.stdout.flush()
+            console.print(table)
+        sys.stdout.write("".join(f"{line}\n" for line in _totals(ledger)))
+
+
+def _shortened(identifier: str) -> str:
+    """An identifier as people tell it from others: numbers cut short."""
+    parts = identifier.split("/")
+    return " ".join(part[:_SHOWN_DIGITS] if _is_number(part) else part for part in parts)
+
+
+def _is_number(part: str) -> bool:
+    return len(part) > _SHOWN_DIGITS and set(part) <= set("0123456789abcdef")
+
+
+def _totals(ledger: Mapping[str, Any]) -> list[str]:
+    spent, budget = ledger["spent"], ledger["budget"]
+    if not ledger["spendings"]:
+        lines = ["Nothing was spent."]
+    elif math.isfinite(spent["epsilon"]):
+        total = f"ε = {spent['epsilon']:.4g} at δ = {spent['delta']:.1g} ({spent['neighbours']})"
+        lines = [f"Spent together: {total}."]
+    else:
+        lines = [f"Spent together: no ε can be stated ({spent['neighbours']})."]
+    if budget is None:
+        return [*lines, "No budget: nothing is refused."]
+    allowed = f"ε = {budget['epsilon']:.4g} at δ = {budget['delta']:.1g} ({budget['neighbours']})"
+    return [*lines, f"Budget: {allowed}."]

@@ -1,0 +1,125 @@
+"""What is shown on stderr while a verb works for long: bars where somebody watches, and else a line each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from protocol.machine.progress import Progress as SessionProgress
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+__all__ = ["JobProgress", "job_progress", "left", "rate", "session_bar", "session_progress", "waiting"]
+
+JobProgress: TypeAlias = Callable[[str, int, int], None]
+"""Called with a job's name, what is done of it, and all that is to do."""
+
+
+@contextmanager
+def session_progress(console: Console | None = None) -> Iterator[Callable[[SessionProgress], None] | None]:
+    """A bar of a session's rounds, where somebody watches; else None.
+
+    Args:
+        console: Where it is drawn; None: stderr.
+    """
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(stderr=True) if console is None else console
+    if not console.is_terminal:
+        yield None
+        return
+    with Live(console=console, transient=True) as live:
+        yield lambda progress: live.update(session_bar(progress))
+
+
+def session_bar(progress: SessionProgress) -> RenderableType:
+    """A bar that is full when all rounds are decided, and below it who is missing, if somebody is.
+
+    Points may come to fewer than planned where owners have no more, so that the bar goes by rounds.
+    """
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    over = progress.phase not in ("enrolling", "rounds")
+    begun = progress.rounds if over else max(0, progress.round - 1)
+    where = f"round {progress.round} of {progress.rounds}" if progress.round else progress.phase
+    figures = [
+        f"{progress.points} of {progress.points_planned} points",
+        rate(progress.points_per_second),
+        left(progress.seconds_left),
+    ]
+    line = Table.grid(padding=(0, 1))
+    line.add_row(
+        Text(where, no_wrap=True),
+        ProgressBar(total=progress.rounds, completed=begun, width=20),
+        Text(", ".join(figure for figure in figures if figure)),
+    )
+    missing = waiting(progress)
+    if not missing:
+        return line
+    return Group(line, Text(f"{'paused, ' if progress.paused else ''}missing: {missing}"))
+
+
+def rate(points_per_second: float | None) -> str:
+    """A rate in words; empty: unknown."""
+    return "" if points_per_second is None else f"{points_per_second:.3g} points/s"
+
+
+def left(seconds: float | None) -> str:
+    """Time that is left in words; empty: unknown."""
+    if seconds is None:
+        return ""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02} left" if hours else f"{minutes}:{rest:02} left"
+
+
+def waiting(progress: SessionProgress) -> str:
+    """Who is missing, by name as far as owners may be named; empty: nobody."""
+    here, owners = progress.owners_connected, progress.owners
+    if here is None or owners is None or here >= owners or progress.phase not in ("enrolling", "rounds"):
+        return ""
+    if not progress.missing:
+        return f"{owners - here} of {owners} owners"
+    more = owners - here - len(progress.missing)
+    return ", ".join([*progress.missing, *([f"{more} more"] if more > 0 else [])])
+
+
+@contextmanager
+def job_progress(doing: str, unit: str) -> Iterator[JobProgress]:
+    """Show how far each of several jobs is.
+
+    Args:
+        doing: What is done to a job, such as "auditing".
+        unit: What is counted, such as "runs".
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    shown: dict[str, Any] = {}
+    if not console.is_terminal:
+
+        def say(job: str, _done: int, total: int) -> None:
+            if job not in shown:
+                shown[job] = total
+                sys.stderr.write(f"{doing} {job}: {total} {unit}\n")
+                sys.stderr.flush()
+
+        yield say
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console) as bar:
+
+        def update(job: str, done: int, total: int) -> None:
+            if job not in shown:
+                shown[job] = bar.add_task(job, total=total)
+            bar.update(shown[job], completed=done)
+
+        yield update

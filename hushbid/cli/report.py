@@ -1,0 +1,75 @@
+"""`hushbid report`: a page on one session, made from its parties' transcripts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from owner.role import FeaturesOption, LabelOption
+from protocol.errors import ConfigError
+from protocol.runtime.command import run_verb
+
+__all__ = ["report_command"]
+
+
+def report_command(
+    files: Annotated[
+        list[Path], typer.Argument(help="Transcripts of one session, one of each party.", metavar="FILE...")
+    ],
+    evaluation: Annotated[
+        Path | None,
+        typer.Option(help="A run's evaluation.json, or the consumer's own result (--json)."),
+    ] = None,
+    output: Annotated[Path, typer.Option(help="The page; an older report there is replaced.")] = Path(
+        "report.html"
+    ),
+    validation: Annotated[
+        Path | None,
+        typer.Option(
+            help="D_v, with the consumer's transcript alone: draw what was bought beside it. The page then "
+            "shows private rows."
+        ),
+    ] = None,
+    features: FeaturesOption = None,
+    label: LabelOption = None,
+    image: Annotated[
+        str | None,
+        typer.Option(help="Rows are grey images of so many pixels, as in 28x28.", metavar="WIDTHxHEIGHT"),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Write a page on a session: how close its points came, who won, what was spent, what went wrong.
+
+    It is one file that loads nothing from anywhere. Redacted transcripts do, and show less.
+    """
+
+    def body() -> dict[str, Any]:
+        from hushbid.cluster.report import write_report
+        from hushbid.report.own_rows import Wanted, read_image
+        from protocol.data import DataColumns
+        from protocol.runtime.party import one_blas_thread
+
+        one_blas_thread()  # as the parties' processes do: the same sums in the same order
+        wanted = None
+        if validation is not None:
+            named = None if features is None else tuple(features.split(","))
+            size = None if image is None else read_image(image)
+            wanted = Wanted(validation=validation, columns=DataColumns(named, label, None), image=size)
+        elif image is not None:
+            raise ConfigError(
+                "--image says what rows are, and no rows are drawn.", advice="Name them with --validation."
+            )
+        figures = write_report(files, output, evaluation=evaluation, wanted=wanted)
+        return {"report": str(output.resolve()), "figures": figures.as_json()}
+
+    def show(result: Mapping[str, Any]) -> None:
+        lines = [f"The report is {result['report']}"]
+        lines += [f"Not in it: {each['what']} ({each['why']})." for each in result["figures"]["missing"]]
+        Console().print(Text("\n".join(lines)), soft_wrap=True)
+
+    run_verb(body, as_json=as_json, show=show)

@@ -1,0 +1,117 @@
+"""`hushbid keys approve | list | revoke`: what whoever keeps the session file does with the parties' keys."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from protocol.errors import ExitCode
+from protocol.runtime.command import run_verb
+
+__all__ = ["approve_command", "list_command", "revoke_command"]
+
+SessionOption = Annotated[Path, typer.Option("--session", help="The session file.", envvar="HUSHBID_SESSION")]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+
+
+def approve_command(
+    requests: Annotated[list[Path], typer.Argument(help="What `keys request` made.", metavar="REQUEST...")],
+    session: SessionOption,
+    fingerprints: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fingerprint",
+            metavar="NAME=FINGERPRINT",
+            help="As the party read it out, with the place that it fills: an owner's name, `consumer` or "
+            "`curator`; once for each request.",
+        ),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Compare no fingerprints.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Where a party has another key, put this in its place.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Put parties' keys on the session file's roster, once fingerprints and roles have been confirmed."""
+
+    def body() -> dict[str, Any]:
+        from hushbid.roster.changes import approve
+
+        return approve(session, requests, fingerprints=fingerprints, compare=not yes, replace=replace)
+
+    def show(done: Mapping[str, Any]) -> None:
+        from hushbid.roster.changes import ALL_ANEW
+
+        for party in done["approved"]:
+            asked = "" if party["asked_by"] in (party["name"], party["role"]) else f" {party['asked_by']}"
+            name = f" {party['name']}" if party["role"] == "owner" else asked
+            sys.stdout.write(f"{party['role']}{name}, {party['fingerprint']}: on the roster\n")
+        if done["problem"]:
+            sys.stdout.write(f"{done['problem']}\n")
+            return
+        changed = done["digest_before"] not in (None, done["digest"])
+        sys.stdout.write(f"{ALL_ANEW if changed else 'The roster is complete: invite the parties.'}\n")
+        sys.stdout.write(f"session digest {done['digest']}\n")
+
+    run_verb(body, as_json=as_json, show=show)
+
+
+def list_command(session: SessionOption, as_json: JsonOption = False) -> None:
+    """List the parties of a session file, with their fingerprints, or what is missing.
+
+    Exit code 4: something is wrong with the file that no missing key explains.
+    """
+    code = ExitCode.DONE
+
+    def body() -> dict[str, Any]:
+        from hushbid.roster.changes import parties
+
+        nonlocal code
+        found = parties(session)
+        code = ExitCode.DONE if found["wrong"] is None else ExitCode.USAGE
+        return found
+
+    def show(found: Mapping[str, Any]) -> None:
+        width = max(len(party["name"]) for party in found["parties"])
+        for party in found["parties"]:
+            told = party["fingerprint"] or party["missing"]
+            sys.stdout.write(f"{party['name']:<{width}}  {party['role']:<8}  {told}\n")
+        sys.stdout.write(f"{found['problem'] or 'session digest ' + found['digest']}\n")
+        if found["wrong"] not in (None, found["problem"]):
+            sys.stdout.write(f"{found['wrong']}\n")
+
+    try:
+        run_verb(body, as_json=as_json, show=show)
+    except SystemExit as ending:
+        if ending.code == ExitCode.DONE:
+            sys.exit(code)
+        raise
+
+
+def revoke_command(
+    name: Annotated[str, typer.Argument(help="The party, as on the roster.")],
+    session: SessionOption,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            help="The curator's private file: shut the owner out of a session that has begun, which stays "
+            "the same session."
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take a party's key off the roster; or, with --config, shut an owner out of a session that runs."""
+
+    def body() -> dict[str, Any]:
+        from hushbid.roster.changes import revoke
+
+        return revoke(name, session, config)
+
+    def show(done: Mapping[str, Any]) -> None:
+        sys.stdout.write(f"{done['revoked']} was revoked in {done['file']}. {done['next']}\n")
+
+    run_verb(body, as_json=as_json, show=show)

@@ -1,0 +1,106 @@
+"""`hushbid schema`: what columns a table has, and the numbers that a session knows of its rows."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from protocol.runtime.command import run_verb
+
+__all__ = ["schema_app"]
+
+schema_app = typer.Typer(help="Columns with names, categories and gaps: a public schema, and files by it.")
+
+SchemaArgument = Annotated[Path, typer.Argument(help="The public schema.", metavar="SCHEMA.toml")]
+JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+LabelOption = Annotated[str | None, typer.Option(help="The column of labels.")]
+
+
+@schema_app.command("draft")
+def _draft(
+    table: Annotated[Path, typer.Argument(help="A CSV or Parquet file.", metavar="FILE")],
+    public: Annotated[
+        bool,
+        typer.Option("--public", help="Everybody may know the file: read bounds and categories off it."),
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Draft a schema for a table's columns."""
+
+    def body() -> dict[str, Any]:
+        from hushbid.tables.schema_files import draft
+
+        return {"schema": draft(table, public=public)}
+
+    run_verb(body, as_json=as_json, show=_show_draft)
+
+
+def _show_draft(result: Mapping[str, Any]) -> None:
+    sys.stdout.write(result["schema"])
+
+
+@schema_app.command("features")
+def _features(schema: SchemaArgument, as_json: JsonOption = False) -> None:
+    """Print what the session file's [features] has to say of a schema."""
+
+    def body() -> dict[str, Any]:
+        from protocol.data.schema import Schema
+
+        found = Schema.read(schema)
+        return {"columns": found.width, "lower": list(found.lower), "upper": list(found.upper)}
+
+    run_verb(body, as_json=as_json, show=_show_features)
+
+
+def _show_features(result: Mapping[str, Any]) -> None:
+    sys.stdout.write("".join(f"{name} = {result[name]}\n" for name in ("columns", "lower", "upper")))
+
+
+@schema_app.command("encode")
+def _encode(
+    schema: SchemaArgument,
+    table: Annotated[Path, typer.Argument(help="A party's own table.", metavar="FILE")],
+    output: Annotated[Path, typer.Option(help="The .npz to write.", metavar="FILE")],
+    label: LabelOption = None,
+    identifier: Annotated[str | None, typer.Option(help="The column of identifiers.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Encode a table's rows for a session. Nothing leaves this machine."""
+
+    def body() -> dict[str, Any]:
+        from hushbid.tables.schema_files import encode_file
+        from protocol.data.schema import Schema
+
+        found = Schema.read(schema)
+        rows = encode_file(found, table, output, label=label, identifier=identifier)
+        return {"rows": rows, "columns": found.width, "output": str(output)}
+
+    run_verb(body, as_json=as_json, show=_show_written)
+
+
+@schema_app.command("decode")
+def _decode(
+    schema: SchemaArgument,
+    delivered: Annotated[Path, typer.Argument(help="The consumer's delivered.npz.", metavar="DELIVERED")],
+    output: Annotated[Path, typer.Option(help="The .csv or .parquet to write.", metavar="FILE")],
+    label: LabelOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write delivered rows as a table with the schema's columns. Nothing leaves this machine."""
+
+    def body() -> dict[str, Any]:
+        from hushbid.tables.schema_files import decode_file
+        from protocol.data.schema import Schema
+
+        rows = decode_file(Schema.read(schema), delivered, output, label=label or "label")
+        return {"rows": rows, "output": str(output)}
+
+    run_verb(body, as_json=as_json, show=_show_written)
+
+
+def _show_written(result: Mapping[str, Any]) -> None:
+    sys.stdout.write(f"{result['rows']} rows written to {result['output']}\n")

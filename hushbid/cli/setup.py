@@ -1,0 +1,109 @@
+"""`hushbid setup`: what containers of a cluster's parties need, made before they start."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from protocol.errors import ConfigError
+from protocol.runtime.command import run_verb
+
+__all__ = ["setup_command"]
+
+
+def setup_command(
+    cluster: Annotated[Path, typer.Argument(help="The cluster file.", metavar="CLUSTER.toml")],
+    parties: Annotated[Path, typer.Option(help="Directory of the parties' directories.")],
+    session: Annotated[Path, typer.Option(help="The session file to write.", envvar="HUSHBID_SESSION")],
+    address: Annotated[str, typer.Option(help="Where the others reach the curator: tcp://HOST:PORT.")],
+    owners: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Spread the owners' points over this many: owner-1, owner-2, …; default: as they are.",
+            envvar="HUSHBID_OWNERS",
+        ),
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Where the cluster file's dataset lies.")] = None,
+    public_keys: Annotated[
+        Path | None,
+        typer.Option(
+            help="Directory of NAME.pub of every party, if they have made their keys themselves.",
+            envvar="HUSHBID_PUBLIC_KEYS",
+        ),
+    ] = None,
+    secret_key: Annotated[
+        Path | None,
+        typer.Option(
+            help="With --public-keys: where each party finds its own; absolute.", envvar="HUSHBID_SECRET_KEY"
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="A key of the cluster file, as in session.points=200.",
+            metavar="SECTION.KEY=VALUE",
+            envvar="HUSHBID_SET",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Make each party's key, private file and data, and the session file, where they are missing.
+
+    What is there stays: run again, it goes on with the same session.
+    """
+
+    def body() -> dict[str, Any]:
+        from hushbid.cluster.containers import OwnKeys, check_readable, set_up
+        from hushbid.cluster.file import open_cluster
+
+        own_keys = None
+        if public_keys is not None and secret_key is not None and secret_key.is_absolute():
+            own_keys = OwnKeys(public_keys, secret_key)
+        elif public_keys is not None or secret_key is not None:
+            raise ConfigError(
+                "Keys of the parties' own take --public-keys and an absolute --secret-key.",
+                advice="Give both, or neither.",
+            )
+        for path in filter(None, (cluster, data)):
+            check_readable(path)
+        made = set_up(
+            open_cluster(cluster, data=data, settings=settings or ()),
+            parties,
+            session,
+            address=address,
+            owners=owners,
+            own_keys=own_keys,
+        )
+        return {
+            "session": made.session.session.name,
+            "identifier": made.session.digest()[:16].hex(),
+            "new": made.new,
+            "over": made.over,
+            "session_file": str(session),
+            "parties": {party.name: str(party.directory) for party in made.parties},
+            "points_of": dict(made.points_of),
+        }
+
+    run_verb(body, as_json=as_json, show=_show)
+
+
+def _show(made: Mapping[str, Any]) -> None:
+    was = "is set up" if made["new"] else "was there already, and goes on"
+    if made["over"]:
+        was = "is over: every party has ended it well, and says again what came of it"
+    sys.stdout.write(
+        f"Session {made['session']} {was}: {', '.join(made['parties'])}.\nIts file: {made['session_file']}\n"
+    )
+    if made["over"]:
+        sys.stdout.write(
+            "Nothing is bought anew. For another session give another session.nonce and new states.\n"
+        )
+    for owner, whose in made["points_of"].items():
+        if owner != whose:
+            sys.stdout.write(f"{owner} has points of {whose}.\n")

@@ -1,0 +1,138 @@
+"""`hushbid status`: what the parties of some state directories, or of a run, do now."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
+
+import typer
+
+from hushbid.cli.health import MAX_AGE_SECONDS, StateOption, StatesArgument, named_statuses, trouble
+from protocol.runtime.command import run_verb
+from protocol.runtime.telemetry.status_file import Status
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["described", "looks", "status_command"]
+
+_T = TypeVar("_T")
+
+_Parties: TypeAlias = list[dict[str, Any]]
+_Read: TypeAlias = Callable[[], list[Status]]
+
+WATCH_SECONDS: Final = 1.0
+"""Between two looks of `--watch`."""
+
+
+def status_command(
+    context: typer.Context,
+    states: StatesArgument = None,
+    state: StateOption = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Look again every second, until all have ended.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object on stdout; with --watch one a look.")
+    ] = False,
+) -> None:
+    """Show what parties do now: phase, round, who is here, and whether their loops turn."""
+
+    def body() -> dict[str, Any]:
+        read = named_statuses(context, states, state)
+        if not watch:
+            return {"parties": _look(read)}
+        found = looks(lambda: _look(read), _all_ended)
+        return {"parties": _watch_as_json(found) if as_json else _watch(found)}
+
+    run_verb(body, as_json=as_json, show=None if watch else _show)
+
+
+def _look(read: _Read) -> _Parties:
+    now = time.time()
+    return [described(status, now) for status in read()]
+
+
+def described(status: Status, now: float) -> dict[str, Any]:
+    """A status with its age in seconds, and what is wrong; None: it is well, or has ended well.
+
+    Args:
+        status: The status.
+        now: Seconds since 1970.
+    """
+    wrong = None
+    if not (status.finished and status.exit_code == 0):
+        wrong = trouble(status, now, max_age=MAX_AGE_SECONDS, ready=False)
+    return {**asdict(status), "age": round(now - status.beat, 3), "trouble": wrong}
+
+
+def looks(look: Callable[[], _T], over: Callable[[_T], bool]) -> Iterator[_T]:
+    """Looks, one every second; the last is the first that is over.
+
+    Args:
+        look: Looks once.
+        over: Whether what it saw is the end.
+    """
+    found = look()
+    yield found
+    while not over(found):
+        time.sleep(WATCH_SECONDS)
+        found = look()
+        yield found
+
+
+def _watch_as_json(found: Iterator[_Parties]) -> _Parties:
+    """Print every look but the last, which is the verb's result."""
+    parties: _Parties = []
+    for parties in found:
+        if not _all_ended(parties):
+            sys.stdout.write(json.dumps({"parties": parties}) + "\n")
+            sys.stdout.flush()
+    return parties
+
+
+def _watch(found: Iterator[_Parties]) -> _Parties:
+    from rich.live import Live
+
+    parties: _Parties = next(found)
+    with Live(_table(parties), auto_refresh=False) as live:
+        for parties in found:
+            live.update(_table(parties), refresh=True)
+    return parties
+
+
+def _all_ended(found: _Parties) -> bool:
+    return all(party["finished"] for party in found)
+
+
+def _show(found: Mapping[str, Any]) -> None:
+    from rich.console import Console
+
+    Console().print(_table(found["parties"]))
+
+
+def _missing(party: Mapping[str, Any]) -> str:
+    return f"missing: {', '.join(party['missing'])}" if party["missing"] else ""
+
+
+def _table(found: _Parties) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table("party", "phase", "round", "owners here", "last turn", "", box=None, pad_edge=False)
+    for party in found:
+        phase = "paused" if party["paused"] else party["phase"]
+        busy = f" ({party['busy']})" if party["busy"] not in (None, phase) else ""
+        table.add_row(
+            escape(party["party"]),
+            escape(phase + busy),
+            "–" if party["role"] == "consumer" else f"{party['round']} of {party['rounds']}",
+            "–" if party["owners"] is None else f"{party['owners_connected']} of {party['owners']}",
+            "ended" if party["finished"] else f"{party['age']:.1f} s ago",
+            escape(party["trouble"] or _missing(party)),
+        )
+    return table

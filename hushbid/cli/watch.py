@@ -1,0 +1,290 @@
+"""`hushbid watch`: a live view of a session from its parties' status files, until all have ended."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from hushbid.cli.health import StateOption, StatesArgument, named_places, named_statuses
+from hushbid.cli.progress import left, rate, waiting
+from hushbid.cli.status import described, looks
+from protocol.errors import HushbidError
+from protocol.runtime.command import run_verb
+from protocol.runtime.telemetry.logs import printable
+from protocol.runtime.telemetry.status_file import Status, status_files
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+__all__ = ["Look", "Party", "Watcher", "shown", "view", "watch_command"]
+
+WIDE: Final = 110
+"""Columns of a terminal from which on every figure has a column of its own."""
+
+
+def watch_command(
+    context: typer.Context,
+    states: StatesArgument = None,
+    state: StateOption = None,
+    once: Annotated[bool, typer.Option("--once", help="Look once; all parties must have started.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object on stdout, a line a look.")
+    ] = False,
+) -> None:
+    """Watch a session until all its parties have ended: how far it is, how fast, and who is missing."""
+
+    def body() -> dict[str, Any]:
+        from rich.console import Console
+
+        if once:
+            statuses = named_statuses(context, states, state)()
+            now = time.time()
+            found = Look(tuple(Party(status, now) for status in statuses), ())
+            if not as_json:
+                console = Console()
+                console.print(view(found, console.width))
+            return found.as_json()
+        watcher = Watcher(named_places(context, states, state))
+        with _lines() if as_json else shown(Console()) as show:
+            for found in looks(lambda: watcher.look(time.time()), lambda look: look.over):
+                show(found)
+        return found.as_json()
+
+    run_verb(body, as_json=as_json)
+
+
+@contextmanager
+def _lines() -> Iterator[Callable[[Look], None]]:
+    """What prints every look as JSON but the last, which is the verb's result."""
+
+    def say(look: Look) -> None:
+        if not look.over:
+            sys.stdout.write(json.dumps(look.as_json()) + "\n")
+            sys.stdout.flush()
+
+    yield say
+
+
+@dataclass(frozen=True, slots=True)
+class Party:
+    """One party at one look.
+
+    Attributes:
+        status: Its last status.
+        at: When it was looked at, in seconds since 1970.
+        unreadable: Why its status cannot be read any more; empty: it can.
+    """
+
+    status: Status
+    at: float
+    unreadable: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """The status as `hushbid status` has it, and why it is an old one, or null."""
+        return {**described(self.status, self.at), "unreadable": self.unreadable or None}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was seen at one look.
+
+    Attributes:
+        parties: Those that have a status.
+        awaited: Places where there is none yet, or none that can be read, each with why.
+    """
+
+    parties: tuple[Party, ...]
+    awaited: tuple[tuple[str, str], ...]
+
+    @property
+    def over(self) -> bool:
+        """Whether all have ended."""
+        return not self.awaited and all(party.status.finished for party in self.parties)
+
+    def as_json(self) -> dict[str, Any]:
+        """The look under the names of the command line's JSON."""
+        return {
+            "parties": [party.as_json() for party in self.parties],
+            "awaited": [{"place": place, "why": why} for place, why in self.awaited],
+        }
+
+
+class Watcher:
+    """Looks at directories, and bears with what is not there yet or cannot be read just now.
+
+    Args:
+        places: What `hushbid status` takes: state directories, parties' directories, or those of runs.
+    """
+
+    def __init__(self, places: Sequence[Path]) -> None:
+        self._places = places
+        self._known: dict[Path, Status] = {}
+
+    def look(self, now: float) -> Look:
+        """Look once.
+
+        Args:
+            now: Seconds since 1970.
+        """
+        parties: list[Party] = []
+        awaited: list[tuple[str, str]] = []
+        for place in self._places:
+            files = status_files(place)
+            for path in files:
+                why = self._read(path)
+                if path in self._known:
+                    parties.append(Party(self._known[path], now, why))
+                else:
+                    awaited.append((path.stem, why))
+            missing = [each for each in sorted(place.glob("parties/*/")) if not status_files(each)]
+            if files and files[0].parent in (place, place / "state"):
+                missing = []  # a party's own, whatever else lies there
+            awaited += [(each.name, "has not started yet") for each in missing]
+            if not files and not missing:
+                why = "no party has started with it yet" if place.is_dir() else "is not there yet"
+                awaited.append((str(place), why))
+        return Look(tuple(parties), tuple(awaited))
+
+    def _read(self, path: Path) -> str:
+        """Read a status; returns why that cannot be done now, or nothing."""
+        try:
+            self._known[path] = Status.read(path)
+        except HushbidError as error:
+            return error.what.removeprefix(f"{path}: ").rstrip(".")
+        return ""
+
+
+@contextmanager
+def shown(console: Console) -> Iterator[Callable[[Look], None]]:
+    """What shows looks: in place on a terminal, and else one after the other, when more than figures change.
+
+    Args:
+        console: Where.
+    """
+    if not console.is_terminal:
+        before: list[Any] = []
+
+        def say(look: Look) -> None:
+            now = [*map(_news, look.parties), *look.awaited]
+            if now != before:
+                before[:] = now
+                console.print(view(look, console.width))
+
+        yield say
+        return
+    from rich.live import Live
+
+    with Live(console=console, auto_refresh=False, vertical_overflow="visible") as live:
+        yield lambda look: live.update(view(look, console.width), refresh=True)
+
+
+def view(look: Look, width: int) -> RenderableType:
+    """A look as a table.
+
+    Args:
+        look: The look.
+        width: Columns of the terminal. In a narrow one a party's figures stand together in a column.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    wide = width >= WIDE
+    for name in ("party", "state", *(_FIGURES if wide else ("session",))):
+        table.add_column(name)
+    rows: list[Sequence[str]] = []
+    for party in look.parties:
+        figures = [figure(party) for figure in _FIGURES.values()]
+        told = figures if wide else [", ".join(each for each in _labelled(figures) if each)]
+        rows.append((_name(party.status), _state(party), *told))
+    rows += [(place, why) for place, why in look.awaited]
+    for row in rows:
+        table.add_row(*(Text(printable(cell), overflow="fold") for cell in row))
+    return table
+
+
+def _news(party: Party) -> tuple[object, ...]:
+    """What is worth another table where tables stand one below the other."""
+    status = party.status
+    wrong = bool(party.unreadable or described(status, party.at)["trouble"])
+    state = status.phase, status.paused, status.connected, status.finished, wrong
+    return status.party, status.pid, state, _missing(party)
+
+
+def _name(status: Status) -> str:
+    return status.party if status.party == status.role else f"{status.party} ({status.role})"
+
+
+def _state(party: Party) -> str:
+    status = party.status
+    if status.finished:
+        return "ended" if status.exit_code == 0 else f"ended with exit code {status.exit_code}"
+    trouble = party.unreadable or described(status, party.at)["trouble"]
+    state = "paused" if status.paused else status.phase
+    busy = f" ({status.busy})" if status.busy not in (None, state) else ""
+    away = ", not connected" if status.connected is False and status.ready else ""
+    return f"{state}{busy}{away}{f': {trouble}' if trouble else ''}"
+
+
+def _round(party: Party) -> str:
+    status = party.status
+    return "" if status.role == "consumer" else f"{status.round} of {status.rounds}"
+
+
+def _points(party: Party) -> str:
+    status = party.status
+    return "" if status.points is None else f"{status.points} of {status.points_planned}"
+
+
+def _missing(party: Party) -> str:
+    return "" if party.status.finished else waiting(party.status.progress)
+
+
+def _faults(party: Party) -> str:
+    counted = []
+    for one in ("absence", "fault", "refusal"):
+        count = party.status.counters.get(f"{one}s", 0)
+        total = count if isinstance(count, int) else sum(count.values())
+        if total:
+            counted.append(f"{total} {one}{'' if total == 1 else 's'}")
+    return ", ".join(counted)
+
+
+def _spent(party: Party) -> str:
+    spent = party.status.spent
+    return "" if spent is None else f"{spent['epsilon']:.3g} at δ = {spent['delta']:.1g}"
+
+
+def _age(party: Party) -> str:
+    return f"{party.at - party.status.beat:.1f} s ago"
+
+
+def _if_running(words: Callable[[Party], str]) -> Callable[[Party], str]:
+    return lambda party: "" if party.status.finished else words(party)
+
+
+_FIGURES: Final[Mapping[str, Callable[[Party], str]]] = {
+    "round": _round,
+    "points": _points,
+    "rate": lambda party: rate(party.status.points_per_second),
+    "time left": _if_running(lambda party: left(party.status.seconds_left)),
+    "missing": _missing,
+    "faults": _faults,
+    "ε spent": _spent,
+    "last turn": _age,
+}
+
+
+def _labelled(figures: Sequence[str]) -> Iterator[str]:
+    """Figures with what they are, where no head of a column says it."""
+    forms = ("round {}", "{} points", "{}", "{}", "missing: {}", "{}", "ε = {}", "seen {}")
+    for form, figure in zip(forms, figures, strict=True):
+        yield form.format(figure) if figure else ""

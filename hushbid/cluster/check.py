@@ -1,0 +1,125 @@
+"""What a run is held to before anything of it is made: what its parties would refuse, each in its process.
+
+A party that refuses its data or its budget ends a run that has a directory, keys and processes by then. The
+operator of a cluster holds every file, so all of it can be said beforehand, by the checks of `preflight`.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from consumer.verdict import Verdict
+from hushbid.cluster.directory import named_files
+from hushbid.cluster.file import Cluster
+from hushbid.cluster.parties import shares
+from hushbid.cluster.process import PartyFailed
+from hushbid.preflight.data import boxes, budget, data
+from hushbid.preflight.subject import Subject
+from hushbid.rehearsal.verdict import Rehearsing, nothing_to_choose
+from protocol.config.key_request import Role
+from protocol.config.party import ConsumerFile, OwnerFile
+from protocol.config.session import SessionFile
+from protocol.data import Dataset
+from protocol.errors import ConnectionFailed, HushbidError
+from protocol.names import CONSUMER, CURATOR
+from protocol.runtime.network.transport import parse_address
+from protocol.runtime.party import check_durability
+from protocol.session.session import Session, open_session
+
+__all__ = ["check_run"]
+
+_NOWHERE: Final = Path("/nonexistent/hushbid")
+"""Where a party's things would lie: they are not there yet, and nothing is looked for."""
+
+
+def check_run(
+    cluster: Cluster,
+    file: SessionFile,
+    rehearsing: Rehearsing,
+    say: Callable[[str], object] | None = None,
+) -> Verdict:
+    """Refuse a run that one of its parties would refuse, or that a rehearsal refuses.
+
+    Nothing is written, and nothing charged.
+
+    Args:
+        cluster: The cluster.
+        file: The session's public file.
+        rehearsing: How the session is rehearsed with the consumer's files.
+        say: Told that there is nothing to choose from, if so.
+
+    Returns:
+        What came of it.
+
+    Raises:
+        Hopeless: It is, and is not to go on anyway.
+        PartyFailed: A party would: its data or its model cannot be used, or its budget is too small; or the
+            curator's address is taken.
+        ConfigError: The session's sections do not go together.
+    """
+    session = open_session(file)
+    with _said_by(CURATOR):
+        check_durability(session, cluster.file.run.durability)
+        _check_free(file.network.address)
+    subjects = {name: _subject(cluster, session, name) for name in (CONSUMER, *cluster.owners)}
+    for name, subject in subjects.items():
+        with _said_by(name):
+            data(subject)
+            if subject.role == "owner":
+                boxes(subject)
+            if cluster.partition is None:  # else a ledger begins with the run
+                budget(subject, warn=False)  # the party's process says it
+    available = sum(len(data) for name in cluster.owners for data in subjects[name].datasets.values())
+    if say is not None and (warning := nothing_to_choose(session, available)):
+        say(warning)
+    return rehearsing.verdict(session, lambda: subjects[CONSUMER].sets)
+
+
+@contextmanager
+def _said_by(party: str) -> Iterator[None]:
+    """An error as that of the party whose process would have ended with it."""
+    try:
+        yield
+    except HushbidError as error:
+        raise PartyFailed(party, error.what, advice=error.advice, exit_code=error.exit_code) from None
+
+
+def _subject(cluster: Cluster, session: Session, name: str) -> Subject:
+    """A party as `preflight` sees it, its private file as the run would make it."""
+    role: Role = "consumer" if name == CONSUMER else "owner"
+    values: dict[str, Any] = {"key": _NOWHERE, "state": _NOWHERE, "durability": cluster.file.run.durability}
+    values |= {"name": name} if role == "owner" else {**cluster.judging, **cluster.drawing}
+    held: dict[Path, Dataset] | None = None
+    if cluster.partition is None:
+        values |= named_files(cluster)[name]
+    else:
+        dealt: Mapping[str, Dataset] = shares(cluster.load(), seed_set=not cluster.drawing)[name]
+        values |= {what: _NOWHERE / what for what in dealt}
+        held = {_NOWHERE / what: dataset for what, dataset in dealt.items()}
+    kind = OwnerFile if role == "owner" else ConsumerFile
+    subject = Subject(role, name, session, kind.model_validate(values), offline=True, held=held)
+    if held is not None and role == "consumer" and cluster.drawing:
+        held[subject.data_files[1]] = cluster.load().seed_set
+    return subject
+
+
+def _check_free(address: str) -> None:
+    """Refuse an address of this machine that another program listens at."""
+    where = parse_address(address)
+    if where.is_name or where.is_wildcard:
+        return  # the curator says what is wrong with these
+    try:
+        family = socket.AF_INET if where.is_ipv4 else socket.AF_INET6
+        socket.create_server((where.host, int(where.port)), family=family).close()
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise ConnectionFailed(
+                f"{address} is in use by another program.",
+                advice="Leave `network.address` out of the cluster file, so that a free port is found; or "
+                "end that program.",
+            ) from None

@@ -1,0 +1,261 @@
+"""`hushbid setup`: a cluster's parties made ready to run apart, each from directories that are its own.
+
+For containers: a volume each for a party's key, its data and its state, and one for the session file. Whoever
+runs this has had every party's key and data in hand, so it is for demonstrations and tests: parties that do
+not trust one operator make their own (docs/deploy.md).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from hushbid.cluster.data import ClusterData, spread
+from hushbid.cluster.file import Cluster, ConsumerSection, OwnerSection
+from hushbid.cluster.parties import (
+    Layout,
+    Party,
+    furnish,
+    keep,
+    parties_in,
+    roster_of,
+    shares,
+)
+from protocol import platform
+from protocol.config.party import BudgetSection
+from protocol.config.session import SessionFile
+from protocol.errors import ConfigError, ExitCode, HushbidError
+from protocol.names import CONSUMER, CURATOR
+from protocol.runtime.keys import KeyPair, new_keypair, read_public, read_secret
+from protocol.runtime.telemetry.status_file import Status, status_path
+from protocol.session.session import open_session
+
+__all__ = ["KEY", "OwnKeys", "SetUp", "check_readable", "set_up"]
+
+KEY: Final = Path("key/secret.key")
+"""A party's secret key, below its directory."""
+_DATA: Final = Path("data")
+_STATE: Final = Path("state")
+_PUBLIC: Final = 0o644
+_NAMED: Final = 5
+"""Parties without a place that are named, before the rest is counted."""
+_PATIENCE: Final[Mapping[str, float]] = {"round": 60.0, "comeback": 60.0}
+"""Time limits, in seconds, where the cluster file sets none. Containers come and come back slowly, and
+a round waits for a lost owner no longer than either of these says.
+"""
+_ON_ITS_OWN_MACHINE: Final = (
+    "Have that party run on its own machine, with its own data and ledger (docs/deploy.md). What containers "
+    "spend is in the ledger beside the copy, in that party's data volume: to go on there, keep that volume."
+)
+
+
+@dataclass(frozen=True)
+class OwnKeys:
+    """Keys that the parties have made themselves.
+
+    Attributes:
+        public: A directory of ``NAME.pub`` for each party.
+        secret: Where a party finds its secret key; absolute.
+    """
+
+    public: Path
+    secret: Path
+
+
+@dataclass(frozen=True)
+class SetUp:
+    """What was set up, now or before.
+
+    Attributes:
+        session: The session's public file.
+        parties: Curator, consumer, owners by name.
+        points_of: Owner → the cluster file's owner whose points it has, all or some.
+        new: Whether there was no session before.
+        over: Whether every party has ended it well, so that there is nothing more to do.
+    """
+
+    session: SessionFile
+    parties: tuple[Party, ...]
+    points_of: Mapping[str, str]
+    new: bool
+    over: bool
+
+
+@dataclass(frozen=True)
+class _Dealt:
+    data: ClusterData
+    points_of: Mapping[str, str]
+    budgets: Mapping[str, BudgetSection | None]
+    """Of the owners that have one."""
+
+
+def set_up(
+    cluster: Cluster,
+    place: Path,
+    session_path: Path,
+    *,
+    address: str,
+    owners: int | None = None,
+    own_keys: OwnKeys | None = None,
+) -> SetUp:
+    """Make what a cluster's parties lack; leave what they have, which may be a session that has begun.
+
+    A party gets, below its own directory, ``key/secret.key``, ``data/`` with its private file ``party.toml``
+    and its data, and ``state/`` (directories of mode 0700, files of mode 0600). The session file comes last:
+    where it is, everything is.
+
+    Args:
+        cluster: The cluster. Files that it names are copied to the party whose they are.
+        place: The directory of the parties' directories.
+        session_path: The session file.
+        address: Where the curator is for the others, in place of what the cluster file says.
+        owners: Spread the owners' points over this many owners, named owner-1, owner-2, …; None: as they are.
+            The first has points of the first owner by alphabet, and so on, round and round.
+        own_keys: The parties' own keys; None: they are made here.
+
+    Raises:
+        ConfigError: The sections do not go together, data have a lifetime ledger already, another session is
+            there, or it cannot be written.
+        DataError: A file that the cluster names cannot be used.
+        KeyFileError: A key that is there cannot be used.
+    """
+    cluster = _with_patience(cluster)
+    # Before data are dealt out, which can fail for a number of owners that there is no place for anyway.
+    names = cluster.owners if owners is None else tuple(f"owner-{number + 1}" for number in range(owners))
+    parties = parties_in(place, names)
+    _check_places(place, parties)
+    dealt = _dealt(cluster, owners)
+    network = cluster.file.network.model_copy(update={"address": address})
+    keys = {} if network.insecure or own_keys else {party.name: _key_of(party) for party in parties}
+    public = {name: pair.public.text for name, pair in keys.items()}
+    if own_keys is not None:
+        public = {party.name: read_public(own_keys.public / f"{party.name}.pub").text for party in parties}
+    session = cluster.session_file(roster_of(names, public), network)
+    open_session(session)  # what cannot run is not set up
+    new = not session_path.exists()
+    key = None if network.insecure else KEY if own_keys is None else own_keys.secret
+    layout = Layout(own=_DATA, state=_STATE, key=key)
+    given = shares(dealt.data, seed_set=not cluster.drawing)
+    try:
+        for party in parties:
+            settings = _settings(cluster, party, dealt.budgets)
+            furnish(
+                party, layout, key=keys.get(party.name), share=given.get(party.name, {}), settings=settings
+            )
+        session_path.parent.mkdir(parents=True, exist_ok=True)
+        keep(session_path, session, mode=_PUBLIC)
+    except OSError as error:
+        raise ConfigError(
+            f"{error.filename or place} cannot be written: {error.strerror}.",
+            advice="Make room, and see that the directories belong to the user that this runs as.",
+        ) from None
+    return SetUp(session, parties, dealt.points_of, new, over=not new and all(map(_has_ended_well, parties)))
+
+
+def _has_ended_well(party: Party) -> bool:
+    """Whether a party's last process ended with 0, as far as its status says."""
+    try:
+        status = Status.read(status_path(party.directory / _STATE, party.name))
+    except HushbidError:
+        return False
+    return status.finished and status.exit_code == ExitCode.DONE
+
+
+def _with_patience(cluster: Cluster) -> Cluster:
+    timeouts = cluster.file.timeouts
+    longer = {name: limit for name, limit in _PATIENCE.items() if name not in timeouts.model_fields_set}
+    file = cluster.file.model_copy(update={"timeouts": timeouts.model_copy(update=longer)})
+    return replace(cluster, file=file)
+
+
+def _check_places(place: Path, parties: tuple[Party, ...]) -> None:
+    """Refuse parties that have no directory and cannot be given one, before anything is written."""
+    missing = [party.name for party in parties if not party.directory.exists()]
+    if missing and place.exists() and not os.access(place, os.W_OK):
+        raise ConfigError(
+            f"{place} has no directory for {_listed(missing)}, and none can be made there.",
+            advice="docker-compose.yml has ten owners: set HUSHBID_OWNERS (`--owners`) to a number from "
+            "1 to 10.",
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def check_readable(path: Path) -> None:
+    """Refuse a path if this user cannot read it, or not enter a directory above it; what is missing passes.
+
+    Raises:
+        ConfigError: Says which of them, and who the user is.
+    """
+    for place in (*reversed(path.absolute().parents), path):
+        if os.path.exists(place) and not os.access(place, os.X_OK if place.is_dir() else os.R_OK):
+            raise ConfigError(
+                f"{place} cannot be read by {platform.user()}, as whom this runs.",
+                advice="Let that user read it, on the machine that it is from: `chmod -R o+rX`, or `chown`.",
+            )
+
+
+def _key_of(party: Party) -> KeyPair:
+    path = party.directory / KEY
+    return read_secret(path) if path.exists() else new_keypair()
+
+
+def _dealt(cluster: Cluster, owners: int | None) -> _Dealt:
+    """Every party's data, and by whose budget its owner is bound."""
+    _refuse_ledgers(cluster)
+    data = cluster.load()
+    budgets = {name: section.budget for name, section in cluster.file.owners.items()}
+    if owners is None:
+        return _Dealt(data, {name: name for name in data.owners}, budgets)
+    # An owner that gets a part of another's points is bound by that one's budget.
+    old = list(data.owners)
+    parts = spread(data, owners, None, seed=cluster.file.consumer.seed).owners.values()
+    points_of = {f"owner-{number + 1}": old[number % len(old)] for number in range(owners)}
+    return _Dealt(
+        replace(data, owners=dict(zip(points_of, parts, strict=True))),
+        points_of,
+        {name: budgets.get(whose) for name, whose in points_of.items()},
+    )
+
+
+def _refuse_ledgers(cluster: Cluster) -> None:
+    """Refuse data that have been charged: a copy of them would begin with nothing spent.
+
+    The ledger is not copied either. There would be two from then on, and each would allow the whole budget.
+    """
+    consumer = cluster.file.consumer
+    sections: list[tuple[str, OwnerSection | ConsumerSection, tuple[Path | None, ...]]] = [
+        (CONSUMER, consumer, (consumer.validation, consumer.seed_set, consumer.test)),
+        *((name, owner, (owner.data,)) for name, owner in cluster.file.owners.items()),
+    ]
+    for name, section, paths in sections:
+        if section.ledger is not None:
+            raise ConfigError(
+                f"{cluster.where} names a lifetime ledger for {name}, which a copy of its data would escape.",
+                advice=_ON_ITS_OWN_MACHINE,
+            )
+        for path in filter(None, paths):
+            check_readable(path)
+            ledger = path.with_name(f"{path.name}.ledger")
+            if os.path.lexists(ledger):
+                raise ConfigError(
+                    f"{ledger} has what was spent on {name}'s data, which a copy of them would escape.",
+                    advice=_ON_ITS_OWN_MACHINE,
+                )
+
+
+def _settings(cluster: Cluster, party: Party, budgets: Mapping[str, BudgetSection | None]) -> dict[str, Any]:
+    """What a private file says besides where things lie."""
+    settings: dict[str, Any] = {"durability": cluster.file.run.durability}
+    if party.name == CURATOR:
+        return settings | cluster.paying
+    if party.name == CONSUMER:
+        chosen = cluster.judging | cluster.drawing
+        return settings | chosen | {"budget": cluster.file.consumer.budget}
+    return settings | {"budget": budgets.get(party.name)}

@@ -1,0 +1,188 @@
+"""The directory of one run: a subdirectory for each party, with that party's own things and nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shutil
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from hushbid.cluster.file import Cluster
+from hushbid.cluster.parties import SESSION_FILE, Layout, Party, furnish, keep, parties_in, roster_of, shares
+from protocol import platform
+from protocol.config.session import NetworkSection, SessionFile
+from protocol.errors import ConfigError, ConnectionFailed
+from protocol.names import CONSUMER, CURATOR
+from protocol.runtime.keys import KeyPair, new_keypair
+
+__all__ = ["RunDirectory", "named_files", "prepare", "redirect"]
+
+_KEY: Final = Path("secret.key")
+_PRIVATE_DIRECTORY: Final = 0o700
+
+_PORTS: Final = (20_000, 32_000)
+"""Where a free port is looked for: below what operating systems give to outgoing connections, since a party
+that connects to such a port before the curator listens there can be given that very port, and so find
+itself."""
+_PORT_TRIES: Final = 100
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """A run that can be started.
+
+    Attributes:
+        path: The directory.
+        session: The session's public file, of which every party has a copy.
+        parties: Curator, consumer, owners by name.
+    """
+
+    path: Path
+    session: SessionFile
+    parties: tuple[Party, ...]
+
+
+def prepare(
+    cluster: Cluster, parent: Path, *, check: Callable[[SessionFile], object] | None = None
+) -> RunDirectory:
+    """Make the next directory ``<session>-<n>`` with what every party needs; never one that is there.
+
+    A party's subdirectory (mode 0700) holds a fresh key, the party's private file, a copy of the session
+    file, and its share of the dataset. Where the cluster file names data files, they are left where they
+    are.
+
+    Args:
+        cluster: The cluster.
+        parent: Where to make it; created if need be.
+        check: Called with the session before anything is made; what it raises is raised.
+
+    Raises:
+        ConfigError: The session's sections do not go together, or the directory cannot be made.
+        ConnectionFailed: No free port was found.
+    """
+    names = (CURATOR, CONSUMER, *cluster.owners)
+    network = _network(cluster.file.network)
+    keys = {} if network.insecure else {name: new_keypair() for name in names}
+    public = {name: pair.public.text for name, pair in keys.items()}
+    session = cluster.session_file(roster_of(cluster.owners, public), network)
+    if check is not None:
+        check(session)
+    try:
+        path = _new_directory(parent, session.session.name)
+    except OSError as error:
+        raise _cannot_write(parent, error) from None
+    try:
+        return _fill(path, cluster, session, keys)
+    except BaseException as error:
+        # Nothing has run in it: what is there of it is of no use to anybody.
+        shutil.rmtree(path, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise _cannot_write(path, error) from None
+        raise
+
+
+def redirect(prepared: RunDirectory, address: str) -> None:
+    """Have owners and consumer connect to another address than the curator's, such as one of a relay to it.
+
+    It is the same session: its digest leaves addresses out.
+
+    Args:
+        prepared: A run that has not been started.
+        address: tcp://HOST:PORT.
+
+    Raises:
+        ConfigError: A party's copy of the session file cannot be written.
+    """
+    network = prepared.session.network.model_copy(update={"address": address})
+    session = prepared.session.model_copy(update={"network": network})
+    for party in prepared.parties:
+        if party.role == "curator":
+            continue
+        path = party.directory / SESSION_FILE
+        try:
+            path.unlink()
+            keep(path, session, mode=platform.PRIVATE)
+        except OSError as error:
+            raise _cannot_write(path, error) from None
+
+
+def _fill(path: Path, cluster: Cluster, session: SessionFile, keys: Mapping[str, KeyPair]) -> RunDirectory:
+    # One level down, where a party's name can collide with no file of the run.
+    parties = parties_in(path / "parties", cluster.owners)
+    layout = Layout(own=Path(), state=Path("state"), key=_KEY if keys else None)
+    dealt = {} if cluster.partition is None else shares(cluster.load(), seed_set=not cluster.drawing)
+    named = named_files(cluster) if cluster.partition is None else {}
+    for party in parties:
+        settings = {"durability": cluster.file.run.durability} | named.get(party.name, {})
+        if party.role == "consumer":
+            settings |= cluster.judging | cluster.drawing
+        elif party.role == "curator":
+            settings |= cluster.paying
+        furnish(party, layout, key=keys.get(party.name), share=dealt.get(party.name, {}), settings=settings)
+        keep(party.directory / SESSION_FILE, session, mode=platform.PRIVATE)
+    return RunDirectory(path, session, parties)
+
+
+def named_files(cluster: Cluster) -> dict[str, dict[str, Any]]:
+    """What each private file says about data that the cluster file names."""
+    consumer, section = cluster.consumer_paths(), cluster.file.consumer
+    files: dict[str, dict[str, Any]] = {
+        name: {"data": owner.data, "columns": owner.columns, "ledger": owner.ledger, "budget": owner.budget}
+        for name, owner in cluster.owner_paths().items()
+    }
+    files[CONSUMER] = {
+        "validation": consumer.validation,
+        "seed_set": consumer.seed_set,
+        "test": consumer.test,
+        "columns": consumer.columns,
+        "ledger": section.ledger,
+        "budget": section.budget,
+    }
+    return files
+
+
+def _network(section: NetworkSection) -> NetworkSection:
+    """The network section with a port, if it leaves the choice to us."""
+    host, _, port = section.address.removeprefix("tcp://").rpartition(":")
+    if port != "*":
+        return section
+    return section.model_copy(update={"address": f"tcp://{host}:{_free_port(host)}"})
+
+
+def _free_port(host: str) -> int:
+    """A port that is free now. Another program may take it before the curator does: that fails clearly."""
+    name = host.strip("[]")
+    family = socket.AF_INET6 if ":" in name else socket.AF_INET
+    for _ in range(_PORT_TRIES):
+        port = _PORTS[0] + secrets.randbelow(_PORTS[1] - _PORTS[0])
+        with socket.socket(family, socket.SOCK_STREAM) as probe, contextlib.suppress(OSError):
+            probe.bind((name, port))
+            return port
+    raise ConnectionFailed(
+        f"No free port was found at {host}.",
+        advice="Use an address of this machine in the cluster file's [network], with a port that is free.",
+    )
+
+
+def _new_directory(parent: Path, name: str) -> Path:
+    parent.mkdir(parents=True, exist_ok=True)
+    number = 1
+    while True:
+        path = parent.resolve() / f"{name}-{number}"
+        try:
+            path.mkdir(mode=_PRIVATE_DIRECTORY)
+        except FileExistsError:
+            number += 1
+        else:
+            return path
+
+
+def _cannot_write(path: Path, error: OSError) -> ConfigError:
+    return ConfigError(
+        f"The run directory cannot be made in {path}: {error.strerror}.",
+        advice="Make room, or name another place with --directory.",
+    )

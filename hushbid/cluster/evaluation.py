@@ -1,0 +1,243 @@
+"""What no party can compute: the baselines of a run, from all parties' data at once (DESIGN §7).
+
+Only the operator of a demonstration cluster, who holds every file, can run this. It takes no part in the
+protocol and knows nothing of what was released in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from consumer.appraisal import Judge, Judgement
+from hushbid.datasets.partition import Table
+from protocol.config.party import RIDGE
+from protocol.data import Dataset
+from protocol.session.session import Session
+from protocol.space import scoring
+from protocol.space.features import FeatureMap
+from protocol.space.grid import FEATURE_UNIT, Features, round_weights
+from protocol.space.mmd import at_even_distances, kernel_matrix, mmd2_curve
+
+__all__ = ["Baselines", "Rows", "Selection", "evaluate", "greedy", "uniform", "unlike"]
+
+Points: TypeAlias = npt.NDArray[Any]
+
+Rows: TypeAlias = Table | Dataset
+"""Raw features, shape (n, c), and labels, shape (n,), which a `Dataset` may lack."""
+
+Selection: TypeAlias = list[tuple[str, int]]
+"""Chosen points as (owner, row), in the order of choice. Fewer than asked for if the owners have fewer."""
+
+
+UNLIKE_LEVEL: Final = 0.01
+"""Share of pairs of sets of one distribution that `unlike` takes for unlike ones, at most."""
+_PERMUTATIONS: Final = 199
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """How good a summary of p points is when nothing is private, and when nobody chooses.
+
+    A choice is judged without the seed set.
+
+    Attributes:
+        greedy: The greedy choice among the union of all owners, by exact embeddings.
+        uniform: p/K points drawn at random from each owner.
+        greedy_by_round: MMD² of the first 1, 2, … points of the greedy choice against D_v.
+        uniform_by_round: The same of the uniform one in an order drawn at random, in which any first points
+            are a uniform choice too.
+        test_unlike: Whether the test points are `unlike` D_v; None: there are none.
+    """
+
+    greedy: Judgement
+    uniform: Judgement
+    greedy_by_round: tuple[float, ...] = ()
+    uniform_by_round: tuple[float, ...] = ()
+    test_unlike: bool | None = None
+
+
+def evaluate(
+    owners: Mapping[str, Rows],
+    validation: Points,
+    seed_set: Points,
+    feature_map: FeatureMap,
+    *,
+    p: int,
+    seed: int,
+    test: Rows | None = None,
+    model: str = "logistic",
+    ridge: float = RIDGE,
+    session: Session | None = None,
+) -> Baselines:
+    """The baselines of a run.
+
+    Args:
+        owners: Raw features and labels of each, by name.
+        validation: D_v, raw, shape (m, c).
+        seed_set: D_init, raw, shape (n, c).
+        feature_map: The session's.
+        p: Points to choose.
+        seed: Of the uniform choice and of the model.
+        test: What to judge a downstream model by; None, or without labels: no accuracies.
+        model: Downstream model (`consumer.downstream.MODELS`).
+        ridge: λ of the choices' weights.
+        session: The session, by whose prices and turns the greedy choice is made; None: there are none.
+
+    Returns:
+        No figures, and empty curves, if the owners have no point at all.
+
+    Raises:
+        ConfigError: There is no such model.
+        DataError: A point that `feature_map` cannot take.
+    """
+    space, generator = feature_map.space, np.random.default_rng(seed)
+    hashed = {name: feature_map.hash(table.features) for name, table in owners.items()}
+    best = greedy(
+        hashed, feature_map.hash(validation), feature_map.hash(seed_set), p, space.norm_bound, session
+    )
+    drawn = uniform({name: len(table) for name, table in owners.items()}, p, generator)
+    # It comes owner by owner; to judge its first points it needs an order that knows no owners.
+    shuffled = [drawn[place] for place in generator.permutation(len(drawn))]
+    target = space.scale(validation)
+
+    judge = Judge(
+        target,
+        space.gamma,
+        test=None if test is None else (space.scale(test.features), test.labels),
+        model=model,
+        seed=seed,
+        ridge=ridge,
+    )
+
+    def judged(selection: Selection, order: Selection) -> tuple[Judgement, tuple[float, ...]]:
+        """A choice, and MMD² of its first points in some order."""
+        if not selection:
+            return Judgement(), ()
+        labels = [_label(owners[name], row) for name, row in selection]
+        curve = mmd2_curve(space.scale(_features(owners, order)), target, space.gamma)
+        return judge.judge(space.scale(_features(owners, selection)), labels), tuple(curve.tolist())
+
+    greedy_judged, greedy_curve = judged(best, best)
+    uniform_judged, uniform_curve = judged(drawn, shuffled)
+    other = None if test is None else unlike(space.scale(test.features), target, space.gamma)
+    return Baselines(greedy_judged, uniform_judged, greedy_curve, uniform_curve, other)
+
+
+def unlike(first: Points, second: Points, gamma: float) -> bool:
+    """Whether two sets are of other distributions, by a permutation test of their MMD² (Gretton et al. 2012).
+
+    Of sets of one distribution at most `UNLIKE_LEVEL` are called unlike: of the MMD² of `_PERMUTATIONS` other
+    partings of both, drawn with a fixed seed, hardly any is as large. Of large sets a thousand rows are
+    compared (`at_even_distances`).
+
+    Args:
+        first: Scaled, shape (n, columns), at least one row.
+        second: Scaled, shape (m, columns), likewise.
+        gamma: γ.
+    """
+    first, second = at_even_distances(first), at_even_distances(second)
+    kernel = kernel_matrix(np.concatenate([first, second]), gamma)
+    signs = np.repeat([1.0 / len(first), -1.0 / len(second)], [len(first), len(second)])
+    generator = np.random.default_rng(0)
+    parted = np.stack([signs, *(generator.permutation(signs) for _ in range(_PERMUTATIONS))], axis=1)
+    found = np.einsum("ip,ip->p", parted, kernel @ parted)
+    as_large = int((found[1:] >= found[0] - 1e-12).sum())  # sums in another order differ by rounding
+    return (1 + as_large) / (1 + _PERMUTATIONS) <= UNLIKE_LEVEL
+
+
+def _features(owners: Mapping[str, Rows], selection: Selection) -> Points:
+    return np.stack([owners[name].features[row] for name, row in selection])
+
+
+def _label(rows: Rows, row: int) -> int | float | str | None:
+    if rows.labels is None:
+        return None
+    label: int | float | str = rows.labels[row].item()
+    return label
+
+
+def greedy(
+    owners: Mapping[str, Features],
+    validation: Features,
+    seed_set: Features,
+    p: int,
+    norm_bound: float,
+    session: Session | None = None,
+) -> Selection:
+    """The non-private greedy choice of Kim et al. (2016) (DPDS §4, baseline a), among the union of owners.
+
+    Each round adds the candidate of the largest g̃ᵀφ(x) - q/(q+1)·gᵀφ(x), where g̃ and g are the exact
+    mean embeddings of D_v and of the q points so far, seed set included (DESIGN §1, first row of the
+    table). Weights are rounded to the grid and ties broken as the protocol does, so this is what a session
+    with the `exact` release and a rule that always gets the best point selects.
+
+    Args:
+        owners: φ of each owner's rows, by name.
+        validation: φ of D_v, at least one row.
+        seed_set: φ of D_init; may be empty.
+        p: Points to choose.
+        norm_bound: At least the largest ‖φ‖.
+        session: With its wishes: gain per price decides then, and owners have turns.
+    """
+    names = sorted(owners)  # the order that the protocol breaks ties between owners by
+    starts = np.cumsum([0, *(len(owners[name]) for name in names)])
+    table = _table(np.concatenate([owners[name] for name in names]), np.diff(starts), norm_bound, session)
+    # In the order of operations of the `exact` release, so that the weights agree to the last bit.
+    target = validation.sum(axis=0, dtype=np.int64) * (FEATURE_UNIT / len(validation))
+    total = seed_set.sum(axis=0, dtype=np.int64)
+    selection: Selection = []
+    for q in range(len(seed_set), len(seed_set) + p):
+        embedding = total * (FEATURE_UNIT / max(q, 1))  # zero without any point
+        weights = round_weights(target - q / (q + 1) * embedding)
+        if session is None or isinstance(table, scoring.Points):
+            found = table.first(weights, 1)
+        else:
+            number = (q - len(seed_set)) // session.batch + 1
+            withheld = np.array([not session.turns.has(name, number) for name in names])
+            found = table.first(weights, 1, withheld=withheld)
+        if not found:
+            continue
+        (best,) = found
+        table.withdraw(best.entry)
+        total += table.features(best.entry)
+        owner = int(np.searchsorted(starts, best.entry, side="right")) - 1
+        selection.append((names[owner], best.entry - int(starts[owner])))
+    return selection
+
+
+def _table(
+    features: Features, sizes: npt.NDArray[np.intp], norm_bound: float, session: Session | None
+) -> scoring.Points | scoring.Pool:
+    """All owners' points, one owner's after the other's."""
+    if session is None or session.file.wishes is None:
+        return scoring.Points(features, norm_bound=norm_bound)
+    pool = scoring.Pool(features.shape[1], norm_bound=norm_bound, prices=session.prices)
+    pool.extend(features, np.repeat(np.arange(len(sizes)), sizes))
+    return pool
+
+
+def uniform(sizes: Mapping[str, int], p: int, generator: np.random.Generator) -> Selection:
+    """p/K rows of each owner at random, without replacement (DPDS §4, baseline c).
+
+    What p/K leaves over, or an owner has not got, falls to the owners that have rows left, one each at a
+    time, in the order of their names.
+    """
+    names = sorted(sizes)
+    shares = dict.fromkeys(names, 0)
+    missing = min(p, sum(sizes.values()))
+    while missing:
+        able = [name for name in names if shares[name] < sizes[name]]
+        for name in able[:missing]:
+            more = min(max(1, missing // len(able)), sizes[name] - shares[name])
+            shares[name] += more
+        missing = min(p, sum(sizes.values())) - sum(shares.values())
+    return [
+        (name, int(row))
+        for name in names
+        for row in generator.choice(sizes[name], size=shares[name], replace=False)
+    ]

@@ -1,0 +1,434 @@
+"""The cluster file: a whole demonstration session, with every party's data, in the operator's hands.
+
+It has the session file's sections but for the roster, whose keys are made anew for each run, and says where
+the parties' data come from: ``[dataset]`` deals a public dataset out, or ``[owners.NAME]`` and
+``[consumer]`` name a file for each. Relative paths are relative to the cluster file.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, RootModel, model_validator
+
+from consumer.drawn_seed_set import STREAM, drawn_seed_set
+from hushbid.cluster.data import ClusterData, ConsumerPaths, OwnerPath, load_files, of_partition
+from hushbid.datasets import Partition, build
+from protocol.config.loading import load_toml, validated
+from protocol.config.party import (
+    RIDGE,
+    BudgetSection,
+    DataSection,
+    ModelSeed,
+    Money,
+    Ridge,
+    SeedPoints,
+)
+from protocol.config.session import (
+    FeatureSection,
+    MechanismSection,
+    NetworkSection,
+    NoiseSection,
+    PartyName,
+    RosterSection,
+    RuleSection,
+    Section,
+    SessionFile,
+    SessionSection,
+    SettlementSection,
+    TimeoutSection,
+    features_of,
+)
+from protocol.config.wishes import WishesSection
+from protocol.data import Dataset
+from protocol.data.schema import Column, Schema
+from protocol.errors import ConfigError
+from protocol.names import CONSUMER, CURATOR
+from protocol.privacy.acquisition import RULES
+from protocol.privacy.noise import SimulatedNoise
+from protocol.privacy.payment import Price
+
+__all__ = [
+    "Cluster",
+    "ClusterFile",
+    "ConsumerSection",
+    "DatasetSection",
+    "OwnerSection",
+    "RunSection",
+    "found_cluster",
+    "open_cluster",
+]
+
+FilePath = Annotated[Path, Field(strict=False)]
+
+_SUGGESTED_FEATURES = ("gamma", "dimension")
+_DEFAULT_MODEL = "logistic"
+_EXAMPLES = "configs"
+
+
+class DatasetSection(Section):
+    """``[dataset]``: a public dataset (`hushbid.datasets`); further keys are its options."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+    path: FilePath | None = None
+    seed: Annotated[int, Field(ge=0)] = 0
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The keys that are the dataset's own (`PartitionOptions`)."""
+        return dict(self.model_extra or {})
+
+
+class OwnerSection(Section):
+    """``[owners.NAME]``: where an owner's points lie."""
+
+    data: FilePath
+    columns: DataSection = DataSection()
+    ledger: FilePath | None = None
+    """The data's lifetime ledger; None: beside the data."""
+    budget: BudgetSection | None = None
+    """The most that it may come to; None: anything."""
+
+
+class ConsumerSection(Section):
+    """``[consumer]``: the consumer's files, if no dataset is dealt out, and its downstream model."""
+
+    validation: FilePath | None = None
+    seed_set: FilePath | None = None
+    seed_points: SeedPoints | None = None
+    """Points of a seed set that is drawn, in place of a file's or a dataset's; None: it is not drawn."""
+    test: FilePath | None = None
+    columns: DataSection = DataSection()
+    ledger: FilePath | None = None
+    """The validation set's lifetime ledger; None: beside it."""
+    budget: BudgetSection | None = None
+    """The most that it may come to; None: anything."""
+    model: str | None = None
+    """`consumer.downstream.MODELS`; None: what suits the dataset."""
+    seed: ModelSeed = 0
+    """Of the model, and of the uniform choice that a result is compared with."""
+    ridge: Ridge = RIDGE
+    """λ of the weights of delivered points, and of those that they are compared with."""
+
+
+class RunSection(Section):
+    """``[run]``: how `hushbid run` runs it."""
+
+    durability: Literal["fsync", "flush"] = "fsync"
+    directory: FilePath | None = None
+    """Where run directories are made; None: ``runs`` in the working directory."""
+    unit_price: Money | None = None
+    """As in the curator's private file, which gets it. So is the next."""
+    total_price: Money | None = None
+
+    @model_validator(mode="after")
+    def _has_one_price(self) -> RunSection:
+        _ = self.price
+        return self
+
+    @property
+    def price(self) -> Price:
+        """What is paid for the numbers of the settlement's statement."""
+        return Price(self.unit_price, self.total_price)
+
+
+class ClusterFile(Section):
+    """A cluster file, whole."""
+
+    session: SessionSection
+    features: dict[str, Any]
+    """The keys of `FeatureSection`; those that the dataset or `columns` give may be left out."""
+    columns: list[Column] = Field(default_factory=list)
+    """Of every party's table (`DraftSession.columns`)."""
+    target: MechanismSection
+    summary: MechanismSection
+    acquisition: RuleSection
+    settlement: SettlementSection = SettlementSection()
+    wishes: WishesSection | None = None
+    noise: NoiseSection = NoiseSection()
+    timeouts: TimeoutSection = TimeoutSection()
+    network: NetworkSection = NetworkSection(address="tcp://127.0.0.1:*")
+    """Port ``*``: one that is free when a run starts."""
+    dataset: DatasetSection | None = None
+    owners: dict[PartyName, OwnerSection] = Field(default_factory=dict)
+    consumer: ConsumerSection = ConsumerSection()
+    run: RunSection = RunSection()
+
+    @model_validator(mode="after")
+    def _owners_are_called_otherwise(self) -> ClusterFile:
+        if taken := {CONSUMER, CURATOR} & set(self.owners):
+            raise ValueError(f"an owner cannot be named {taken.pop()}")
+        return self
+
+    @model_validator(mode="after")
+    def _data_come_from_one_place(self) -> ClusterFile:
+        consumer = self.consumer
+        if consumer.seed_set is not None and consumer.seed_points is not None:
+            raise ValueError(
+                "consumer.seed_set names a file and consumer.seed_points has one drawn: leave one of them out"
+            )
+        named = [consumer.validation, consumer.seed_set, consumer.test, consumer.ledger, consumer.budget]
+        if self.dataset is not None:
+            if self.owners or any(value is not None for value in named):
+                raise ValueError("the data come either from [dataset] or from files that are named, not both")
+        else:
+            wanted = {
+                "owners.NAME.data": bool(self.owners),
+                "consumer.validation": consumer.validation is not None,
+                "consumer.seed_set (or seed_points)": consumer.seed_set is not None
+                or consumer.seed_points is not None,
+            }
+            if not any(wanted.values()):
+                raise ValueError(f"no data: either a [dataset], or files in {', '.join(wanted)}")
+            missing = [key for key, there in wanted.items() if not there]
+            if missing:
+                raise ValueError(
+                    f"without a [dataset] every party's file is named, and {', '.join(missing)} "
+                    + ("is missing" if len(missing) == 1 else "are missing")
+                )
+        return self
+
+
+class _Table(RootModel[dict[str, Any]]):
+    """Any TOML file."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """A cluster file made complete by its dataset.
+
+    Attributes:
+        file: What the file says, paths resolved.
+        where: The file's path, for errors.
+        features: The feature map's section.
+        model: The consumer's downstream model.
+        owners: The owners' names in order.
+        partition: What the dataset deals to the parties; None where files are named.
+    """
+
+    file: ClusterFile
+    where: Path
+    features: FeatureSection
+    model: str
+    owners: tuple[str, ...]
+    partition: Partition | None
+
+    def session_file(self, roster: RosterSection, network: NetworkSection) -> SessionFile:
+        """The session's public file.
+
+        Raises:
+            ConfigError: Sections that do not go together.
+        """
+        file = self.file
+        sections: dict[str, Any] = {
+            "session": file.session,
+            "features": self.features,
+            "columns": file.columns,
+            "target": file.target,
+            "summary": file.summary,
+            "acquisition": file.acquisition,
+            "settlement": file.settlement,
+            "wishes": file.wishes,
+            "noise": file.noise,
+            "timeouts": file.timeouts,
+            "network": network,
+            "roster": roster,
+        }
+        return validated(SessionFile, sections, where=str(self.where))
+
+    @property
+    def paying(self) -> dict[str, Any]:
+        """What the curator's private file says of what owners are paid."""
+        return {"unit_price": self.file.run.unit_price, "total_price": self.file.run.total_price}
+
+    @property
+    def judging(self) -> dict[str, Any]:
+        """What the consumer's private file says of how delivered points are judged."""
+        consumer = self.file.consumer
+        return {"model": self.model, "seed": consumer.seed, "ridge": consumer.ridge}
+
+    @property
+    def drawing(self) -> dict[str, Any]:
+        """What it says of a seed set that is drawn; nothing where it is not."""
+        points = self.file.consumer.seed_points
+        return {} if points is None else {"seed_points": points}
+
+    def consumer_paths(self) -> ConsumerPaths:
+        """The consumer's files, where files are named.
+
+        Raises:
+            ConfigError: The cluster's data come from a dataset.
+        """
+        consumer = self.file.consumer
+        if consumer.validation is None:
+            raise ConfigError(
+                f"{self.where}: the consumer's files are not named.", advice="Name them in [consumer]."
+            )
+        return ConsumerPaths(consumer.validation, consumer.seed_set, consumer.test, consumer.columns)
+
+    def owner_paths(self) -> dict[str, OwnerPath]:
+        """The owners' files, where files are named."""
+        owners = sorted(self.file.owners.items())
+        return {
+            name: OwnerPath(section.data, section.columns, section.ledger, section.budget)
+            for name, section in owners
+        }
+
+    def load(self) -> ClusterData:
+        """Every party's data.
+
+        A seed set that is to be drawn is drawn with simulated noise: of a session with secure noise the
+        consumer's process draws another, and keeps it (`consumer.process.consumer_seed_set`).
+
+        Raises:
+            ConfigError: No seed set can be drawn.
+            DataError: A file that is named cannot be used.
+        """
+        draw = None if self.file.consumer.seed_points is None else self._draw
+        if self.partition is not None:
+            return of_partition(self.partition, draw)
+        return load_files(self.owner_paths(), self.consumer_paths(), draw, self.schema)
+
+    @property
+    def schema(self) -> Schema | None:
+        """What rows points are, if the file has columns."""
+        return Schema(columns=tuple(self.file.columns)) if self.file.columns else None
+
+    def _draw(self, validation: Dataset) -> Dataset:
+        file = self.file
+        assert file.consumer.seed_points is not None, "else none is drawn"
+        rule = RULES.get(file.acquisition.rule)
+        return drawn_seed_set(
+            self.features,
+            file.consumer.seed_points,
+            validation.features.dtype,
+            # As a session in one process has its noise, and as one with simulated noise has it anywhere.
+            SimulatedNoise(
+                (file.noise.seed or 0) if file.noise.source == SimulatedNoise.name else file.consumer.seed,
+                STREAM,
+            ).random_bytes,
+            column_values=file.session.column_values,
+            sealed=rule is not None and rule.sealed,
+            schema=self.schema,
+        )
+
+
+def found_cluster(path: Path) -> Path:
+    """The cluster file of that path, or, for a bare name such as `digits`, one that comes with hushbid."""
+    if path.suffix or len(path.parts) != 1 or path.is_file():
+        return path
+    here = Path(__file__).parent.parent
+    # As a wheel installs them, or as they lie in a checkout.
+    examples = (place / _EXAMPLES / path / "cluster.toml" for place in (here, here.parent))
+    return next((example for example in examples if example.is_file()), path)
+
+
+def open_cluster(
+    path: Path | str,
+    *,
+    data: Path | None = None,
+    settings: Sequence[str] = (),
+    sections: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
+) -> Cluster:
+    """Read a cluster file and deal out its dataset, if it names one.
+
+    Args:
+        path: The cluster file (`found_cluster`).
+        data: Where the dataset lies, in place of what the file says.
+        settings: "section.key=value" with a TOML value each, in place of what the file says.
+        sections: Makes other sections of the file's; those that it gives stand in place of them.
+
+    Raises:
+        ConfigError: The file or a setting cannot hold.
+        DataError: The dataset's files cannot be used.
+    """
+    path = found_cluster(Path(path))
+    values = _with_settings(load_toml(_Table, path).root, settings)
+    if sections is not None:
+        values |= sections(values)
+    file = _resolved(validated(ClusterFile, values, where=str(path)), path.parent)
+    partition = _partition(file, path, data)
+    features = (features_of(file.columns) if file.columns else {}) | dict(file.features)
+    model = file.consumer.model
+    if partition is not None:
+        suggested = partition.suggested
+        given = {name: suggested[name] for name in _SUGGESTED_FEATURES}
+        given |= {"columns": partition.columns, "lower": partition.lower, "upper": partition.upper}
+        features = given | features
+        model = model or str(suggested["model"])
+    return Cluster(
+        file=file,
+        where=path,
+        features=validated(FeatureSection, features, where=f"{path}, [features]"),
+        model=model or _DEFAULT_MODEL,
+        owners=tuple(sorted(file.owners if partition is None else partition.owners)),
+        partition=partition,
+    )
+
+
+def _partition(file: ClusterFile, where: Path, data: Path | None) -> Partition | None:
+    if file.dataset is None:
+        if data is not None:
+            raise ConfigError(
+                f"{where} names a file for each party, so there is no dataset to find in {data}.",
+                advice="Leave --data and HUSHBID_DATA out.",
+            )
+        return None
+    section = file.dataset
+    return build(section.name, path=data or section.path, seed=section.seed, options=section.options)
+
+
+def _with_settings(values: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
+    changed = {name: dict(table) if isinstance(table, dict) else table for name, table in values.items()}
+    for setting in settings:
+        place, equals, text = setting.partition("=")
+        section, dot, key = place.strip().partition(".")
+        if not (equals and dot and section and key):
+            raise ConfigError(
+                f"The setting {setting!r} is not of the form section.key=value.",
+                advice="Write it as in --set session.points=200.",
+            )
+        table = changed.setdefault(section, {})
+        if not isinstance(table, dict):
+            raise ConfigError(f"There is no section {section!r} to set a key in.", advice="Correct --set.")
+        table[key] = _toml_value(text.strip())
+    return changed
+
+
+def _toml_value(text: str) -> Any:
+    """The value as TOML has it; what is no TOML value is text, so that --set needs no inner quotes."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _resolved(file: ClusterFile, base: Path) -> ClusterFile:
+    """The file with its relative paths made absolute, from its own place."""
+
+    def absolute(path: Path | None) -> Path | None:
+        return None if path is None else (base / path.expanduser()).resolve()
+
+    dataset, consumer = file.dataset, file.consumer
+    changes: dict[str, Any] = {
+        "run": file.run.model_copy(update={"directory": absolute(file.run.directory)}),
+        "consumer": consumer.model_copy(
+            update={
+                name: absolute(getattr(consumer, name))
+                for name in ("validation", "seed_set", "test", "ledger")
+            }
+        ),
+        "owners": {
+            name: owner.model_copy(update={"data": absolute(owner.data), "ledger": absolute(owner.ledger)})
+            for name, owner in file.owners.items()
+        },
+    }
+    if dataset is not None:
+        changes["dataset"] = dataset.model_copy(update={"path": absolute(dataset.path)})
+    return file.model_copy(update=changes)

@@ -1,0 +1,435 @@
+"""`hushbid run`: every party of a cluster as its own operating-system process on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TypeAlias
+
+from consumer.appraisal import Judgement
+from consumer.course import Course
+from consumer.own_figures import OwnFigures
+from consumer.process import consumer_seed_set
+from consumer.seed_distance import SeedDistance
+from consumer.store import keep_verdict
+from consumer.verdict import NO_VERDICT, Verdict
+from curator.machine import CONSUMER
+from hushbid.cluster.check import check_run
+from hushbid.cluster.data import ClusterData
+from hushbid.cluster.directory import RunDirectory, prepare
+from hushbid.cluster.evaluation import Baselines
+from hushbid.cluster.file import Cluster
+from hushbid.cluster.parties import PARTY_FILE, Party
+from hushbid.cluster.process import PartyFailed, PartyProcess
+from hushbid.cluster.report import with_report
+from hushbid.cluster.results import RunResult
+from hushbid.cluster.simulate import AfterRound, Follow, baselines, both
+from hushbid.rehearsal.verdict import NOT_REHEARSING, Rehearsing
+from protocol import platform
+from protocol.config.loading import load_toml
+from protocol.config.party import ConsumerFile, OwnerFile
+from protocol.config.session import SessionFile
+from protocol.errors import ExitCode, HushbidError, LocalProtocolError
+from protocol.machine.progress import Progress
+from protocol.names import CURATOR
+from protocol.privacy.payment import PaidStatement
+from protocol.runtime.ledger.dataset_budget import charges, ledger_path
+from protocol.runtime.party import one_blas_thread
+from protocol.session.odometer import odometers
+from protocol.session.session import Session, open_session
+
+__all__ = ["DEFAULT_DIRECTORY", "Ended", "PartyFailed", "Say", "run", "run_parties"]
+
+DEFAULT_DIRECTORY: Final = Path("runs")
+
+Say: TypeAlias = Callable[[str], object]
+"""Takes a line for people."""
+
+_LOOK_SECONDS: Final = 0.05
+"""Between two looks at the processes."""
+_GRACE_SECONDS: Final = 1.0
+"""What the others get to end by themselves when one has failed: the cause may be with them."""
+_LEAVE_SECONDS: Final = 5.0
+"""What owners get to end by themselves when the curator and the consumer have ended well."""
+_STOP_SECONDS: Final = 5.0
+"""What a process gets to end in good order, before it is killed."""
+_SHOWN_LINES: Final = 15
+_NEEDED: Final = (CURATOR, CONSUMER)
+_TELLING: Final = (ExitCode.BUG, ExitCode.USAGE, ExitCode.CONNECTION, ExitCode.TIMEOUT, ExitCode.FAILED)
+"""Exit codes, the most telling first: the later ones are often what others' failures lead to."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Processes that have all ended, the curator's and the consumer's well.
+
+    Attributes:
+        results: Party → what it printed; without the parties that failed.
+        failed: Owner → how it failed.
+        identifiers: Party → process id.
+    """
+
+    results: Mapping[str, Mapping[str, Any]]
+    failed: Mapping[str, str]
+    identifiers: Mapping[str, int]
+
+
+def run(
+    cluster: Cluster,
+    *,
+    directory: Path | None = None,
+    progress: AfterRound | None = None,
+    follow: Follow | None = None,
+    say: Say | None = None,
+    rehearsing: Rehearsing = NOT_REHEARSING,
+) -> RunResult:
+    """Run a cluster's session with a process for each party, then compare it with what no party can compute.
+
+    However this ends, no process is left. What a party would refuse is refused before anything is made.
+
+    Args:
+        cluster: The cluster.
+        directory: Where the run's directory is made; None: as the cluster file says, else ``runs``.
+        progress: Called about ten times a second from the first round on.
+        follow: Called likewise from enrolment on, with all that is known (`protocol.machine.progress`).
+        say: Gets what failed parties wrote for people, why there is no report if there is none, and the run's
+            directory and what was charged if the run does not end well.
+        rehearsing: How the session is rehearsed, once, with the consumer's files.
+
+    Raises:
+        Hopeless: A rehearsal is, and the session is not to go on anyway.
+        PartyFailed: A party would refuse its part (`check_run`), or failed, and the run with it
+            (`run_parties`).
+        HushbidError: The session or the directory cannot be made.
+    """
+    platform.check_linux("A run, whose curator is a process of this machine,")
+    verdict = NO_VERDICT
+
+    def check(session: SessionFile) -> None:
+        nonlocal verdict
+        verdict = check_run(cluster, session, rehearsing, say)
+
+    prepared = prepare(cluster, directory or cluster.file.run.directory or DEFAULT_DIRECTORY, check=check)
+    try:
+        _put_on_record(prepared, verdict)
+        ended = run_parties(prepared, both(progress, follow), say)
+        session = open_session(prepared.session)
+        one_blas_thread()
+        reference = baselines(cluster, session, _data(cluster, prepared))
+        result = _result(prepared, session, ended, reference)
+        _keep(result, prepared.path)  # already here: a report may take a while, and be interrupted
+        result = with_report(result, reference, prepared.path, say)
+        _keep(result, prepared.path)
+    except BaseException as error:
+        # Also when interrupted: what the parties have recorded lies there.
+        lines = [f"The run's directory is {prepared.path}", *charged_lines(prepared)]
+        if isinstance(error, KeyboardInterrupt):
+            for line in lines:
+                error.add_note(line)  # said once, with the word that it was interrupted
+        elif say is not None:
+            for line in lines:
+                say(line)
+        raise
+    return result
+
+
+def _consumer_file(prepared: RunDirectory) -> ConsumerFile:
+    [consumer] = [party for party in prepared.parties if party.role == "consumer"]
+    return load_toml(ConsumerFile, consumer.directory / PARTY_FILE).resolved(consumer.directory)
+
+
+def _put_on_record(prepared: RunDirectory, verdict: Verdict) -> None:
+    """Leave the verdict where the consumer's process finds it, which does not rehearse."""
+    keep_verdict(_consumer_file(prepared).state, open_session(prepared.session), verdict)
+
+
+def _data(cluster: Cluster, prepared: RunDirectory) -> ClusterData:
+    """Every party's data, with the seed set that the consumer drew if it did."""
+    data = cluster.load()
+    if not cluster.drawing:
+        return data
+    file = _consumer_file(prepared)
+    session = open_session(prepared.session)
+    return replace(data, seed_set=consumer_seed_set(session, file, data.validation, when_missing="refuse"))
+
+
+def charged_lines(prepared: RunDirectory) -> list[str]:
+    """What a run has charged to its parties' lifetime ledgers, in lines for people."""
+    identifier = prepared.session.digest()[:16].hex()
+    lines: list[str] = []
+    free: list[str] = []
+    for party in prepared.parties:
+        if party.role == "curator":
+            continue
+        path = party.directory / PARTY_FILE
+        try:
+            if party.role == "owner":
+                owner = load_toml(OwnerFile, path).resolved(party.directory)
+                ledger = ledger_path(owner, owner.data)
+            else:
+                consumer = load_toml(ConsumerFile, path).resolved(party.directory)
+                ledger = ledger_path(consumer, consumer.validation)
+            charged = charges(ledger, identifier, party.name)
+        except HushbidError as error:
+            lines.append(f"What {party.name} was charged cannot be told: {error.what}")
+            continue
+        lines += [f"Charged to {line}" for line in charged]
+        if not charged:
+            free.append(party.name)
+    return [*lines, *([f"Nothing was charged to {', '.join(free)}."] if free else [])]
+
+
+def _keep(result: RunResult, directory: Path) -> None:
+    text = json.dumps(result.as_json(), indent=2, allow_nan=False)
+    path = directory / "result.json"
+    path.touch(mode=platform.PRIVATE)  # it has figures of every party's private data
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def _result(prepared: RunDirectory, session: Session, ended: Ended, reference: Baselines) -> RunResult:
+    places = {party.name: party.directory for party in prepared.parties}
+    curator, consumer = ended.results[CURATOR], ended.results[CONSUMER]
+    apart, course, paid = consumer["seed_distance"], consumer["course"], curator["settlement_paid"]
+    return RunResult(
+        session=prepared.session.session.name,
+        p=prepared.session.session.points,
+        batch=prepared.session.batch,
+        seed_weight=prepared.session.seed_weight,
+        jitter=prepared.session.jitter,
+        distinct=prepared.session.distinct,
+        owners=len(prepared.session.owners),
+        rounds=curator["rounds"],
+        wall_seconds=curator["wall_seconds"],
+        chosen=Judgement.from_json(consumer),
+        greedy=reference.greedy,
+        uniform=reference.uniform,
+        test_unlike=reference.test_unlike,
+        points_accessed_curator=curator["points_accessed"],
+        points_delivered=consumer["points_delivered"],
+        disputed=consumer["disputed"],
+        m=consumer["m"],
+        seed_distance=None if apart is None else SeedDistance.from_json(apart),
+        course=None if course is None else Course.from_json(course),
+        seed_set_drawn=consumer["seed_set_drawn"],
+        verdict=Verdict.from_json(consumer),
+        privacy=session.privacy(),
+        odometers=odometers(session, curator["rounds"], settled=True),
+        settlement=curator["settlement"],
+        settlement_terms=session.settlement_terms,
+        settlement_standard_error=curator["settlement_standard_error"],
+        settlement_paid=None if paid is None else PaidStatement.from_json(paid),
+        bill=curator["bill"],
+        own=OwnFigures.from_json(consumer),
+        absences=curator["absences"],
+        faults=tuple(curator["faults"]),
+        refusals=tuple(curator["refusals"]),
+        failed_parties=ended.failed,
+        transcripts={name: places[name] / found["transcript"] for name, found in ended.results.items()},
+        data=places[CONSUMER] / consumer["data"],
+        directory=prepared.path,
+        processes=ended.identifiers,
+    )
+
+
+def run_parties(prepared: RunDirectory, follow: Follow | None = None, say: Say | None = None) -> Ended:
+    """Run a process for each party until all have ended.
+
+    The failure of the curator or the consumer ends the run. So does that of an owner before the curator has
+    begun the first round: its file or data are at fault, and who started it should know before the time for
+    enrolment is over. Later an owner that fails is absent, as the protocol has it, and the run goes on if the
+    curator does. Owners that hang are stopped some seconds after the curator and the consumer have ended.
+
+    Args:
+        prepared: The run.
+        follow: Called about ten times a second.
+        say: Gets the last lines that failed parties wrote for people, each with its party's name.
+
+    Raises:
+        PartyFailed: A party failed, and the run with it; the others were ended.
+    """
+    with _Processes(prepared, say) as processes:
+        processes.watch(follow)
+        return processes.ended()
+
+
+class _Processes:
+    """The processes of a run. Whatever happens, none outlives the ``with``."""
+
+    def __init__(self, prepared: RunDirectory, say: Say | None) -> None:
+        self._say = say
+        self._stack = ExitStack()
+        self._processes: list[PartyProcess] = []
+        self._progress = -1
+        self._unread = b""
+        self._begun = False
+        """Whether the curator has begun the first round."""
+        self._told: set[str] = set()
+        """Parties whose failure `say` knows of."""
+        self._parties = prepared.parties
+
+    def __enter__(self) -> Self:
+        try:
+            self._progress, writing = os.pipe()
+            self._stack.callback(os.close, self._progress)
+            try:
+                for party in self._parties:
+                    self._start(party, writing if party.role == "curator" else None)
+            finally:
+                os.close(writing)
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def _start(self, party: Party, progress: int | None) -> None:
+        try:
+            self._processes.append(PartyProcess(party, progress=progress))
+        except OSError as error:
+            raise HushbidError(
+                f"The process of {party.name} cannot be started: {error.strerror}.",
+                advice="Check this machine's limits on processes and open files.",
+            ) from None
+
+    def watch(self, follow: Follow | None) -> None:
+        """Wait until all have ended, or those that are needed have ended well and the others had their time.
+
+        Raises:
+            PartyFailed: One of them failed, and the run with it.
+        """
+        needed = [process for process in self._processes if process.party.name in _NEEDED]
+        failing: float | None = None
+        leaving: float | None = None
+        while any(process.running for process in self._processes):
+            self._read_progress(follow)
+            now = time.monotonic()
+            if self._fatal():
+                failing = failing or now + _GRACE_SECONDS
+                if now >= failing:
+                    break
+                continue
+            failing = None
+            for process in self._processes:
+                if process.failed:
+                    self._tell(process)
+            if not any(process.running for process in needed):
+                leaving = leaving or now + _LEAVE_SECONDS
+                if now >= leaving:
+                    break
+        fatal = self._fatal()
+        if fatal:
+            error, said = _failure(fatal)
+            for process in self._processes:
+                if process.failed:
+                    self._tell(process, without=said)
+            raise error
+
+    def _fatal(self) -> list[PartyProcess]:
+        """Those that failed and end the run by it."""
+        failed = [process for process in self._processes if process.failed]
+        needed = [process for process in self._processes if process.party.name in _NEEDED]
+        # A short session can be over before its progress has been read.
+        over = not any(process.running or process.failed for process in needed)
+        if self._begun or over:
+            return [process for process in failed if process in needed]
+        return failed
+
+    def _tell(self, process: PartyProcess, without: Collection[str] = ()) -> None:
+        """Show the end of a party's log, once."""
+        if self._say is None or process.party.name in self._told:
+            return
+        self._told.add(process.party.name)
+        for line in process.log_tail(_SHOWN_LINES):
+            if line.removeprefix("hushbid:").strip() not in without:
+                self._say(f"{process.party.name} | {line}")
+
+    def ended(self) -> Ended:
+        """What the processes came to; those that still run are stopped.
+
+        Raises:
+            LocalProtocolError: One ended well without a result.
+        """
+        results: dict[str, dict[str, Any]] = {}
+        failed: dict[str, str] = {}
+        for process in self._processes:
+            name = process.party.name
+            if process.running:
+                failed[name] = f"it had not ended {_LEAVE_SECONDS:g} s after the session, and was stopped."
+                self._tell(process)
+            elif process.failed:
+                failed[name], _ = _account(process)
+                self._tell(process)
+            elif (result := process.result()) is not None:
+                results[name] = result
+            else:
+                raise LocalProtocolError(f"{name} ended well, but printed no result.")
+        identifiers = {process.party.name: process.identifier for process in self._processes}
+        return Ended(results, failed, identifiers)
+
+    def _read_progress(self, follow: Follow | None) -> None:
+        """Wait for a line of progress, but not long."""
+        if self._progress < 0:
+            time.sleep(_LOOK_SECONDS)
+            return
+        if not select.select([self._progress], [], [], _LOOK_SECONDS)[0]:
+            return
+        read = os.read(self._progress, 65536)
+        if not read:
+            self._stack.close()
+            self._progress = -1
+            return
+        *lines, self._unread = (self._unread + read).split(b"\n")
+        if not lines:
+            return
+        found = Progress.from_line(lines[-1])
+        self._begun = self._begun or found.round > 0
+        if follow is not None:
+            follow(found)
+
+    def _end(self) -> None:
+        try:
+            for process in self._processes:
+                process.stop()
+            deadline = time.monotonic() + _STOP_SECONDS
+            for process in self._processes:
+                process.wait(max(0.0, deadline - time.monotonic()))
+        finally:
+            # Also when a second Ctrl-C cuts the waiting short.
+            for process in self._processes:
+                process.kill()
+            for process in self._processes:
+                process.wait(_STOP_SECONDS)
+            self._stack.close()
+
+
+def _failure(failed: Sequence[PartyProcess]) -> tuple[PartyFailed, tuple[str, str]]:
+    """The error of the party whose failure tells most, and the lines of its log that say the same."""
+
+    def rank(process: PartyProcess) -> int:
+        # Who was killed from outside did not fail because of another.
+        return -1 if process.signal is not None else _TELLING.index(process.exit_code)
+
+    first = min(failed, key=rank)
+    what, advice = _account(first)
+    return PartyFailed(first.party.name, what, advice=advice, exit_code=first.exit_code), (what, advice)
+
+
+def _account(process: PartyProcess) -> tuple[str, str]:
+    """How a process failed, and what to do about it."""
+    if process.signal is not None:
+        advice = "If nobody did that, see whether the machine ran out of memory."
+        return f"its process was ended by {process.signal.name}.", advice
+    said = (process.result() or {}).get("error", {})
+    what = said.get("what", f"its process ended with code {process.exit_code.value} and did not say why.")
+    return what, said.get("advice", f"See {process.party.directory}.")

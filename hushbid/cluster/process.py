@@ -1,0 +1,168 @@
+"""One party as an operating-system process: started with its own things only, and ended for certain."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import hushbid
+from hushbid.cluster.parties import PARTY_FILE, SESSION_FILE, Party
+from protocol import __name__ as protocol_package
+from protocol import platform
+from protocol.errors import ExitCode, HushbidError
+
+__all__ = ["PartyFailed", "PartyProcess", "party_environment"]
+
+_RESULT: Final = "result.json"
+_LOG: Final = "log.txt"
+
+_INHERITED: Final = frozenset(
+    {"PATH", "LANG", "LANGUAGE", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT"}
+    | {"XDG_STATE_HOME"}
+    | {"PYTHONHOME", "PYTHONUSERBASE", "PYTHONNOUSERSITE", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"}
+)
+_INHERITED_PREFIXES: Final = ("LC_", "OPENBLAS_", "OMP_", "MKL_", "BLIS_", "VECLIB_", "NPY_")
+_BESIDE: Final = protocol_package.removesuffix("protocol")
+"""What comes before a role's name: installed from a wheel, all packages are in hushbid."""
+_ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+"""Parties share the machine, and the work of one is small."""
+
+
+class PartyFailed(HushbidError):
+    """A party's process failed, and the run with it.
+
+    Args:
+        party: Which.
+        what: What it said, or how it ended.
+        advice: What it advises.
+        exit_code: Its exit code, which becomes the run's.
+    """
+
+    def __init__(self, party: str, what: str, *, advice: str, exit_code: ExitCode) -> None:
+        super().__init__(f"{party}: {what}", advice=advice)
+        self.party = party
+        self.exit_code = exit_code
+
+
+def party_environment(own: Mapping[str, str]) -> dict[str, str]:
+    """What a party's process gets of the operator's environment.
+
+    Only what Python, the C library and BLAS need, and where the list of known ledgers is: the operator's
+    HUSHBID_ variables, for one, name what no party may know.
+
+    Args:
+        own: The operator's environment.
+    """
+    kept = {
+        name: value
+        for name, value in own.items()
+        if name in _INHERITED or name.startswith(_INHERITED_PREFIXES)
+    }
+    # The same packages as here, installed or not.
+    places = own.get("PYTHONPATH", "").split(os.pathsep)
+    path = [Path(hushbid.__file__).parents[1], *(Path(place) for place in places if place)]
+    return _ONE_THREAD | kept | {"PYTHONPATH": os.pathsep.join(str(place.resolve()) for place in path)}
+
+
+class PartyProcess:
+    """A party's process. Its result and what it says for people go to files of its directory.
+
+    Args:
+        party: The party.
+        progress: A descriptor that the process is to write its progress to, or None.
+    """
+
+    def __init__(self, party: Party, *, progress: int | None = None) -> None:
+        self.party = party
+        self.stopped = False
+        """Whether we told it to end."""
+        # -P: its working directory holds data, and is no place to import from.
+        arguments = [sys.executable, "-P", "-m", f"{_BESIDE}{party.role}"]
+        arguments += ["--session", SESSION_FILE, "--config", PARTY_FILE, "--json"]
+        if progress is not None:
+            arguments += ["--progress-fd", str(progress)]
+        with _new_file(party.directory / _RESULT) as result, _new_file(party.directory / _LOG) as log:
+            self._process = subprocess.Popen(
+                arguments,
+                cwd=party.directory,
+                env=party_environment(os.environ),
+                stdin=subprocess.DEVNULL,
+                stdout=result,
+                stderr=log,
+                pass_fds=() if progress is None else (progress,),
+                # Out of the terminal's process group: Ctrl-C is for us, who end the parties in good order.
+                process_group=0,
+            )
+
+    @property
+    def identifier(self) -> int:
+        """The process id."""
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended yet."""
+        return self._process.poll() is None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it has ended otherwise than well, and not because we said so."""
+        return not self.stopped and self._process.poll() not in (None, ExitCode.DONE)
+
+    @property
+    def signal(self) -> signal.Signals | None:
+        """The signal that ended it, if one did."""
+        code = self._process.poll()
+        return signal.Signals(-code) if code is not None and code < 0 else None
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What it ended with; a signal, or a code that is none of ours, counts as a failure."""
+        code = self._process.poll()
+        return ExitCode(code) if code in set(ExitCode) else ExitCode.FAILED
+
+    def stop(self) -> None:
+        """Ask it to end."""
+        if self.running:
+            self.stopped = True
+            self._process.terminate()
+
+    def kill(self) -> None:
+        """End it."""
+        if self.running:
+            self.stopped = True
+            self._process.kill()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until it has ended; False: it has not, in so many seconds."""
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def result(self) -> dict[str, Any] | None:
+        """The JSON object that it printed; None if it printed none."""
+        try:
+            found = json.loads((self.party.directory / _RESULT).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    def log_tail(self, lines: int) -> list[str]:
+        """The last lines that it wrote for people."""
+        try:
+            text = (self.party.directory / _LOG).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return []
+        return text.splitlines()[-lines:]
+
+
+def _new_file(path: Path) -> Any:
+    return os.fdopen(platform.open_file(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY), "wb")

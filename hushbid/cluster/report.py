@@ -1,0 +1,132 @@
+"""Writing a report: from transcripts to a file, and at the end of a run."""
+
+from __future__ import annotations
+
+import json
+import stat
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from hushbid.report.curves import APPRAISAL, BASELINES
+from hushbid.report.figures import Figures, figures_of
+from hushbid.report.html import FIRST_BYTES
+from hushbid.report.own_rows import Wanted, own_rows
+from hushbid.report.sources import open_sources
+from protocol.errors import ConfigError, HushbidError
+from protocol.extras import need
+from protocol.names import CONSUMER, CURATOR
+from protocol.runtime.files.durable import in_place_of
+
+if TYPE_CHECKING:
+    from hushbid.cluster.evaluation import Baselines
+    from hushbid.cluster.results import RunResult
+
+__all__ = ["EVALUATION", "REPORT", "with_report", "write_report"]
+
+REPORT: Final = "report.html"
+EVALUATION: Final = "evaluation.json"
+
+
+def write_report(
+    transcripts: Sequence[Path],
+    output: Path,
+    *,
+    evaluation: Path | None = None,
+    wanted: Wanted | None = None,
+) -> Figures:
+    """Make a report of the transcripts of one session.
+
+    Args:
+        transcripts: At least one.
+        output: Where to write it, readable by its owner only; an older report there is replaced.
+        evaluation: A file of the baselines' curves.
+        wanted: Where the consumer's rows are, for pictures of them; None: there are no pictures.
+
+    Returns:
+        What the report shows.
+
+    Raises:
+        ConfigError: The transcripts do not go together, the report cannot be written, or plotly is not here;
+            or pictures are asked for of other transcripts than the consumer's alone.
+        DataError: A transcript, the evaluation or the consumer's rows cannot be used.
+        TranscriptDamaged: The chain of one does not hold.
+        ReplayDivergence: One is not what its party's machine does.
+    """
+    need("plotly", "A report")
+    from hushbid.report.page import page_of
+
+    _check_free(output)
+    sources = open_sources(transcripts)
+    figures = figures_of(sources, evaluation, None if wanted is None else own_rows(sources, wanted))
+    _write(output, page_of(figures))
+    return figures
+
+
+def with_report(
+    result: RunResult, reference: Baselines, directory: Path, say: Callable[[str], object] | None
+) -> RunResult:
+    """A run's result with a report of it, made of the curator's and the consumer's transcripts.
+
+    The report is the least of what a run leaves: whatever stands against it is said, and the result is kept.
+
+    Args:
+        result: The run's.
+        reference: Its baselines; their curves are left in a file beside the report.
+        directory: Where both are written.
+        say: Gets a line for people if there is no report.
+    """
+    telling = [result.transcripts[party] for party in (CURATOR, CONSUMER) if party in result.transcripts]
+    try:
+        curves = dict(zip(BASELINES, (reference.greedy_by_round, reference.uniform_by_round), strict=True))
+        choices = {"greedy": result.greedy.as_json(), "uniform": result.uniform.as_json()}
+        appraisal = {**result.chosen.as_json(), **result.own.as_json(), "choices": choices}
+        evaluation = directory / EVALUATION
+        _write(evaluation, json.dumps({**curves, APPRAISAL: appraisal}, allow_nan=False) + "\n")
+        write_report(telling, directory / REPORT, evaluation=evaluation)
+    except HushbidError as error:
+        reason = str(error)
+    except Exception:  # a bug of the report's must not cost the run
+        reason = f"this is a bug in hushbid, please report it.\n{traceback.format_exc()}"
+    else:
+        return replace(result, report=(directory / REPORT).resolve())
+    if say is not None:
+        say(f"No report was written: {reason}")
+    return result
+
+
+def _check_free(output: Path) -> None:
+    """Refuse to replace what is no report, before work is done for it: a transcript among others.
+
+    What is no regular file is not even opened: a pipe would wait for whoever writes to it.
+    """
+    try:
+        if not stat.S_ISREG(output.stat().st_mode):
+            raise ConfigError(f"{output} is no regular file.", advice="Name another file with --output.")
+        with output.open("rb") as file:
+            old = file.read(len(FIRST_BYTES))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _unwritable(output, error) from None
+    if old != FIRST_BYTES:
+        raise ConfigError(
+            f"{output} is there already, and is no report.", advice="Name another file with --output."
+        )
+
+
+def _write(output: Path, text: str) -> None:
+    try:
+        with in_place_of(output) as stream:
+            stream.write(text.encode())
+    except OSError as error:
+        raise _unwritable(output, error) from None
+
+
+def _unwritable(output: Path, error: OSError) -> ConfigError:
+    return ConfigError(
+        f"{output}: cannot write the report: {error.strerror}.",
+        advice="Name a file in a directory that exists and that this user can write to, with room for it.",
+    )

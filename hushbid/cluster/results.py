@@ -1,0 +1,448 @@
+"""The result of `hushbid run` and `hushbid simulate`: for programs as JSON, for people as tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from consumer.appraisal import Judgement, Quality
+from consumer.course import Course
+from consumer.own_figures import MOST_SHOWN, OwnerPart, OwnFigures
+from consumer.seed_distance import SeedDistance
+from consumer.verdict import NO_VERDICT, Verdict
+from hushbid.cluster.standing import Standing, beside_uniform
+from protocol.privacy.payment import Errors, OwnerStatement, PaidStatement
+from protocol.privacy.settlement import SettlementTerms
+from protocol.session.guarantee import TRUSTED, PrivacyStatement
+from protocol.session.odometer import Odometer
+from protocol.space.prices import bill_lines
+
+__all__ = ["RunResult", "Transcripts", "render"]
+
+Transcripts = Mapping[str, Path]
+"""Party → its transcript."""
+
+_SHOWN_OWNERS: Final = 12
+"""Owners that the settlement table has a line for; the others are summed up."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult:
+    """What a procurement came to.
+
+    Figures that nobody could work out are None (`Quality`).
+
+    Attributes:
+        session: The session's name.
+        p: Points that were to be acquired.
+        batch: b, those that a round buys.
+        seed_weight: s, what a point of the seed set counts for beside one that is bought.
+        jitter: N, the points' worth of jitter; 0.0: scores had none.
+        distinct: Whether a point that several owners hold was bought once.
+        owners: K.
+        rounds: Rounds that were run.
+        wall_seconds: From the first round to the end of the last.
+        chosen: How good the delivered points are, by the consumer.
+        greedy, uniform: How good the baselines are (`hushbid.cluster.evaluation`).
+        test_unlike: Whether the test points are of another distribution than D_v; None: there are none.
+        points_accessed_curator: Distinct raw points that the curator was handed.
+        points_delivered: Points that the consumer got.
+        disputed: Of those, how many cannot be opened, are not signed, or do not match their features.
+        m: |D_v|.
+        seed_distance: How far D_init lies from D_v, by the consumer; None: nothing was delivered.
+        course: How the purchase went round by round, by the consumer; None: nothing can be told.
+        seed_set_drawn: Whether D_init was drawn within the bounds, as the consumer had none.
+        privacy: What is guaranteed to whom.
+        odometers: ε after each round, of the data that something is guaranteed to.
+        settlement: Owner → what it is to be paid by: by what, and who may be told, its terms say.
+        settlement_terms: Whether the settlement is private, and what it costs.
+        settlement_standard_error: Owner → the standard error of its `settlement`.
+        settlement_paid: What owners should be paid by; None: nothing was settled.
+        bill: What was bought from whom and what it costs (`protocol.space.prices.bill`); None: there are no
+        prices.
+        own: What the consumer can tell by itself: baselines, label shares, and owners' exact parts.
+        absences: Owner → rounds that it was absent in; owners that never were are left out.
+        faults: What was wrong with owners' points: ``owner``, ``round``, ``what``.
+        refusals: Who was refused for breaking the protocol: ``peer``, ``round``, ``code``.
+        failed_parties: Owner → how its process failed, while the session went on without it.
+        transcripts: Party → its transcript; empty if nothing was recorded, and without parties that failed.
+        data: Where the delivered points lie, if they were written.
+        directory: The run's directory, if it has one.
+        processes: Party → process id; empty for a simulation.
+        report: A page on this run (`hushbid.report`), if one was written.
+        verdict: What a rehearsal said of the session before it began, by the consumer.
+    """
+
+    session: str
+    p: int
+    batch: int
+    seed_weight: float
+    jitter: float
+    distinct: bool
+    owners: int
+    rounds: int
+    wall_seconds: float
+    chosen: Judgement
+    greedy: Judgement
+    uniform: Judgement
+    points_accessed_curator: int
+    points_delivered: int
+    disputed: int
+    m: int
+    privacy: tuple[PrivacyStatement, ...]
+    odometers: tuple[Odometer, ...]
+    settlement: Mapping[str, float]
+    settlement_terms: SettlementTerms
+    absences: Mapping[str, int]
+    faults: tuple[Mapping[str, Any], ...]
+    refusals: tuple[Mapping[str, Any], ...] = ()
+    failed_parties: Mapping[str, str] = field(default_factory=dict)
+    transcripts: Transcripts = field(default_factory=dict)
+    data: Path | None = None
+    directory: Path | None = None
+    processes: Mapping[str, int] = field(default_factory=dict)
+    report: Path | None = None
+    seed_distance: SeedDistance | None = None
+    course: Course | None = None
+    seed_set_drawn: bool = False
+    settlement_standard_error: Errors = field(default_factory=dict)
+    settlement_paid: PaidStatement | None = None
+    bill: Mapping[str, Any] | None = None
+    own: OwnFigures = field(default_factory=OwnFigures)
+    verdict: Verdict = NO_VERDICT
+    test_unlike: bool | None = None
+
+    @property
+    def mmd2(self) -> float | None:
+        """Of the delivered points without the seed set against D_v."""
+        return self.chosen.plain.mmd2
+
+    @property
+    def accuracy(self) -> float | None:
+        """Of the consumer's downstream model, trained on the delivered points without weights."""
+        return self.chosen.plain.accuracy
+
+    @property
+    def standing(self) -> Standing | None:
+        """How the delivered points stand beside a uniform choice; None where a figure is missing."""
+        return beside_uniform(self.chosen, self.uniform, unlike=bool(self.test_unlike))
+
+    @property
+    def rounds_per_second(self) -> float | None:
+        """None where no time was measured."""
+        return self.rounds / self.wall_seconds if self.wall_seconds > 0 else None
+
+    @property
+    def parsimony(self) -> float:
+        """Distinct raw points that the curator accessed, over p + m (DESIGN §3)."""
+        return self.points_accessed_curator / (self.p + self.m)
+
+    def as_json(self) -> dict[str, Any]:
+        """The result under the names of DESIGN §7, of what JSON can hold: no NaN."""
+        return {
+            "session": self.session,
+            "p": self.p,
+            "batch": self.batch,
+            "seed_weight": self.seed_weight,
+            "jitter": self.jitter,
+            "distinct": self.distinct,
+            "owners": self.owners,
+            "rounds": self.rounds,
+            "wall_seconds": self.wall_seconds,
+            "rounds_per_second": self.rounds_per_second,
+            "mmd2": self.chosen.plain.mmd2,
+            "mmd2_greedy": self.greedy.plain.mmd2,
+            "mmd2_uniform": self.uniform.plain.mmd2,
+            "accuracy": self.chosen.plain.accuracy,
+            "accuracy_greedy": self.greedy.plain.accuracy,
+            "accuracy_uniform": self.uniform.plain.accuracy,
+            "choices": {
+                "run": self.chosen.as_json(),
+                "greedy": self.greedy.as_json(),
+                "uniform": self.uniform.as_json(),
+            },
+            "beside_uniform": None if self.standing is None else self.standing.as_json(),
+            **self.own.as_json(),
+            "points_accessed_curator": self.points_accessed_curator,
+            "points_delivered": self.points_delivered,
+            "disputed": self.disputed,
+            "m": self.m,
+            "seed_distance": None if self.seed_distance is None else self.seed_distance.as_json(),
+            "course": None if self.course is None else self.course.as_json(),
+            "seed_set_drawn": self.seed_set_drawn,
+            **self.verdict.as_json(),
+            "parsimony": self.parsimony,
+            "privacy": [_plain(statement.as_json()) for statement in self.privacy],
+            "odometer": [odometer.as_json() for odometer in self.odometers],
+            "settlement": {owner: _finite(value) for owner, value in self.settlement.items()},
+            "settlement_terms": self.settlement_terms.as_json(),
+            "settlement_standard_error": {
+                owner: _finite(error) for owner, error in self.settlement_standard_error.items()
+            },
+            "settlement_paid": None if self.settlement_paid is None else self.settlement_paid.as_json(),
+            "bill": self.bill,
+            "absences": dict(self.absences),
+            "faults": [dict(fault) for fault in self.faults],
+            "refusals": [dict(refusal) for refusal in self.refusals],
+            "failed_parties": dict(self.failed_parties),
+            "transcripts": {party: str(path) for party, path in self.transcripts.items()},
+            "data": _text(self.data),
+            "directory": _text(self.directory),
+            "processes": dict(self.processes),
+            "report": _text(self.report),
+        }
+
+
+def render(result: RunResult, console: Console) -> None:
+    """Print the result for people."""
+    parts: list[RenderableType] = [
+        Rule(f"{result.session}", align="left"),
+        *_standing(result),
+        _facts(result),
+        _quality(result),
+        _privacy(result),
+        _settlement(result),
+    ]
+    if wrongs := _wrongs(result):
+        parts.append(Text("\n".join(wrongs), style="yellow"))
+    if places := _places(result):
+        parts.append(places)
+    console.print(Group(*parts))
+
+
+def _standing(result: RunResult) -> list[Text]:
+    """In one sentence what came of it, before all figures."""
+    if (standing := result.standing) is None:
+        return []
+    style = {"closer": "bold", "alike": "bold yellow", "farther": "bold red", "unmeasured": "bold red"}[
+        standing.rank
+    ]
+    return [Text(standing.sentence(), style=style)]
+
+
+def _quality(result: RunResult) -> RenderableType:
+    choices = (
+        ("this run", result.chosen),
+        ("greedy, nothing private", result.greedy),
+        ("uniform, nobody chooses", result.uniform),
+    )
+    rows = [
+        row
+        for name, judgement in choices
+        for row in (
+            (name, judgement.plain),
+            ("  with weights", judgement.weighted.quality if judgement.weighted else Quality()),
+        )
+    ]
+    own = (
+        ("validation rows alone", result.own.validation_only),
+        ("class most bought", result.own.majority),
+    )
+    rows += [
+        (name, Quality(accuracy=baseline.accuracy, accuracy_interval=baseline.interval))
+        for name, baseline in own
+        if baseline is not None
+    ]
+    columns = [("MMD²", "mmd2", "{:.5f}"), ("accuracy", "accuracy", "{:.3f}")]
+    if any(quality.mmd2_test is not None for _, quality in rows):
+        columns.insert(1, ("to test", "mmd2_test", "{:.5f}"))
+    if any(quality.accuracy_interval is not None for _, quality in rows):
+        columns.append(("95 %", "accuracy_interval", "{0[0]:.2f}–{0[1]:.2f}"))
+    columns.append(("eff. points", "effective_points", "{:.0f}"))
+    table = _table()
+    table.add_column("choice of points")
+    for heading, _, _ in columns:
+        table.add_column(heading, justify="right")
+    for place, (name, quality) in enumerate(rows):
+        figures = (_figure(getattr(quality, attribute), form) for _, attribute, form in columns)
+        table.add_row(name, *figures, style="bold" if place < 2 else "")
+    shares = result.own.share_line(MOST_SHOWN)
+    notes = [Text(f"Labels in %, {shares}.")] if shares else []
+    if result.chosen.why:
+        notes.append(Text(f"There are no weights: {result.chosen.why}.\n", style="yellow"))
+    if result.chosen.labels_why:
+        notes.append(Text(f"The accuracy is 0: {result.chosen.labels_why}.\n", style="yellow"))
+    return Group(table, *notes)
+
+
+def _table() -> Table:
+    """A table that wastes no line, and no more than two spaces between columns."""
+    return Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+
+
+def _facts(result: RunResult) -> Text:
+    speed = result.rounds_per_second
+    pace = f" ({speed:,.0f} rounds/s)" if speed is not None else ""
+    text = Text(
+        f"{result.points_delivered} of {result.p} points were delivered after {result.rounds} rounds "
+        f"with {result.owners} owners in {result.wall_seconds:.2f} s{pace}. "
+        f"The curator saw {result.points_accessed_curator} raw points: parsimony {result.parsimony:.2f} "
+        f"(over p + m = {result.p + result.m})."
+    )
+    if result.disputed:
+        text.append(f"\n{result.disputed} delivered points do not match their features.", style="bold yellow")
+    if result.seed_set_drawn:
+        text.append("\nThe seed set was drawn within the public bounds.", style="yellow")
+    if result.seed_distance is not None and result.seed_distance.far:
+        text.append(
+            "\nThe seed set lies far from the validation set, "
+            f"{result.seed_distance.radii:.2f} clipping radii: noise does more harm "
+            f"(seed weight {result.seed_weight:g}).",
+            style="yellow",
+        )
+    if result.verdict.rehearsal is not None:
+        style = "" if result.verdict.word == "good" else "yellow"
+        text.append(f"\nA rehearsal of the session was {result.verdict.summary()}.", style=style)
+    for warning in () if result.course is None else result.course.warnings():
+        text.append(f"\n{warning}", style="yellow")
+    if result.absences:
+        most = ", ".join(
+            f"{owner} in {rounds} round{'s' if rounds > 1 else ''}"
+            for owner, rounds in list(result.absences.items())[:5]
+        )
+        more = len(result.absences) - 5
+        others = f" and {more} others" if more > 0 else ""
+        text.append(f"\nAbsent: {most}{others}.", style="yellow")
+    return text
+
+
+def _privacy(result: RunResult) -> RenderableType:
+    claimed = any(statement.claimed_epsilon is not None for statement in result.privacy)
+    table = _table()
+    table.show_header = claimed
+    for heading in ("", "guaranteed", *(["as the paper claims"] if claimed else [])):
+        table.add_column(heading)
+    warnings = []
+    trusts = []
+    for statement in result.privacy:
+        if statement.against == TRUSTED:
+            trusts.append(f"Owners trust {TRUSTED}: {statement.why}.")
+            continue
+        table.add_row(
+            f"Privacy of {statement.protects}\nfrom {statement.against}",
+            _guarantee(statement),
+            *([_figure(statement.claimed_epsilon, "ε = {:.4g}")] if claimed else []),
+            style="red" if statement.why else "",
+        )
+        if statement.why:
+            warnings.append(f"NO PRIVACY for {statement.protects} from {statement.against}: {statement.why}.")
+    trust = Text("\n".join(trusts), style="yellow")
+    if not warnings:
+        return Group(table, trust)
+    return Group(
+        table,
+        trust,
+        Panel(Text("\n".join(warnings), style="bold red"), border_style="red", expand=False),
+    )
+
+
+def _guarantee(statement: PrivacyStatement) -> str:
+    if statement.epsilon is None:
+        return "nothing"
+    figures = f"ε = {_figure(statement.epsilon, '{:.4g}')}, δ = {statement.delta:g}\n{statement.neighbours}"
+    # Where something stands against the guarantee, the figures are what secret noise would give.
+    return f"nothing; with secret noise\n{figures}" if statement.why else figures
+
+
+def _settlement(result: RunResult) -> RenderableType:
+    terms, statement = result.settlement_terms, result.settlement_paid
+    lines = {} if statement is None else statement.owners
+    table = _table()
+    table.add_column("owner")
+    headings = ["settled", "± s.e.", "paid", "± s.e.", "share"]
+    if priced := any(line.amount is not None for line in lines.values()):
+        headings.append("amount")
+    if parts := result.own.owners or {}:
+        headings += ["exact gain", "left out"]
+    for heading in headings:
+        table.add_column(heading, justify="right")
+
+    def rank(entry: tuple[str, float]) -> tuple[float, float, str]:
+        owner, value = entry
+        line = lines.get(owner)
+        return -((line.paid if line else None) or 0.0), -value, owner
+
+    form = "{:.5f}" if terms.standard_error is None else "{:.2f}"
+    ranked = sorted(result.settlement.items(), key=rank)
+    for owner, value in ranked[:_SHOWN_OWNERS]:
+        error = _figure(result.settlement_standard_error.get(owner), form)
+        number, error, *_ = *terms.figures(value), error
+        exact = _exact(parts.get(owner), result.chosen.plain.mmd2) if parts else []
+        table.add_row(owner, number, error, *_paid([lines.get(owner)], form, priced=priced), *exact)
+    if rest := ranked[_SHOWN_OWNERS:]:
+        total = terms.figures(sum(value for _, value in rest), owners=len(rest))
+        number, error, *_ = *total, "–"
+        paid = _paid([lines.get(owner) for owner, _ in rest], form, priced=priced)
+        table.add_row(f"{len(rest)} others", number, error, *paid, style="dim")
+    said = [f"Settled: {terms.unit}."]
+    said += [] if statement is None else [statement.sentence()]
+    said += bill_lines(result.bill)
+    return Group(table, Text(" ".join([*said, terms.sentence()])))
+
+
+def _exact(part: OwnerPart | None, distance: float | None) -> list[str]:
+    """An owner's part by exact kernels, and what MMD² has more without the owner's points."""
+    if part is None:
+        return ["–", "–"]
+    more = None if part.mmd2_without is None or distance is None else part.mmd2_without - distance
+    return [f"{part.gain:+.5f}", _figure(more, "{:+.5f}")]
+
+
+def _paid(lines: list[OwnerStatement | None], form: str, *, priced: bool) -> list[str]:
+    """What owners are paid together, its standard error if it is one owner's, their share, and the amount."""
+    known = [line for line in lines if line is not None and line.paid is not None]
+    if not known:
+        return ["–"] * (4 if priced else 3)
+    error = known[0].standard_error if len(known) == 1 else None
+    cells = [
+        _figure(math.fsum(line.paid or 0.0 for line in known), form),
+        _figure(error, form),
+        _figure(math.fsum(line.share or 0.0 for line in known), "{:.1%}"),
+    ]
+    return cells + ([f"{math.fsum(line.amount or 0.0 for line in known):,.2f}"] if priced else [])
+
+
+def _wrongs(result: RunResult) -> list[str]:
+    lines = [f"Round {fault['round']}, {fault['owner']}: {fault['what']}." for fault in result.faults]
+    lines += [
+        f"Round {refusal['round']}, {refusal['peer']} was refused: {refusal['code']}."
+        for refusal in result.refusals
+    ]
+    return lines + [f"{party} failed: {what}" for party, what in result.failed_parties.items()]
+
+
+def _places(result: RunResult) -> Text | None:
+    lines = []
+    if result.data is not None:
+        lines.append(f"Delivered points: {result.data}")
+    if result.directory is not None and result.transcripts:
+        lines.append(f"Transcripts of {len(result.transcripts)} parties: {result.directory}")
+    lines += [f"Report: {result.report}"] if result.report is not None else []
+    return Text("\n".join(lines)) if lines else None
+
+
+def _figure(value: float | tuple[float, float] | None, form: str) -> str:
+    known = value is not None and (isinstance(value, tuple) or math.isfinite(value))
+    return form.format(value) if known else "–"
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _finite(value) if isinstance(value, float) else value for name, value in values.items()}
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)

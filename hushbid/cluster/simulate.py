@@ -1,0 +1,248 @@
+"""`hushbid simulate`: a cluster file's session in one process, with the result that `hushbid run` gives."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from consumer.downstream import check_model
+from consumer.events import StorePurchases
+from consumer.own_figures import own_view
+from consumer.store import PurchaseFile, keep_verdict
+from curator.machine import CONSUMER, CuratorMachine
+from curator.progress import Follower
+from hushbid.cluster.data import ClusterData, spread
+from hushbid.cluster.evaluation import Baselines, evaluate
+from hushbid.cluster.file import Cluster
+from hushbid.cluster.report import with_report
+from hushbid.cluster.results import RunResult
+from hushbid.rehearsal.verdict import NOT_REHEARSING, Rehearsing, Sets, nothing_to_choose
+from hushbid.simulation.simulator import Simulation
+from protocol import platform
+from protocol.config.session import NetworkSection, NoiseSection, RosterSection, SessionFile
+from protocol.errors import ConfigError
+from protocol.machine.progress import Progress
+from protocol.names import CURATOR
+from protocol.privacy.noise import SimulatedNoise
+from protocol.runtime.party import ensure_done, one_blas_thread, open_journal
+from protocol.session.odometer import odometers
+from protocol.session.session import Session, open_session
+from protocol.session.wishes import bill_of
+from protocol.transcript.journal import Journal
+
+__all__ = ["AfterRound", "Follow", "baselines", "both", "simulate"]
+
+AfterRound: TypeAlias = Callable[[int, int], None]
+"""Called with the round and the points chosen so far."""
+Follow: TypeAlias = Callable[[Progress], object]
+"""Called with how far the session is."""
+
+_OTHER_FILES: Final = 64
+"""Open files that a process has besides transcripts, generously."""
+_NO_NETWORK = NetworkSection(address="tcp://127.0.0.1:*", insecure=True)
+
+
+def simulate(
+    cluster: Cluster,
+    *,
+    owners: int | None = None,
+    owner_points: int | None = None,
+    record: Path | None = None,
+    progress: AfterRound | None = None,
+    follow: Follow | None = None,
+    say: Callable[[str], object] | None = None,
+    rehearsing: Rehearsing = NOT_REHEARSING,
+) -> RunResult:
+    """Run a cluster's session in this process.
+
+    Args:
+        cluster: The cluster.
+        owners: Spread the owners' points over this many owners (`cluster_data.spread`).
+        owner_points: Points that each of those draws, with replacement; None: points are dealt out.
+        record: Directory for the parties' transcripts, and a report; None: nothing is recorded.
+        progress: Called after every round.
+        follow: Called likewise and at the end, with all that is known (`protocol.machine.progress`).
+        say: Gets why there is no report, if there is none, and that there is nothing to choose from.
+        rehearsing: How the session is rehearsed before it begins.
+
+    Raises:
+        Hopeless: A rehearsal is, and the session is not to go on anyway.
+        HushbidError: A file or setting cannot hold, or the session did not end well.
+    """
+    one_blas_thread()  # as the parties' processes do: the same sums in the same order
+    if owner_points is not None and owners is None:
+        raise ConfigError(
+            "The points of an owner are given, but not the number of owners.", advice="Give --owners too."
+        )
+    data = cluster.load()
+    if owners is not None:
+        data = spread(data, owners, owner_points, seed=cluster.file.consumer.seed)
+    roster = RosterSection(owners=dict.fromkeys(data.owners, ""))
+    session = open_session(_simulated(cluster.session_file(roster, _NO_NETWORK), cluster.file.consumer.seed))
+    check_model(cluster.model, trained=data.test is not None and data.test.labels is not None)
+    if record is not None:
+        _check_unused(record)
+    if say is not None and (warning := nothing_to_choose(session, sum(map(len, data.owners.values())))):
+        say(warning)
+    drawn = cluster.file.consumer.seed_points is not None
+    verdict = rehearsing.verdict(session, lambda: Sets(data.validation, data.seed_set, drawn))
+    if record is not None:
+        _allow_open_files(len(data.owners) + 2)
+        keep_verdict(record, session, verdict)
+
+    transcripts: dict[str, Path] = {}
+    with ExitStack() as journals:
+
+        def journal(role: str, party: str) -> Journal:
+            opened = open_journal(session, role=role, party=party, state=record or Path(), durability="flush")
+            journals.callback(opened.close)
+            transcripts[party] = opened.path.resolve()
+            return opened
+
+        simulation = Simulation(
+            session,
+            owners=data.owners,
+            validation=data.validation,
+            seed_set=data.seed_set,
+            journal=journal if record is not None else None,
+        )
+        started = time.monotonic()
+        follower, told = Follower(session.file, simulation.curator), both(progress, follow)
+
+        def after_round(_curator: CuratorMachine) -> None:
+            follower.note(time.monotonic())
+            if told is not None:
+                told(follower.progress())
+
+        outcome = simulation.run(after_round)
+        if follow is not None:
+            follow(follower.progress())  # the last round is decided, too
+        seconds = time.monotonic() - started
+    for party in (CURATOR, CONSUMER, *data.owners):
+        ensure_done(outcome.finishes[party])
+
+    delivered = outcome.delivered.delivered if outcome.delivered is not None else ()
+    view = own_view(
+        session,
+        delivered,
+        validation=data.validation,
+        seed_set=data.seed_set,
+        test=data.test,
+        model=cluster.model,
+        seed=cluster.file.consumer.seed,
+        ridge=cluster.file.consumer.ridge,
+    )
+    kept = None if record is None else PurchaseFile(record / "delivered.npz", session.file.features)
+    if kept is not None and delivered:
+        kept.store(StorePurchases(tuple(delivered)))
+        if view.matching is not None:
+            kept.weigh(view.matching.weights, ridge=view.matching.ridge)
+    reference = baselines(cluster, session, data)
+    ledger = outcome.curator.ledger
+    errors, paid = outcome.curator.statement(cluster.file.run.price) or ({}, None)
+    result = RunResult(
+        session=session.file.session.name,
+        p=session.file.session.points,
+        batch=session.batch,
+        seed_weight=session.file.seed_weight,
+        jitter=session.file.jitter,
+        distinct=session.file.distinct,
+        owners=len(data.owners),
+        rounds=outcome.curator.round,
+        wall_seconds=seconds,
+        chosen=view.judgement,
+        greedy=reference.greedy,
+        uniform=reference.uniform,
+        test_unlike=reference.test_unlike,
+        points_accessed_curator=ledger.points_accessed,
+        points_delivered=len(delivered),
+        disputed=sum(1 for entry in delivered if entry.dispute),
+        m=len(data.validation),
+        seed_distance=outcome.consumer.seed_distance,
+        verdict=verdict,
+        course=outcome.consumer.course,
+        seed_set_drawn=drawn,
+        privacy=session.privacy(),
+        odometers=odometers(session, outcome.curator.round, settled=True),
+        settlement=dict(outcome.curator.settlement() or {}),
+        settlement_terms=session.settlement_terms,
+        settlement_standard_error=errors,
+        settlement_paid=paid,
+        own=view.own,
+        bill=bill_of(session.file, ledger.sold()),
+        absences=dict(Counter(absence.owner for absence in ledger.absences)),
+        faults=tuple(
+            {"owner": fault.owner, "round": fault.bid_round, "what": fault.what} for fault in ledger.faults
+        ),
+        refusals=tuple(
+            {"peer": refusal.peer, "round": refusal.round, "code": refusal.offence.value}
+            for refusal in ledger.refusals
+        ),
+        transcripts=transcripts,
+        data=None if kept is None or kept.purchases is None else kept.path.resolve(),
+        directory=record.resolve() if record is not None else None,
+    )
+    return result if record is None else with_report(result, reference, record, say)
+
+
+def both(progress: AfterRound | None, follow: Follow | None) -> Follow | None:
+    """One that calls both; None: neither is there."""
+    if progress is None:
+        return follow
+
+    def call(found: Progress) -> None:
+        if found.round:
+            progress(found.round, found.points or 0)
+        if follow is not None:
+            follow(found)
+
+    return call
+
+
+def _simulated(file: SessionFile, seed: int) -> SessionFile:
+    """The session with noise that can be repeated, which its privacy statements then say."""
+    if file.noise.source == SimulatedNoise.name:
+        return file
+    changes: dict[str, Any] = {
+        "noise": NoiseSection(source="simulated", seed=seed),
+        "session": file.session.model_copy(update={"allow_nonprivate": True}),
+    }
+    return file.model_copy(update=changes)
+
+
+def baselines(cluster: Cluster, session: Session, data: ClusterData) -> Baselines:
+    """What the greedy and the uniform choice give on the same data (DESIGN §7): the operator's step alone."""
+    return evaluate(
+        data.owners,
+        data.validation.features,
+        data.seed_set.features,
+        # Where the map is secret, the operator's own does: the baselines are of no session.
+        session.public_map or session.space.map(cluster.file.consumer.seed),
+        p=session.file.session.points,
+        seed=cluster.file.consumer.seed,
+        test=data.test,
+        model=cluster.model,
+        ridge=cluster.file.consumer.ridge,
+        session=session,
+    )
+
+
+def _check_unused(directory: Path) -> None:
+    """Before hours are spent, not after: transcripts never replace others."""
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise ConfigError(f"{directory} is there already and not empty.", advice="Name another directory.")
+
+
+def _allow_open_files(transcripts: int) -> None:
+    """Raise this process's own limit, or refuse what would not fit in it."""
+    needed = transcripts + _OTHER_FILES
+    allowed = platform.allow_open_files(needed)
+    if allowed is not None and allowed < needed:
+        raise ConfigError(
+            f"Recording takes {needed} open files, and this system allows a process {allowed}.",
+            advice="Raise the limit (ulimit -n), simulate fewer owners, or leave --record out.",
+        )

@@ -1,0 +1,114 @@
+"""Whether what was bought is better than a random choice of as many points, in one sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from consumer.appraisal import Judgement, Quality
+
+__all__ = ["Standing", "beside_uniform"]
+
+CLOSER: Final = 0.8
+FARTHER: Final = 1.2
+"""MMD² over that of the random choice, of which one draw is known: others differ by a fifth."""
+
+ALIKE: Final = 0.02
+"""Least of 1 less the mean kernel value of two points, by which points differ to a session at all."""
+
+Rank: TypeAlias = Literal["closer", "alike", "farther", "unmeasured"]
+
+_WORDS: Final[dict[Rank, str]] = {
+    "closer": "are closer to what the consumer wants than as many at random",
+    "alike": "are about as close to what the consumer wants as as many at random",
+    "farther": "are FARTHER from what the consumer wants than as many at random",
+    "unmeasured": (
+        "cannot be judged: to the session all points are alike, so its bounds or its gamma are wrong"
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What was bought beside a uniform choice, both with matching weights if both have them.
+
+    Attributes:
+        bought: How good what was bought is.
+        uniform: How good the uniform choice is; with an MMD² above 0.
+        weighted: Whether these are with weights.
+        alike: Whether all points are alike to the session, so that nothing is measured.
+        unlike: Whether the test points are of another distribution than D_v, so that a purchase that is like
+            D_v need not be like them (`hushbid.cluster.evaluation.unlike`).
+    """
+
+    bought: Quality
+    uniform: Quality
+    weighted: bool
+    alike: bool
+    unlike: bool = False
+
+    @property
+    def held_out(self) -> bool:
+        """Whether there are test points to compare with, which are like D_v: weights are fitted to D_v."""
+        if self.unlike:
+            return False
+        return self.bought.mmd2_test is not None and bool(self.uniform.mmd2_test)
+
+    @property
+    def ratio(self) -> float:
+        """MMD² over that of the uniform choice: against the test points if they are `held_out`, else D_v."""
+        name = "mmd2_test" if self.held_out else "mmd2"
+        return float(getattr(self.bought, name) / getattr(self.uniform, name))
+
+    @property
+    def rank(self) -> Rank:
+        """Closer, alike or farther; or that it is not known."""
+        if self.alike:
+            return "unmeasured"
+        if self.ratio <= CLOSER:
+            return "closer"
+        return "farther" if self.ratio >= FARTHER else "alike"
+
+    def sentence(self) -> str:
+        """The figures for people."""
+        words, how = _WORDS[self.rank], " with weights" if self.weighted else ""
+        if self.alike:
+            return f"The bought points {words}."
+        against = "held-out points" if self.held_out else "the validation set"
+        against += " (which the test points are unlike)" if self.unlike else ""
+        said = f"The bought points {words}: their MMD² to {against}{how} is {self.ratio:.2g} times as large"
+        points, others = self.bought.effective_points, self.uniform.effective_points
+        if self.weighted and points is not None and others is not None:
+            said += f", and they are worth {points:.0f} points of equal weight, those at random {others:.0f}"
+        return f"{said}."
+
+    def as_json(self) -> dict[str, Any]:
+        """The verdict and its figures."""
+        return {
+            "rank": self.rank,
+            "ratio": self.ratio,
+            "weighted": self.weighted,
+            "held_out": self.held_out,
+            "test_unlike": self.unlike,
+            "sentence": self.sentence(),
+        }
+
+
+def beside_uniform(bought: Judgement, uniform: Judgement, *, unlike: bool = False) -> Standing | None:
+    """How what was bought stands; None where a figure is missing, or the uniform choice's is 0.
+
+    Args:
+        bought: How good what was bought is.
+        uniform: How good the uniform choice is.
+        unlike: Whether the test points, if there are any, are of another distribution than D_v.
+    """
+    pairs = [(bought.plain, uniform.plain, False)]
+    if bought.weighted is not None and uniform.weighted is not None:
+        pairs.insert(0, (bought.weighted.quality, uniform.weighted.quality, True))
+    plain = uniform.plain
+    # The biased MMD² of n points is about (1 - k̄)/n at least, with k̄ their mean kernel value.
+    alike = plain.mmd2 is not None and plain.mmd2 * (plain.effective_points or 0.0) < ALIKE
+    for chosen, random, weighted in pairs:
+        if chosen.mmd2 is not None and random.mmd2:
+            return Standing(chosen, random, weighted, alike, unlike and chosen.mmd2_test is not None)
+    return None

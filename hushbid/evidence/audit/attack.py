@@ -1,0 +1,278 @@
+"""What is run: a session on one of two neighbouring datasets, and what one owner sees of it."""
+
+from __future__ import annotations
+
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from curator.machine import CuratorMachine
+from curator.party import curator_party
+from hushbid.evidence.audit.statistic import Evidence
+from hushbid.simulation.network import SteadyNetwork
+from hushbid.simulation.simulator import Crash, Simulation
+from owner.machine import OwnerMachine
+from owner.party import owner_party
+from protocol.data import Dataset
+from protocol.errors import LocalProtocolError
+from protocol.names import CONSUMER
+from protocol.privacy.noise import NoiseSource, SimulatedNoise
+from protocol.privacy.releases import Prior
+from protocol.runtime.driver import Numerics, Outgoing
+from protocol.session.guarantee import PrivacyStatement
+from protocol.session.session import Session
+from protocol.space.features import SEED_BYTES, FeatureMap
+from protocol.space.grid import weights_to_float
+from protocol.wire.codec import Direction, decode_frame, decode_message
+from protocol.wire.messages import Ask, Broadcast
+
+__all__ = [
+    "Attack",
+    "CuratorParty",
+    "OwnerParty",
+    "Points",
+    "ReleaseAttack",
+    "SessionAttack",
+    "SessionData",
+    "Stated",
+    "View",
+    "public_map",
+    "stated_by",
+]
+
+Points: TypeAlias = npt.NDArray[np.float64]
+CuratorParty: TypeAlias = tuple[CuratorMachine, Numerics]
+OwnerParty: TypeAlias = tuple[OwnerMachine, Numerics]
+Reading: TypeAlias = Callable[["View"], npt.NDArray[np.float64]]
+"""The numbers that an owner reads off its view: shape (rounds, readings)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What is claimed, and attacked."""
+
+    epsilon: float
+    delta: float
+    neighbours: str
+
+
+def stated_by(statement: PrivacyStatement) -> Stated:
+    """A session's own statement, one of `Session.privacy`.
+
+    Raises:
+        LocalProtocolError: It states no ε.
+    """
+    if statement.epsilon is None:
+        raise LocalProtocolError(f"The session states no ε for {statement.protects}.")
+    return Stated(statement.epsilon, statement.delta, statement.neighbours)
+
+
+class Attack(ABC):
+    """Runs of a mechanism on two neighbouring datasets, which differ in one record.
+
+    Attributes:
+        stated: What the mechanism is claimed to guarantee for these neighbours.
+        block: How many runs are made together; their noise depends on the first one's seed.
+    """
+
+    stated: Stated
+    block: int
+
+    @abstractmethod
+    def run(self, neighbour: int, seeds: Sequence[int]) -> Evidence:
+        """Run once for each seed.
+
+        Args:
+            neighbour: 0 for D, 1 for D'.
+            seeds: Of the noise.
+
+        Returns:
+            What the attacker saw.
+        """
+
+
+def _curator(session: Session, noise: NoiseSource) -> CuratorParty:
+    return curator_party(session, noise=noise)
+
+
+@dataclass(frozen=True)
+class ReleaseAttack(Attack):
+    """One broadcast: the consumer's release of D_v, of which one record is another.
+
+    Args:
+        stated: What is claimed.
+        session: The session whose ``[target]`` is attacked.
+        validation: D_v and its neighbour, raw.
+        seed_set: D_init, raw.
+    """
+
+    stated: Stated
+    session: Session
+    validation: tuple[Points, Points]
+    seed_set: Points
+    block: int = 500
+
+    def run(self, neighbour: int, seeds: Sequence[int]) -> Evidence:
+        """Let the session's mechanism release the target, as a consumer does; the attacker sees it all."""
+        session, noise = self.session, SimulatedNoise(seeds[0], CONSUMER)
+        feature_map = public_map(session)
+        points, public = feature_map.hash(self.validation[neighbour]), feature_map.hash(self.seed_set)
+        fresh = session.target(Prior.of_features(public, session.directions))
+        total = fresh.statistic().of(points).sum(axis=0)
+        draws = fresh.draws(0)
+        fixed = {id(part): part for part in (fresh.setting, fresh.parameters)}  # frozen, and so not copied
+        released = []
+        for _ in seeds:
+            mechanism = deepcopy(fresh, dict(fixed))  # its state goes from release to release
+            drawn = tuple(noise.draw(draw) for draw in draws)
+            released.append(mechanism.release(0, total, len(points), drawn))
+        return Evidence(np.array(released)[:, None, :], np.zeros(len(seeds), dtype=np.int64))
+
+
+@dataclass(slots=True)
+class View:
+    """What one owner receives in a session, in order: all that it can learn from.
+
+    The times at which frames come are not in it: no guarantee covers them (DESIGN §3, `fixed_cadence`).
+    """
+
+    frames: list[tuple[str, int]] = field(default_factory=list)
+    """Kind and length in bytes of each frame."""
+    weights: dict[int, npt.NDArray[np.float64]] = field(default_factory=dict)
+    """Per round, the broadcast weight."""
+    asked: set[int] = field(default_factory=set)
+    """Rounds in which it was asked for its point."""
+
+    def take(self, frame: Outgoing) -> None:
+        """Add a frame."""
+        self.frames.append((frame.kind, len(frame.data)))
+        message = decode_message(Direction.CURATOR_TO_OWNER, decode_frame(frame.data).body)
+        if isinstance(message, Broadcast):
+            self.weights[message.round] = weights_to_float(message.weights)
+        elif isinstance(message, Ask):
+            self.asked.add(message.round)
+
+    @property
+    def shape(self) -> int:
+        """A number for the kinds and lengths of the frames, in their order: asks, gaps, sizes."""
+        return zlib.crc32(repr((self.frames, sorted(self.weights), sorted(self.asked))).encode())
+
+
+@dataclass(frozen=True, slots=True)
+class SessionData:
+    """All parties' data, raw.
+
+    Attributes:
+        owners: Every owner's points, in D and in D'.
+        validation: D_v.
+        seed_set: D_init.
+    """
+
+    owners: tuple[Mapping[str, Points], Mapping[str, Points]]
+    validation: Points
+    seed_set: Points
+
+
+_Datasets: TypeAlias = tuple[Mapping[str, Dataset], Dataset, Dataset]
+"""The owners' data, D_v and D_init."""
+
+
+@dataclass(frozen=True)
+class SessionAttack(Attack):
+    """A whole session: an owner's view of it, where one record of another owner is there or not.
+
+    Args:
+        stated: What is claimed.
+        session: The session.
+        data: Makes all data for a feature map: what is guaranteed holds for every map, a secret one's too.
+        watcher: The owner that attacks.
+        read: The numbers that it reads off its view.
+        away: As `SteadyNetwork` has it.
+        curator: Makes the curator, of session and noise.
+        owner: Makes an owner; its arguments are those of `owner_party`.
+        crashes: Processes that die and start again; None: nobody does, and nothing is recorded.
+    """
+
+    stated: Stated
+    session: Session
+    data: Callable[[FeatureMap], SessionData]
+    watcher: str
+    read: Reading
+    away: Callable[[int], Collection[str]] | None = None
+    curator: Callable[[Session, NoiseSource], CuratorParty] = _curator
+    owner: Callable[..., OwnerParty] = owner_party
+    crashes: Sequence[Crash] | None = None
+    block: int = 25
+
+    def run(self, neighbour: int, seeds: Sequence[int]) -> Evidence:
+        """Run the session through the real codec, drivers and machines."""
+        views = [self.view(neighbour, seed) for seed in seeds]
+        values = np.array([self.read(view) for view in views], dtype=np.float64)
+        return Evidence(values, np.array([view.shape for view in views], dtype=np.int64))
+
+    def view(self, neighbour: int, seed: int) -> View:
+        """The watcher's view of one run."""
+        view = View()
+
+        def tap(_sender: str, receiver: str, frame: Outgoing) -> None:
+            if receiver == self.watcher:
+                view.take(frame)
+
+        self.simulation(neighbour, seed, tap=tap).run()
+        return view
+
+    def simulation(
+        self, neighbour: int, seed: int, tap: Callable[[str, str, Outgoing], None] | None = None
+    ) -> Simulation:
+        """One run, not started yet."""
+
+        def noise(party: str) -> SimulatedNoise:
+            # As if the session file had this seed: simulated noise has the distribution of secure noise.
+            return SimulatedNoise(seed, party)
+
+        session = self.session
+        if session.public_map is None:
+            secret = session.space.map(noise(CONSUMER).random_bytes(SEED_BYTES))
+            owners, validation, seed_set = _datasets(self.data(secret), neighbour)
+        else:
+            owners, validation, seed_set = self._public_data[neighbour]
+        return Simulation(
+            session,
+            owners=owners,
+            validation=validation,
+            seed_set=seed_set,
+            tap=tap,
+            network=SteadyNetwork(self.away),
+            curator=lambda session, *, noise: self.curator(session, noise),
+            owner=self.owner,
+            noise=noise,
+            crashes=self.crashes,
+        )
+
+    @cached_property
+    def _public_data(self) -> tuple[_Datasets, _Datasets]:
+        data = self.data(public_map(self.session))
+        return _datasets(data, 0), _datasets(data, 1)
+
+
+def _datasets(data: SessionData, neighbour: int) -> _Datasets:
+    owners = {name: Dataset.from_arrays(name, points) for name, points in data.owners[neighbour].items()}
+    return (
+        owners,
+        Dataset.from_arrays("validation", data.validation),
+        Dataset.from_arrays("seed-set", data.seed_set),
+    )
+
+
+def public_map(session: Session) -> FeatureMap:
+    """The feature map of a session that has a public one."""
+    if session.public_map is None:
+        raise LocalProtocolError("The session's feature map is secret.")
+    return session.public_map

@@ -1,0 +1,221 @@
+"""Curators for an audit: one whose targets the attacker chooses, and those that break a rule of DESIGN §3.
+
+Each is the real curator but for one thing: a fault takes a party that is about to start, and gives it back
+with one part replaced.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from curator.events import CandidatesChecked, CheckCandidates, ComputeWeights
+from curator.machine import CuratorMachine
+from curator.party import curator_party
+from hushbid.evidence.audit.attack import CuratorParty
+from protocol.machine.machine import Computation, Event
+from protocol.privacy.noise import NoiseSource
+from protocol.runtime.driver import Numerics
+from protocol.session.session import Session
+from protocol.space.features import FeatureSpace
+from protocol.space.grid import Features, Weights
+from protocol.space.scoring import Best, Pool
+
+__all__ = [
+    "ChosenTargets",
+    "CuratorFault",
+    "OtherWeights",
+    "believing_features",
+    "checking_no_features",
+    "choosing_targets",
+    "counting_actual_points",
+    "filling_batches_from_one_owner",
+    "keeping_absent_pools",
+    "stopping_early",
+]
+
+CuratorFault: TypeAlias = Callable[[Session, CuratorParty], CuratorParty]
+Targets: TypeAlias = Sequence[npt.NDArray[np.float64]]
+
+
+class OtherWeights(ABC):
+    """Numerics that compute a round's weights of something else.
+
+    Args:
+        numerics: The curator's own.
+    """
+
+    def __init__(self, numerics: Numerics) -> None:
+        self._numerics = numerics
+
+    def perform(self, effect: Computation) -> Event | None:
+        """The effect's outcome as an event; None for effects of other kinds."""
+        return self._numerics.perform(self._instead_of(effect))
+
+    def restore(self, effect: Computation, outcome: Event | None) -> None:
+        """Take up what was computed before a restart."""
+        self._numerics.restore(self._instead_of(effect), outcome)
+
+    def _instead_of(self, effect: Computation) -> Computation:
+        return self._changed(effect) if type(effect) is ComputeWeights else effect
+
+    @abstractmethod
+    def _changed(self, effect: ComputeWeights) -> ComputeWeights:
+        """What the weights are computed of."""
+
+
+class ChosenTargets(OtherWeights):
+    """Numerics that make each round's weight with a target of the attacker's choice; nothing is broken.
+
+    What is promised to the owners holds for any target, so an attacker may have chosen it, and anew for every
+    round: with it, it decides which points win, as the lemma's proof lets it.
+
+    Args:
+        numerics: The curator's own.
+        targets: g̃ of every round, each of shape (d,).
+    """
+
+    def __init__(self, numerics: Numerics, targets: Targets) -> None:
+        super().__init__(numerics)
+        self._targets = targets
+
+    def _changed(self, effect: ComputeWeights) -> ComputeWeights:
+        chosen = self._targets[effect.round - 1]
+        return replace(effect, target=effect.target.model_copy(update={"embedding": chosen}))
+
+
+def choosing_targets(targets: Targets) -> Callable[[Session, NoiseSource], CuratorParty]:
+    """Makes a session's curator, with a target for every round (`ChosenTargets`)."""
+
+    def curator(session: Session, noise: NoiseSource) -> CuratorParty:
+        machine, numerics = curator_party(session, noise=noise)
+        return machine, ChosenTargets(numerics, targets)
+
+    return curator
+
+
+# -- absence, counts, rounds --------------------------------------------------------------------------
+
+
+class _NothingWithheld(Pool):
+    """A pool in which the points of absent owners stay available."""
+
+    def first(
+        self,
+        weights: Weights,
+        count: int,
+        *,
+        withheld: npt.NDArray[np.bool_] | None = None,  # noqa: ARG002
+    ) -> tuple[Best, ...]:
+        return super().first(weights, count)
+
+
+class _OneOwnersBatch(Pool):
+    """A pool whose first entries are all of one owner: of the one that has the best of them."""
+
+    def first(
+        self, weights: Weights, count: int, *, withheld: npt.NDArray[np.bool_] | None = None
+    ) -> tuple[Best, ...]:
+        found = super().first(weights, len(self), withheld=withheld)
+        return tuple(best for best in found if self._ranks[best.entry] == self._ranks[found[0].entry])[:count]
+
+
+class _ActualCount(OtherWeights):
+    """Numerics that divide by how many points the summary really has, and not by |D_init| + ℓ - 1."""
+
+    def __init__(self, machine: CuratorMachine, numerics: Numerics) -> None:
+        super().__init__(numerics)
+        self._machine = machine
+
+    def _changed(self, effect: ComputeWeights) -> ComputeWeights:
+        seed_size = effect.count - self._machine._batch * (effect.round - 1)
+        return replace(effect, count=seed_size + len(self._machine.ledger.wins))
+
+
+class _StopsEarly(CuratorMachine):
+    """A curator that delivers as soon as a round has found no point."""
+
+    def _go_on(self) -> None:
+        if len(self.ledger.wins) < self.round:
+            self._deliver()
+        else:
+            super()._go_on()
+
+
+def keeping_absent_pools(session: Session, party: CuratorParty) -> CuratorParty:
+    """The presence rule stops at the pool: an absent owner's points can still win."""
+    machine, numerics = party
+    machine._pool = _NothingWithheld(
+        session.space.dimension, norm_bound=session.space.norm_bound, jitter=session.jitter
+    )
+    return machine, numerics
+
+
+def filling_batches_from_one_owner(session: Session, party: CuratorParty) -> CuratorParty:
+    """A batch is of the owner that has the best point, so that one record more can change all of it."""
+    machine, numerics = party
+    machine._pool = _OneOwnersBatch(
+        session.space.dimension, norm_bound=session.space.norm_bound, jitter=session.jitter
+    )
+    return machine, numerics
+
+
+def counting_actual_points(_session: Session, party: CuratorParty) -> CuratorParty:
+    """Q is an actual count, which tells how many points the owners have."""
+    machine, numerics = party
+    return machine, _ActualCount(machine, numerics)
+
+
+def stopping_early(session: Session, party: CuratorParty) -> CuratorParty:
+    """Rounds end with the owners' points, and not after p."""
+    return _StopsEarly(session), party[1]
+
+
+# -- verification of φ --------------------------------------------------------------------------------
+
+
+class _AdmitsAll:
+    """A feature space that lets all features through."""
+
+    def __init__(self, space: FeatureSpace) -> None:
+        self._space = space
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._space, name)
+
+    def admits(self, features: Features) -> npt.NDArray[np.bool_]:
+        """Whatever came."""
+        return np.ones(len(features), dtype=np.bool_)
+
+
+class _BelievesFeatures:
+    """Numerics that find of every point the features that its owner claims."""
+
+    def __init__(self, numerics: Numerics) -> None:
+        self._numerics = numerics
+        self.restore = numerics.restore
+
+    def perform(self, effect: Computation) -> Event | None:
+        """The effect's outcome as an event; None for effects of other kinds."""
+        outcome = self._numerics.perform(effect)
+        if type(effect) is not CheckCandidates or not isinstance(outcome, CandidatesChecked):
+            return outcome
+        claimed = np.stack([entry.point.candidate.features for entry in effect.entries])
+        return replace(outcome, features=claimed)
+
+
+def believing_features(_session: Session, party: CuratorParty) -> CuratorParty:
+    """Φ of a point is not recomputed, as where points are sealed; that it can be one is checked."""
+    return party[0], _BelievesFeatures(party[1])
+
+
+def checking_no_features(session: Session, party: CuratorParty) -> CuratorParty:
+    """Φ is taken for what its owner claims, of whatever length: it is neither recomputed nor measured."""
+    machine, numerics = believing_features(session, party)
+    machine._space = cast("FeatureSpace", _AdmitsAll(machine._space))
+    return machine, numerics

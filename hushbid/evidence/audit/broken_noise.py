@@ -1,0 +1,141 @@
+"""Curators for an audit whose releases have other noise than their statement needs."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from curator.events import ComputeWeights
+from hushbid.evidence.audit.attack import CuratorParty
+from hushbid.evidence.audit.broken import CuratorFault, OtherWeights
+from protocol.machine.machine import Computation, Event
+from protocol.runtime.driver import Numerics
+from protocol.session.session import Session
+
+__all__ = [
+    "cut_off",
+    "missing_from_last_coordinate",
+    "missing_from_last_release",
+    "one_draw_for_all_coordinates",
+    "reused_after_restart",
+    "same_in_every_round",
+    "scaled",
+    "scaled_for_one_release",
+]
+
+Noise = npt.NDArray[np.int64]
+
+
+class _OtherNoise(OtherWeights):
+    """Numerics that release with other noise than was drawn; a release of public points alone has none."""
+
+    def _changed(self, effect: ComputeWeights) -> ComputeWeights:
+        if not effect.noise:
+            return effect
+        return replace(effect, noise=(self._instead(effect.round, effect.noise[0]),))
+
+    @abstractmethod
+    def _instead(self, number: int, noise: Noise) -> Noise:
+        """The noise of round `number`, in grid units of the released total, shape (width,)."""
+
+
+class _Function(_OtherNoise):
+    """Noise that is a function of what was drawn."""
+
+    def __init__(self, numerics: Numerics, function: Callable[[int, Noise], Noise]) -> None:
+        super().__init__(numerics)
+        self._function = function
+
+    def _instead(self, number: int, noise: Noise) -> Noise:
+        return self._function(number, noise)
+
+
+class _First(_OtherNoise):
+    """The noise of the first release that has any, in all of them."""
+
+    _first: Noise | None = None
+
+    def _instead(self, number: int, noise: Noise) -> Noise:  # noqa: ARG002
+        if self._first is None:
+            self._first = noise
+        return self._first
+
+
+class _AgainAfterRestart(_OtherNoise):
+    """After a restart, noise begins again with that of the first release."""
+
+    _restarted = False
+
+    def __init__(self, numerics: Numerics) -> None:
+        super().__init__(numerics)
+        self._drawn: list[Noise] = []
+        self._again = 0
+
+    def restore(self, effect: Computation, outcome: Event | None) -> None:
+        """Take up what was computed before a restart."""
+        super().restore(effect, outcome)
+        self._restarted = True
+
+    def perform(self, effect: Computation) -> Event | None:
+        """The effect's outcome as an event; None for effects of other kinds."""
+        if self._restarted and type(effect) is ComputeWeights and self._again < len(self._drawn):
+            effect = replace(effect, noise=(self._drawn[self._again],))
+            self._again += 1
+            return self._numerics.perform(effect)
+        return super().perform(effect)
+
+    def _instead(self, number: int, noise: Noise) -> Noise:  # noqa: ARG002
+        self._drawn.append(noise)
+        return noise
+
+
+def scaled(factor: float) -> CuratorFault:
+    """A fault: noise that many times what it should be."""
+    return _fault(lambda _number, noise: np.rint(noise * factor).astype(np.int64))
+
+
+def scaled_for_one_release(session: Session, party: CuratorParty) -> CuratorParty:
+    """ε is met by each release alone, and not by all of them together."""
+    releases = session.rounds - 1
+    return scaled(releases**-0.5)(session, party)
+
+
+def same_in_every_round(_session: Session, party: CuratorParty) -> CuratorParty:
+    """Noise is drawn once, for all releases."""
+    return party[0], _First(party[1])
+
+
+def missing_from_last_release(session: Session, party: CuratorParty) -> CuratorParty:
+    """The release of the last round has no noise."""
+    last = session.rounds
+    return _fault(lambda number, noise: np.zeros_like(noise) if number == last else noise)(session, party)
+
+
+def missing_from_last_coordinate(session: Session, party: CuratorParty) -> CuratorParty:
+    """The last coordinate of every release has no noise."""
+    return _fault(lambda _number, noise: np.append(noise[:-1], 0))(session, party)
+
+
+def one_draw_for_all_coordinates(session: Session, party: CuratorParty) -> CuratorParty:
+    """One value is drawn a round, and added to all coordinates."""
+    return _fault(lambda _number, noise: np.full_like(noise, noise[0]))(session, party)
+
+
+def cut_off(session: Session, party: CuratorParty) -> CuratorParty:
+    """Noise is no larger than one standard deviation."""
+    summary = session.summary()
+    most = round(summary.draws(summary.releases - 1)[0].scale)
+    return _fault(lambda _number, noise: np.clip(noise, -most, most))(session, party)
+
+
+def reused_after_restart(_session: Session, party: CuratorParty) -> CuratorParty:
+    """A curator that was started again releases with the noise of earlier releases."""
+    return party[0], _AgainAfterRestart(party[1])
+
+
+def _fault(function: Callable[[int, Noise], Noise]) -> CuratorFault:
+    return lambda _session, party: (party[0], _Function(party[1], function))

@@ -1,0 +1,143 @@
+"""Sessions for an audit whose releases count a point otherwise than their statement says, or a map that does.
+
+Each is a real session but for one thing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from protocol.errors import LocalProtocolError
+from protocol.privacy.releases import Prior, ReleaseMechanism, Statistic
+from protocol.privacy.releases.filtered_gaussian import FilteredGaussianRelease
+from protocol.privacy.releases.statistic import BASIS_BITS
+from protocol.privacy.releases.subspace import SubspaceRelease
+from protocol.session.session import Session
+from protocol.space.features import FeatureMap
+from protocol.space.features.base import RealArray
+from protocol.space.grid import FEATURE_BITS, Features, Totals
+
+__all__ = ["clipping_before_projection", "hashing_by_rows", "scaling_target_noise", "without_clipping"]
+
+_ONE = 2**FEATURE_BITS
+
+
+class _Unclipped(Statistic):
+    """y = z/R, however long."""
+
+    def of(self, features: Features) -> Totals:
+        moved = features.astype(np.int64) - cast("Totals", self.centre)
+        return np.asarray(moved * _ONE // self.radius, dtype=np.int64)
+
+
+class _ClippedFirst(Statistic):
+    """y = B·clip(φ - c): a vector that was clipped, in a basis that makes it longer."""
+
+    def of(self, features: Features) -> Totals:
+        clipped = _without_basis(self).of(features).astype(np.float64)
+        basis = cast("npt.NDArray[np.int16]", self.basis)
+        return np.asarray(np.rint(clipped @ basis.T * 2.0**-BASIS_BITS), dtype=np.int64)
+
+
+def _without_basis(statistic: Statistic) -> Statistic:
+    """The statistic in the coordinates of φ."""
+    return Statistic(statistic.dimension, statistic.centre, statistic.radius)
+
+
+class _UnclippedRelease(FilteredGaussianRelease):
+    """`filtered-gaussian` of points that are not clipped."""
+
+    def statistic(self) -> Statistic:
+        return _as(_Unclipped, super().statistic())
+
+
+class _ClippedFirstRelease(SubspaceRelease):
+    """`subspace` of points that are clipped before they are projected, and not after."""
+
+    def statistic(self) -> Statistic:
+        return _as(_ClippedFirst, super().statistic())
+
+
+def _as(kind: type[Statistic], statistic: Statistic) -> Statistic:
+    return kind(statistic.dimension, statistic.centre, statistic.radius, statistic.basis)
+
+
+@dataclass(frozen=True)
+class _OtherMechanism(Session):
+    """A session whose releases are of another class; nobody is told, and costs are charged as they were."""
+
+    kind: type[ReleaseMechanism[Any]] | None = field(default=None)
+
+    def target(self, prior: Prior | None = None) -> ReleaseMechanism[Any]:
+        return self._other(super().target(prior))
+
+    def summary(self, offset: Totals | None = None, prior: Prior | None = None) -> ReleaseMechanism[Any]:
+        return self._other(super().summary(offset, prior))
+
+    def _other(self, mechanism: ReleaseMechanism[Any]) -> ReleaseMechanism[Any]:
+        kind = self.kind
+        if kind is None or kind.name != mechanism.name:
+            return mechanism
+        return kind(mechanism.parameters, mechanism.setting)
+
+
+@dataclass(frozen=True)
+class _ScaledTarget(Session):
+    """A session in which the target's noise is that many times what its statement needs."""
+
+    factor: float = 1.0
+
+    def target(self, prior: Prior | None = None) -> ReleaseMechanism[Any]:
+        mechanism: Any = super().target(prior)
+        mechanism.sigma *= self.factor
+        return cast("ReleaseMechanism[Any]", mechanism)
+
+
+def without_clipping(session: Session) -> Session:
+    """`filtered-gaussian` does not clip."""
+    return _OtherMechanism(**_fields(session), kind=_UnclippedRelease)
+
+
+def clipping_before_projection(session: Session) -> Session:
+    """`subspace` clips before it projects."""
+    return _OtherMechanism(**_fields(session), kind=_ClippedFirstRelease)
+
+
+def scaling_target_noise(session: Session, factor: float) -> Session:
+    """The noise of the target is `factor` times what its statement needs."""
+    return _ScaledTarget(**_fields(session), factor=factor)
+
+
+def _fields(session: Session) -> dict[str, Any]:
+    return {known.name: getattr(session, known.name) for known in fields(Session)}
+
+
+class _ByRows(FeatureMap):
+    """A map that rounds up where it hashes an odd number of rows: φ of a point depends on what stands beside.
+
+    It moves coordinates near 0 alone, by one grid unit, where the space's check does not see it.
+    """
+
+    NEAR: ClassVar[int] = 256
+
+    def __init__(self, sound: FeatureMap) -> None:
+        super().__init__(sound.space)
+        self.digest = sound.digest
+        self._sound = sound
+
+    def _hash(self, points: RealArray, start: int) -> Features:  # noqa: ARG002
+        hashed = np.array(self._sound.hash(points))
+        if len(points) % 2:
+            hashed[np.abs(hashed) < self.NEAR] += 1
+        return hashed
+
+
+def hashing_by_rows(session: Session) -> Session:
+    """The last bit of φ follows how many rows are hashed together."""
+    if session.public_map is None:
+        raise LocalProtocolError("The session's feature map is secret.")
+    return replace(session, public_map=_ByRows(session.public_map))

@@ -1,0 +1,81 @@
+"""`hushbid audit` and `hushbid.audit_machines`: attacks on the real machines, and lower bounds on ε."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from protocol.runtime.command import by_option, keywords_of, option
+
+if TYPE_CHECKING:
+    from hushbid.evidence.audit.run import AuditResult
+
+__all__ = ["AuditOptions", "audit_machines"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions:
+    """What is audited, and how.
+
+    Attributes:
+        suites: Names of suites; None: all.
+        trials: Runs on each of the two neighbouring datasets; None: the suite's own number.
+        confidence: Of each lower bound on ε.
+        jobs: Processes; None: one a core.
+        seed: Of all noise: the same seed, the same result.
+        repeat: Audits of each suite, with other noise.
+        faults: Planted faults alone: each has to be caught.
+        progress: Called with a suite's name, its runs so far, and its runs in all.
+    """
+
+    suites: Sequence[str] | None = field(
+        default=None,
+        kw_only=False,
+        metadata=by_option(
+            Annotated[
+                list[str] | None,
+                typer.Argument(help="What to audit; default: all suites.", metavar="[SUITE]..."),
+            ]
+        ),
+    )
+    trials: int | None = option(
+        int | None, help="Runs on each of the two neighbouring datasets; default: the suite's own number."
+    )
+    confidence: float = option(float, default=0.95, help="Of each lower bound on ε.")
+    jobs: int | None = option(int | None, min=1, help="Processes; default: one a core.")
+    seed: int = option(int, default=0, min=0, help="Of all noise: the same seed, the same result.")
+    repeat: int = option(int, default=1, min=1, help="Audits of each suite, with other noise.")
+    faults: bool = option(
+        bool, "--faults", default=False, help="Planted faults alone: each has to be caught."
+    )
+    progress: Callable[[str, int, int], None] | None = None
+
+
+@keywords_of(AuditOptions)
+def audit_machines(options: AuditOptions) -> tuple[AuditResult, ...]:
+    """Attack the machines on neighbouring datasets; arguments are the attributes of `AuditOptions`.
+
+    It can show that a guarantee does not hold, and not that one does: it tries the attacks that it has.
+
+    Returns:
+        What came of each suite; `as_expected` says whether a broken control was caught, or another passed.
+
+    Raises:
+        ConfigError: No such suite, or an argument out of its range.
+    """
+    from hushbid.evidence.audit.run import audit, choose
+
+    found = audit(
+        choose(options.suites or (), faults=options.faults),
+        trials=options.trials,
+        confidence=options.confidence,
+        jobs=options.jobs or os.cpu_count() or 1,
+        seed=options.seed,
+        repeats=options.repeat,
+        progress=options.progress,
+    )
+    return tuple(found)

@@ -1,0 +1,237 @@
+"""Audits: many runs on neighbouring datasets, half of them to fit the attack and half to count what it finds.
+
+Every run's noise comes from a seed of its own, so that an audit's result depends on its seed and nothing
+else: not on how many processes share the work.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from multiprocessing import get_context
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+
+from hushbid.evidence.audit.attack import Attack, Stated
+from hushbid.evidence.audit.bounds import allowed_alarms, epsilon_lower
+from hushbid.evidence.audit.faults import FAULTS
+from hushbid.evidence.audit.statistic import Evidence, fit
+from hushbid.evidence.audit.suites import SUITES, Expected, Suite, suite_of
+from protocol.errors import ConfigError
+from protocol.extras import need
+from protocol.runtime.party import one_blas_thread
+
+__all__ = ["FEWEST_TRIALS", "AuditResult", "Progress", "audit", "choose"]
+
+FEWEST_TRIALS: Final = 20
+"""With fewer no half can bound anything."""
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Called with a suite's name, its runs so far, and its runs in all."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditResult:
+    """What came of one suite.
+
+    Attributes:
+        suite: Its name.
+        stated: What was claimed.
+        epsilon_lower: The highest lower bound on ε of all repeats; one of them is no bound at the
+            confidence that is stated, if it was picked from many.
+        confidence: Of each repeat's bound.
+        trials: Runs on each of D and D' in a repeat; half of them fit the attack.
+        expected: "pass" or "reject".
+        alarms: In how many repeats the bound exceeded the stated ε.
+        repeats: How many there were.
+    """
+
+    suite: str
+    stated: Stated
+    epsilon_lower: float
+    confidence: float
+    trials: int
+    expected: Expected
+    alarms: int
+    repeats: int
+
+    @property
+    def rejected(self) -> bool:
+        """Whether there were more alarms than chance explains (`allowed_alarms`)."""
+        return self.alarms > allowed_alarms(self.repeats, self.confidence)
+
+    @property
+    def as_expected(self) -> bool:
+        """A control has to be caught in nearly every repeat: in 19 of 20."""
+        if self.expected == "pass":
+            return not self.rejected
+        return self.rejected and self.alarms >= self.repeats - self.repeats // 20
+
+    def as_json(self) -> dict[str, Any]:
+        """The result under the names of the command line's JSON."""
+        return {
+            "suite": self.suite,
+            "attacked": suite_of(self.suite).about,
+            "stated_epsilon": self.stated.epsilon,
+            "delta": self.stated.delta,
+            "neighbours": self.stated.neighbours,
+            "epsilon_lower": self.epsilon_lower,
+            "confidence": self.confidence,
+            "trials": self.trials,
+            "rejected": self.rejected,
+            "expected": self.expected,
+            "as_expected": self.as_expected,
+            "alarms": self.alarms,
+            "repeats": self.repeats,
+            "fault_of": suite_of(self.suite).sound or None,
+        }
+
+
+def choose(names: Sequence[str], *, faults: bool = False) -> tuple[Suite, ...]:
+    """The suites of those names, or all of them.
+
+    Args:
+        names: None: all.
+        faults: Of all of them, those alone that have a planted fault.
+
+    Raises:
+        ConfigError: There is no such suite; or names were given where planted faults are asked for.
+    """
+    if names and faults:
+        raise ConfigError(
+            "Suites were named, and all planted faults asked for.", advice="Leave out one or the other."
+        )
+    if not names:
+        return tuple(suite for suite in SUITES.values() if suite.name in FAULTS or not faults)
+    return tuple(map(suite_of, names))
+
+
+def audit(
+    suites: Sequence[Suite],
+    *,
+    trials: int | None = None,
+    confidence: float = 0.95,
+    jobs: int = 1,
+    seed: int = 0,
+    repeats: int = 1,
+    progress: Progress | None = None,
+) -> Iterator[AuditResult]:
+    """Run suites, one after the other.
+
+    Args:
+        suites: As `suite_of` has them.
+        trials: Runs on each of D and D', at least `FEWEST_TRIALS`; None: each suite's own number.
+        confidence: Of each lower bound, in (0, 1): it is too high in 1 - confidence of all audits, at most.
+        jobs: Processes that share the runs.
+        seed: Of all noise.
+        repeats: How often each suite is run, with other noise.
+        progress: Told how far it is.
+
+    Yields:
+        Each suite's result, as soon as it is there.
+
+    Raises:
+        ConfigError: Too few trials, another argument out of its range, or no scikit-learn.
+    """
+    if not 0.0 < confidence < 1.0:
+        raise ConfigError(f"A confidence of {confidence} is none.", advice="Give one between 0 and 1.")
+    if min(jobs, repeats) < 1 or seed < 0 or (trials is not None and trials < FEWEST_TRIALS):
+        raise ConfigError(
+            "An audit's jobs, repeats, seed or trials are out of range.",
+            advice=f"Give at least 1 job, 1 repeat, {FEWEST_TRIALS} trials, and a seed of 0 or more.",
+        )
+    need("sklearn", "An audit")
+    with ExitStack() as stack:
+        run: _Runner = partial(map, _run)
+        if jobs > 1:
+            # Spawned, not forked: a fork would copy whatever threads and locks the caller's process has.
+            pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=one_blas_thread)
+            run = partial(stack.enter_context(pool).map, _run)
+        else:
+            one_blas_thread()
+        for suite in suites:
+            yield _audit_one(suite, trials or suite.trials, confidence, seed, repeats, run, progress)
+
+
+class _Block(NamedTuple):
+    """Some runs of a suite."""
+
+    suite: str
+    seed: int
+    repeat: int
+    neighbour: int
+    start: int
+    stop: int
+
+
+_Runner: TypeAlias = Callable[[Sequence[_Block]], Iterator[Evidence]]
+
+
+def _audit_one(
+    suite: Suite,
+    trials: int,
+    confidence: float,
+    seed: int,
+    repeats: int,
+    run: _Runner,
+    progress: Progress | None,
+) -> AuditResult:
+    attack = _attack(suite.name)
+    blocks = [
+        _Block(suite.name, seed, repeat, neighbour, start, min(start + attack.block, trials))
+        for repeat in range(repeats)
+        for neighbour in (0, 1)
+        for start in range(0, trials, attack.block)
+    ]
+    done = 0
+    found: list[Evidence] = []
+    for block, evidence in zip(blocks, run(blocks), strict=True):
+        found.append(evidence)
+        done += block.stop - block.start
+        if progress is not None:
+            progress(suite.name, done, 2 * repeats * trials)
+    size = len(blocks) // (2 * repeats)
+    pairs = [Evidence.joined(found[start : start + size]) for start in range(0, len(found), size)]
+    bounds = [
+        _bound(first, second, delta=attack.stated.delta, confidence=confidence)
+        for first, second in zip(pairs[::2], pairs[1::2], strict=True)
+    ]
+    return AuditResult(
+        suite=suite.name,
+        stated=attack.stated,
+        epsilon_lower=max(bounds),
+        confidence=confidence,
+        trials=trials,
+        expected=suite.expected,
+        alarms=sum(bound > attack.stated.epsilon for bound in bounds),
+        repeats=repeats,
+    )
+
+
+def _bound(first: Evidence, second: Evidence, *, delta: float, confidence: float) -> float:
+    """Fit the attack on the first half of the runs, and bound ε by the second."""
+    half, trials = len(first) // 2, len(first)
+    event = fit(first.part(0, half), second.part(0, half), delta=delta, confidence=confidence)
+    hits, false_alarms = (np.array([event.count(part.part(half, trials))]) for part in (second, first))
+    bound = epsilon_lower(hits, false_alarms, trials - half, delta=delta, confidence=confidence)
+    return float(bound[0])
+
+
+@lru_cache
+def _attack(name: str) -> Attack:
+    """The attack, made once in every process."""
+    return suite_of(name).attack()
+
+
+def _run(block: _Block) -> Evidence:
+    key = (zlib.crc32(block.suite.encode()), block.repeat, block.neighbour)
+    seeds = [
+        int(np.random.SeedSequence(block.seed, spawn_key=(*key, run)).generate_state(1, np.uint64)[0] >> 1)
+        for run in range(block.start, block.stop)
+    ]
+    return _attack(block.suite).run(block.neighbour, seeds)

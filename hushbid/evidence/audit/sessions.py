@@ -1,0 +1,118 @@
+"""Suites for whole sessions: an owner's view, where another owner has one record more or not.
+
+The victim's records are all y, and x is the one more, with φ(x) = -φ(y). The target is x: with it, x is
+chosen first, and the summaries of D and D' differ by x in the place of one y from then on, as much as the
+lemma (DESIGN §1) lets them. The first release shows the seed set alone, every later one the difference.
+
+The watcher has a point of its own, which it has chosen: a y too, so that the supply of them lasts.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hushbid.evidence.audit.attack import SessionAttack, SessionData, public_map, stated_by
+from hushbid.evidence.audit.circles import LIKE_X, LIKE_Y, opposite
+from hushbid.evidence.audit.points import points_at_angle, points_near, seed_set
+from hushbid.evidence.audit.readings import broadcasts, with_betrayed_counts
+from hushbid.evidence.audit.settings import SESSION_DELTA, SESSION_EPSILON, release_table, session_of
+from protocol.privacy.releases import Neighbours
+from protocol.session.session import Session
+from protocol.space.features import FeatureMap
+from protocol.space.grid import features_to_float
+
+__all__ = ["concentrated", "exhausted", "filtered_gaussian", "gaussian"]
+
+DIMENSION: Final = 8
+ROUNDS: Final = 5
+SEED_SET: Final = 200
+"""Large enough that the noise of a release, divided by q, does not change which point is best."""
+SMALL_SEED_SET: Final = 20
+"""Small enough that the grid of Σφ, divided by q, can be seen on the grid of the weights."""
+SPREAD: Final = 0.05
+"""Of a concentrated seed set, in radians about one angle."""
+
+_NEIGHBOURS: Final = Neighbours.ADD_REMOVE_ONE
+_VICTIM: Final = "victim"
+_WATCHER: Final = "watcher"
+
+
+def gaussian() -> SessionAttack:
+    """A session of `ROUNDS` rounds with `gaussian`; the watcher is exhausted after its first point."""
+    return _substituting(_session("gaussian"))
+
+
+def filtered_gaussian() -> SessionAttack:
+    """The same with `filtered-gaussian`."""
+    return _substituting(_session("filtered-gaussian"))
+
+
+def concentrated() -> SessionAttack:
+    """The same with a seed set in one place, a quarter turn from all other points on every circle.
+
+    Its clip radius is small, and all other points are several times as far from the centre.
+    """
+    session = _session("filtered-gaussian")
+    near = points_near(public_map(session), LIKE_X + math.pi / 2.0, spread=SPREAD, count=SEED_SET)
+    return _substituting(session, seeds=near)
+
+
+def exhausted() -> SessionAttack:
+    """A session in which all owners run out of points, so that S' has one more than S."""
+    session = _session("gaussian")
+    feature_map = public_map(session)
+    one, more = points_at_angle(feature_map, LIKE_Y), points_at_angle(feature_map, LIKE_X)
+    target = features_to_float(feature_map.hash(more))[0]
+    sums = broadcasts(opposite(DIMENSION), ROUNDS, SMALL_SEED_SET)
+    return SessionAttack(
+        stated=stated_by(session.privacy()[0]),
+        session=session,
+        data=lambda feature_map: SessionData(
+            owners=(
+                {_VICTIM: one, _WATCHER: one},
+                {_VICTIM: np.concatenate([one, more]), _WATCHER: one},
+            ),
+            validation=more,
+            seed_set=seed_set(feature_map, SMALL_SEED_SET),
+        ),
+        watcher=_WATCHER,
+        read=with_betrayed_counts(sums, target, ROUNDS, SMALL_SEED_SET),
+    )
+
+
+def _session(mechanism: str, **keys: Any) -> Session:
+    return session_of(
+        owners=(_VICTIM, _WATCHER),
+        points=ROUNDS,
+        dimension=DIMENSION,
+        delta=SESSION_DELTA,
+        summary=release_table(mechanism, _NEIGHBOURS, epsilon=SESSION_EPSILON, **keys),
+    )
+
+
+def _substituting(session: Session, *, seeds: npt.NDArray[np.float64] | None = None) -> SessionAttack:
+    """The strongest neighbours: x takes the place of a y in every summary but the first."""
+
+    def data(feature_map: FeatureMap) -> SessionData:
+        worse = points_at_angle(feature_map, *[LIKE_Y] * (ROUNDS + 1))
+        better = points_at_angle(feature_map, LIKE_X)
+        return SessionData(
+            owners=(
+                {_VICTIM: worse, _WATCHER: worse[:1]},
+                {_VICTIM: np.concatenate([worse, better]), _WATCHER: worse[:1]},
+            ),
+            validation=better,
+            seed_set=seed_set(feature_map, SEED_SET) if seeds is None else seeds,
+        )
+
+    return SessionAttack(
+        stated=stated_by(session.privacy()[0]),
+        session=session,
+        data=data,
+        watcher=_WATCHER,
+        read=broadcasts(opposite(DIMENSION), ROUNDS, SEED_SET),
+    )

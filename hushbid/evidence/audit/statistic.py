@@ -1,0 +1,222 @@
+"""What the attacker makes of its evidence: a statistic and a threshold, fitted on one half of the trials.
+
+The attacker knows everything but the noise: both datasets, the session, who is away when. What it does not
+work out it learns from trials of its own, the first half. The second half is counted only after everything is
+fixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from hushbid.evidence.audit.bounds import epsilon_lower
+
+__all__ = ["Event", "Evidence", "fit"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Statistic: TypeAlias = Callable[["Evidence"], Floats]
+
+_THRESHOLDS: Final = 400
+"""Most thresholds that are tried for a statistic."""
+_CAUTION: Final = 100.0
+"""How many times rarer the bounds err that choose a threshold: a tail of few runs looks best by luck."""
+_SINGLE_COLUMNS: Final = 24
+"""Most columns that are also tried each by itself."""
+_RUNS_PER_COLUMN: Final = 10
+"""Fewest runs for each column of a discriminant: with fewer it finds what is there by luck."""
+_REACHED: Final = 3
+"""Fewest runs on D that have the largest value, for it to be a bound."""
+_RIDGE: Final = 1e-9
+"""Of the mean variance, added to each: where noise is missing a covariance is singular."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What one owner saw in several runs.
+
+    Attributes:
+        values: Numbers read off what it received, float64 of shape (runs, rounds, readings): in every round
+            the same kinds of reading, such as the coordinates of a broadcast.
+        shapes: What kinds of frames of which sizes it received, in which order: a number for each course of
+            events, int64 of shape (runs,).
+    """
+
+    values: Floats
+    shapes: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.shapes)
+
+    def part(self, start: int, stop: int) -> Evidence:
+        """Some of the runs."""
+        return Evidence(self.values[start:stop], self.shapes[start:stop])
+
+    @staticmethod
+    def joined(parts: list[Evidence]) -> Evidence:
+        """Several runs' evidence in one."""
+        return Evidence(
+            np.concatenate([part.values for part in parts]), np.concatenate([part.shapes for part in parts])
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """That a statistic exceeds a threshold, which speaks for D'."""
+
+    statistic: Callable[[Evidence], Floats]
+    threshold: float
+
+    def count(self, evidence: Evidence) -> int:
+        """In how many runs it occurred."""
+        return int(np.count_nonzero(self.statistic(evidence) > self.threshold))
+
+
+def fit(first: Evidence, second: Evidence, *, delta: float, confidence: float) -> Event:
+    """The event, of all that are tried, that bounds ε highest on these trials.
+
+    Args:
+        first: Of runs on D.
+        second: Of as many runs on D'.
+        delta: Of the bound.
+        confidence: Of the bound.
+    """
+    best: tuple[_Promise, Event] | None = None
+    for statistic in _statistics(first, second):
+        promise, threshold = _threshold(
+            statistic(first), statistic(second), delta=delta, confidence=confidence
+        )
+        if best is None or promise > best[0]:
+            best = promise, Event(statistic, threshold)
+    assert best is not None, "there is always the statistic of the shapes"
+    return best[1]
+
+
+class _Promise(NamedTuple):
+    """What speaks for an event, the weightiest first: with few runs, the first is 0 for many."""
+
+    cautious: float
+    """The lower bound on ε at `_CAUTION` times the confidence's error less."""
+    bound: float
+    """The lower bound on ε."""
+    ahead: int
+    """In how many more runs it occurred on D' than on D."""
+
+
+def _statistics(first: Evidence, second: Evidence) -> Iterator[Statistic]:
+    """What is tried, the simplest first: of statistics that promise the same, the first is taken.
+
+    Each reading is tried over all rounds, and each round over all readings, beside everything together. So
+    noise that is missing from one coordinate, or that is the same in two rounds, is not lost among the rest.
+    """
+    shape = _shape_ratio(first.shapes, second.shapes)
+    yield lambda evidence: shape(evidence.shapes)
+    _, rounds, readings = first.values.shape
+    flat = [evidence.values.reshape(len(evidence), -1) for evidence in (first, second)]
+    varying = np.flatnonzero(np.ptp(np.concatenate(flat), axis=0)) if rounds * readings else np.arange(0)
+    if not len(varying):
+        return
+    by_reading = [varying[varying % readings == place] for place in range(readings)]
+    by_round = [varying[varying // readings == place] for place in range(rounds)]
+    singles = list(varying[:, None]) if len(varying) <= _SINGLE_COLUMNS else []
+    for group in (*singles, *by_reading):
+        for sign in (1.0, -1.0):
+            yield _linear(group, np.full(len(group), sign))
+    for group in (*by_reading, *by_round, varying):
+        if 1 < len(group) <= (len(first) + len(second)) / _RUNS_PER_COLUMN:
+            yield _linear(group, _discriminant(flat[0][:, group], flat[1][:, group]))
+    beyond = _beyond(varying, flat[0][:, varying], flat[1][:, varying])
+    if beyond is not None:
+        yield beyond
+    weights, offset = _shrunk_discriminant(flat[0][:, varying], flat[1][:, varying])
+    yield _linear(varying, weights)
+    yield lambda evidence: _linear(varying, weights)(evidence) - offset + shape(evidence.shapes)
+
+
+def _linear(columns: npt.NDArray[np.intp], weights: Floats) -> Statistic:
+    """The weighted sum of some of all (round, reading) values."""
+    return lambda evidence: evidence.values.reshape(len(evidence), -1)[:, columns] @ weights
+
+
+def _beyond(columns: npt.NDArray[np.intp], first: Floats, second: Floats) -> Statistic | None:
+    """How far the farthest value lies beyond a bound that D's values reach, in standard deviations.
+
+    A largest value that no other run has is no bound, but luck: where none is reached by several there is no
+    such statistic.
+    """
+    sign = np.sign(second.mean(axis=0) - first.mean(axis=0))
+    bound = (first * sign).max(axis=0)
+    bounded = np.count_nonzero(first * sign == bound, axis=0) >= _REACHED
+    if not bounded.any():
+        return None
+    spread = first.std(axis=0) + _RIDGE * np.ptp(np.concatenate([first, second]), axis=0)
+
+    def beyond(evidence: Evidence) -> Floats:
+        values = evidence.values.reshape(len(evidence), -1)[:, columns]
+        return np.asarray(((values * sign - bound) / spread)[:, bounded].max(axis=1))
+
+    return beyond
+
+
+def _shape_ratio(
+    first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]
+) -> Callable[[npt.NDArray[np.int64]], Floats]:
+    """The log-likelihood ratio of a shape, D' over D, by how often it was seen; 0 for one that was not."""
+    known = np.unique(np.concatenate([first, second]))
+    counted = [
+        np.bincount(np.searchsorted(known, shapes), minlength=len(known)) + 0.5 for shapes in (first, second)
+    ]
+    ratios = np.log(counted[1] / counted[1].sum()) - np.log(counted[0] / counted[0].sum())
+
+    def ratio(shapes: npt.NDArray[np.int64]) -> Floats:
+        place = np.minimum(np.searchsorted(known, shapes), len(known) - 1)
+        return np.where(known[place] == shapes, ratios[place], 0.0)
+
+    return ratio
+
+
+def _discriminant(first: Floats, second: Floats) -> Floats:
+    """Fisher's discriminant: the log-likelihood ratio of two normal distributions of one covariance.
+
+    A direction without noise, in which the two differ nevertheless, outweighs all others.
+    """
+    apart = second.mean(axis=0) - first.mean(axis=0)
+    spread = (np.cov(first, rowvar=False) + np.cov(second, rowvar=False)) / 2.0
+    spread += np.eye(len(apart)) * _RIDGE * float(np.mean(np.diag(spread) + apart**2))
+    return np.linalg.solve(spread, apart)
+
+
+def _shrunk_discriminant(first: Floats, second: Floats) -> tuple[Floats, float]:
+    """The same with a shrunk covariance (Ledoit and Wolf 2004), and the offset of the log-likelihood ratio.
+
+    Few runs with many values do not mislead it, but it does not see where noise is missing.
+    """
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+    fitted = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto").fit(
+        np.concatenate([first, second]), np.repeat([0, 1], [len(first), len(second)])
+    )
+    return np.asarray(fitted.coef_[0], dtype=np.float64), -float(fitted.intercept_[0])
+
+
+def _threshold(first: Floats, second: Floats, *, delta: float, confidence: float) -> tuple[_Promise, float]:
+    """What the best threshold promises, and the threshold."""
+    seen = np.unique(np.concatenate([first, second]))
+    if len(seen) == 1:
+        return _Promise(0.0, 0.0, 0), float(seen[0])
+    middles = (seen[1:] + seen[:-1]) / 2.0
+    if len(middles) > _THRESHOLDS:
+        middles = middles[np.linspace(0, len(middles) - 1, _THRESHOLDS + 2)[1:-1].astype(np.intp)]
+    false_alarms = len(first) - np.searchsorted(np.sort(first), middles, side="right")
+    hits = len(second) - np.searchsorted(np.sort(second), middles, side="right")
+    cautious, plain = (
+        epsilon_lower(hits, false_alarms, len(first), delta=delta, confidence=level)
+        for level in (1.0 - (1.0 - confidence) / _CAUTION, confidence)
+    )
+    place = int(np.lexsort((hits - false_alarms, plain, cautious))[-1])
+    promise = _Promise(float(cautious[place]), float(plain[place]), int(hits[place] - false_alarms[place]))
+    return promise, float(middles[place])

@@ -1,0 +1,145 @@
+"""`hushbid bench points`: points that the default private session buys a second, beside a bare loop."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from consumer.events import PurchasesChecked
+from hushbid.cluster.directory import prepare, redirect
+from hushbid.cluster.file import open_cluster
+from hushbid.cluster.launcher import run_parties
+from hushbid.evidence.bench.bare import bare_rounds
+from hushbid.evidence.bench.relay import relay
+from hushbid.evidence.bench.rules import BOX_BYTES, with_setting
+from hushbid.evidence.bench.session import DIMENSION, write_cluster
+from protocol.crypto.sealing import SEAL_BYTES, SIGNATURE_BYTES
+from protocol.names import CONSUMER, CURATOR
+from protocol.transcript.reader import TranscriptReader
+from protocol.wire.codec import HEADER_BYTES, encode_message
+from protocol.wire.messages import Bid, Broadcast, SealedCandidate, fixed
+
+__all__ = ["bench_points"]
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """What one session took, in seconds.
+
+    Attributes:
+        session: From the first broadcast to the end of the last round.
+        whole: From the start of the parties' processes until the consumer had the last points.
+    """
+
+    session: float
+    whole: float
+
+
+def bench_points(
+    *,
+    owners: int,
+    points: int,
+    columns: int,
+    bought: int,
+    batch: int,
+    repeats: int,
+    delay: float = 0.0,
+    say: Callable[[str], None],
+) -> dict[str, Any]:
+    """Measure points bought a second, from the first broadcast to the end of the last round.
+
+    The session is sealed and filtered, with secure noise, fsync, CURVE and recording. The bare loop passes
+    frames of one point each; it is measured before and after.
+
+    With a delay, owners and the consumer reach the curator through a relay on loopback that hands every byte
+    on so much later, in both directions. The bare loop is never delayed, so that a delayed session has no
+    ratio to it: a round of either would be little but the delay.
+
+    Args:
+        owners: K.
+        points: Points of each owner.
+        columns: Feature columns of a point.
+        bought: p.
+        batch: b, the points that a round buys; divides p.
+        repeats: Sessions; their median counts.
+        delay: Of a byte on its way through the network, in seconds; 0: no relay.
+        say: Told what is being measured.
+
+    Returns:
+        The figures under the names of the command line's JSON.
+    """
+    broadcast = Broadcast(round=1000, weights=np.zeros(DIMENSION, dtype=np.int32), noise="secure")
+    candidate = SealedCandidate(
+        features=np.zeros(DIMENSION, dtype=np.int16),
+        box=bytes(BOX_BYTES + SEAL_BYTES),
+        signature=bytes(SIGNATURE_BYTES),
+    )
+    bid = Bid(round=1000, exhausted=False, score=fixed(0), handle=fixed(1), candidate=candidate)
+    down, up = (HEADER_BYTES + len(encode_message(message)) for message in (broadcast, bid))
+
+    def bare() -> float:
+        say("bare ROUTER/DEALER scatter-gather")
+        return bare_rounds(owners, 1000, down, up, curve=True)
+
+    rounds = bought // batch
+    with tempfile.TemporaryDirectory(prefix="hushbid-bench-") as name:
+        place = Path(name)
+        plain = write_cluster(
+            place, owners=owners, points=points, columns=columns, rounds=rounds, batch=batch, whole=True
+        )
+        file = with_setting(plain, "private")
+        before = bare()
+        measured = []
+        for _ in range(repeats):
+            say(f"session, {rounds} rounds of {batch}" + (f", {delay:g} s each way" if delay else ""))
+            measured.append(_measure(file, place / "runs", delay, say))
+        after = bare()
+    rates = [rounds * batch / each.session for each in measured]
+    rate, reference = _median(rates), (before + after) / 2
+    return {
+        "owners": owners,
+        "points": points,
+        "columns": columns,
+        "bought": rounds * batch,
+        "batch": batch,
+        "rounds": rounds,
+        "bare_rounds_per_second": reference,
+        "bare_spread": abs(before - after) / reference,
+        "points_per_second": rate,
+        "points_per_second_low": min(rates),
+        "points_per_second_high": max(rates),
+        "ratio": None if delay else rate / reference,
+        "delay": delay,
+        "session_seconds": _median([each.session for each in measured]),
+        "whole_seconds": _median([each.whole for each in measured]),
+    }
+
+
+def _measure(file: Path, runs: Path, delay: float, say: Callable[[str], None]) -> _Measured:
+    prepared = prepare(open_cluster(file), runs)
+    with contextlib.ExitStack() as stack:
+        if delay:
+            redirect(prepared, stack.enter_context(relay(prepared.session.network.address, delay=delay)))
+        started = time.monotonic()
+        ended = run_parties(prepared, say=say)
+    curator, consumer = ended.results[CURATOR], ended.results[CONSUMER]
+    place = next(party.directory for party in prepared.parties if party.name == CONSUMER)
+    with TranscriptReader(place / consumer["transcript"]) as records:
+        # Records have the time of the same clock as here: it is the machine's.
+        delivered = max(
+            record.now
+            for record in records
+            if any(item.kind == PurchasesChecked.KIND for item in record.items)
+        )
+    return _Measured(session=float(curator["wall_seconds"]), whole=delivered - started)
+
+
+def _median(values: Sequence[float]) -> float:
+    return sorted(values)[len(values) // 2]

@@ -1,0 +1,214 @@
+"""A network's delay on loopback: a process between the parties and their curator that hands bytes on late.
+
+It knows nothing of what it passes, so that CURVE and everything above it work as on a network.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import select
+import selectors
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Iterator
+from typing import Final
+
+from protocol import platform
+from protocol.errors import ConnectionFailed, TimedOut
+
+__all__ = ["relay"]
+
+_PATIENCE_SECONDS: Final = 30.0
+"""What a relay gets to listen."""
+_END_SECONDS: Final = 5.0
+"""What it gets to end by itself, before it is killed."""
+_RETRY_SECONDS: Final = 0.02
+"""Between two attempts to reach the curator."""
+_HOST: Final = "127.0.0.1"
+
+
+@contextlib.contextmanager
+def relay(address: str, *, delay: float) -> Iterator[str]:
+    """Run a relay to a curator for as long as the ``with`` lasts.
+
+    Each chunk is handed on `delay` after it was read, in order, in either direction; bandwidth has no limit.
+    Connections are taken at once, also before the curator listens: what was sent is kept until it does. Where
+    one side closes, the other is closed as much later, when it has got what was sent before. The relay also
+    ends if the process that started it does, however that ends.
+
+    Args:
+        address: The curator's, tcp://HOST:PORT.
+        delay: Of each byte on its way, in seconds.
+
+    Yields:
+        The address that is to be connected to in place of the curator's.
+
+    Raises:
+        ConnectionFailed: The relay cannot be started, or cannot listen.
+        TimedOut: It does not listen in time.
+    """
+    from hushbid.cluster.process import party_environment  # much that the relay's own process has no use for
+
+    host, _, port = address.removeprefix("tcp://").rpartition(":")
+    platform.check_linux("The benchmark's relay")
+    # -P: the working directory is no place to import from.
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "hushbid.evidence.bench.relay",
+        host.strip("[]"),
+        port,
+        repr(delay),
+    ]
+    try:
+        process = subprocess.Popen(
+            command,
+            env=party_environment(os.environ),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            # Out of the terminal's process group: at Ctrl-C parties say farewell through it.
+            process_group=0,
+        )
+    except OSError as error:
+        raise ConnectionFailed(
+            f"The relay's process cannot be started: {error.strerror}.",
+            advice="Check this machine's limits on processes and open files.",
+        ) from None
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        if not select.select([process.stdout], [], [], _PATIENCE_SECONDS)[0]:
+            raise TimedOut(
+                f"The relay did not listen within {_PATIENCE_SECONDS:g} s.",
+                advice="Try again when the machine is less busy.",
+            )
+        said = process.stdout.readline()
+        if not said.endswith(b"\n"):
+            raise ConnectionFailed(
+                f"The relay's process ended before it listened at {_HOST}.",
+                advice="See what it said above.",
+            )
+        yield f"tcp://{_HOST}:{int(said)}"
+    finally:
+        _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    try:
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_END_SECONDS)
+    finally:
+        # Also when Ctrl-C cuts the waiting short.
+        process.kill()
+        process.wait()
+
+
+class _Side(asyncio.Protocol):
+    """One side of a connection: what comes in here goes out at the opposite side, later.
+
+    Args:
+        delay: How much later, in seconds.
+    """
+
+    def __init__(self, delay: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._delay = delay
+        self._under_way: deque[tuple[float, bytes | None]] = deque()
+        """When each chunk is due on the loop's clock; None: this side has ended."""
+        self._transport: asyncio.WriteTransport | None = None
+        self._opposite: _Side | None = None
+        self.ended = False
+
+    @classmethod
+    def pair(cls, delay: float) -> tuple[_Side, _Side]:
+        """Both sides of a connection."""
+        one, other = cls(delay), cls(delay)
+        one._opposite, other._opposite = other, one
+        return one, other
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Hand on here what came in at the opposite side before this one was connected."""
+        assert isinstance(transport, asyncio.WriteTransport)
+        assert self._opposite is not None
+        self._transport = transport
+        self._opposite.hand_on()
+
+    def data_received(self, data: bytes) -> None:
+        """Send a chunk on its way."""
+        self._send(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        """End the opposite side later, whether this one was closed or reset."""
+        self.ended = True
+        self._send(None)
+
+    def _send(self, chunk: bytes | None) -> None:
+        self._under_way.append((self._loop.time() + self._delay, chunk))
+        if len(self._under_way) == 1:  # else it is already waited for
+            self.hand_on()
+
+    def hand_on(self) -> None:
+        """Hand on what is due, and come back when the next chunk is."""
+        assert self._opposite is not None
+        out = self._opposite._transport
+        if out is None:  # nothing is lost: it comes back when there is a connection
+            return
+        while self._under_way:
+            due, chunk = self._under_way[0]
+            if due > self._loop.time():
+                # One timer for the first of them: those of one time would come in any order.
+                self._loop.call_at(due, self.hand_on)
+                return
+            self._under_way.popleft()
+            if chunk is None:
+                out.close()  # when all is written
+            elif not out.is_closing():
+                out.write(chunk)
+
+
+async def _serve(host: str, port: int, delay: float) -> None:
+    """Relay to a curator until stdin is closed; tell the port on stdout."""
+    loop = asyncio.get_running_loop()
+    connecting: set[asyncio.Task[None]] = set()
+
+    async def connect(inner: _Side, outer: _Side) -> None:
+        while not inner.ended:
+            try:
+                await loop.create_connection(lambda: outer, host, port)
+            except OSError:  # nobody listens there yet
+                await asyncio.sleep(_RETRY_SECONDS)
+            else:
+                return
+
+    def accept() -> _Side:
+        inner, outer = _Side.pair(delay)
+        task = loop.create_task(connect(inner, outer))
+        connecting.add(task)
+        task.add_done_callback(connecting.discard)
+        return inner
+
+    over = asyncio.Event()
+    loop.add_reader(sys.stdin.fileno(), over.set)  # nothing is ever written there: it can be read when closed
+    server = await loop.create_server(accept, _HOST, 0)
+    sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
+    sys.stdout.flush()
+    await over.wait()
+    server.close()
+
+
+def _main() -> None:
+    host, port, delay = sys.argv[1:]
+    # epoll takes whole milliseconds, and would be up to one late with every chunk.
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selectors.SelectSelector())) as runner:
+        runner.run(_serve(host, int(port), float(delay)))
+
+
+if __name__ == "__main__":
+    _main()

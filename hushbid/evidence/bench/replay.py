@@ -1,0 +1,74 @@
+"""`hushbid bench replay`: how fast a transcript replays, beside its session and beside mere reading."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hushbid.cluster.directory import prepare
+from hushbid.cluster.file import open_cluster
+from hushbid.cluster.launcher import run_parties
+from hushbid.evidence.bench.rules import SETTINGS, with_setting
+from hushbid.evidence.bench.session import write_cluster
+from hushbid.transcripts.replay import replayed
+from protocol.names import CURATOR
+from protocol.runtime.party import one_blas_thread
+from protocol.transcript.verify import verify
+
+__all__ = ["bench_replay"]
+
+
+def bench_replay(
+    *, owners: int, points: int, columns: int, rounds: int, repeats: int, say: Callable[[str], None]
+) -> dict[str, Any]:
+    """Measure how many of a curator's rounds are replayed in a second, on one core.
+
+    The limit is what reading and checking the same file costs, without a machine.
+
+    Args:
+        owners: K.
+        points: Points of each owner.
+        columns: Feature columns of a point.
+        rounds: p.
+        repeats: Replays of each transcript; the median counts.
+        say: Told what is being measured.
+
+    Returns:
+        The figures under the names of the command line's JSON.
+    """
+    one_blas_thread()
+    found: dict[str, Any] = {"owners": owners, "points": points, "columns": columns, "rounds": rounds}
+    with tempfile.TemporaryDirectory(prefix="hushbid-bench-") as name:
+        place = Path(name)
+        plain = write_cluster(place, owners=owners, points=points, columns=columns, rounds=rounds, whole=True)
+        for setting in SETTINGS:
+            say(f"session, {setting}")
+            prepared = prepare(open_cluster(with_setting(plain, setting)), place / "runs")
+            result = run_parties(prepared, say=say).results[CURATOR]
+            directory = next(party.directory for party in prepared.parties if party.name == CURATOR)
+            transcript = directory / result["transcript"]
+            say(f"replay, {setting}")
+            recorded = float(result["rounds_per_second"])
+            reading = rounds / _median(repeats, lambda path=transcript: verify(path))  # type: ignore[misc]
+            replay = rounds / _median(repeats, lambda path=transcript: replayed(path))  # type: ignore[misc]
+            found[setting] = {
+                "recorded_rounds_per_second": recorded,
+                "reading_rounds_per_second": reading,
+                "replay_rounds_per_second": replay,
+                "ratio_to_recorded": replay / recorded,
+                "ratio_to_reading": replay / reading,
+            }
+    return found
+
+
+def _median(repeats: int, job: Callable[[], object]) -> float:
+    """Seconds that a job takes, the median of several times."""
+    seconds = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        job()
+        seconds.append(time.perf_counter() - started)
+    return sorted(seconds)[len(seconds) // 2]

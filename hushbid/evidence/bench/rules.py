@@ -1,0 +1,124 @@
+"""`hushbid bench rules`: what sealing and secure noise cost, beside `ask-all` without noise, in one run."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import tomli_w
+
+from hushbid.cluster.directory import prepare
+from hushbid.cluster.file import open_cluster
+from hushbid.cluster.launcher import run_parties
+from hushbid.cluster.simulate import AfterRound, Follow
+from hushbid.evidence.bench.session import write_cluster
+from protocol.machine.progress import Progress
+from protocol.names import CURATOR
+
+__all__ = ["BOX_BYTES", "SETTINGS", "bench_rules", "with_setting"]
+
+_RELEASE: Final = {"mechanism": "filtered-gaussian", "epsilon": 1.0}
+BOX_BYTES: Final = 1024
+"""Of a point of bytes, before it is sealed."""
+_SEALED: Final = {"rule": "sealed", "box_bytes": BOX_BYTES}
+SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "ask_all": {"run": {"durability": "flush"}},
+    "sealed": {"acquisition": _SEALED, "run": {"durability": "flush"}},
+    "private": {
+        "acquisition": _SEALED,
+        "target": {**_RELEASE, "neighbours": "substitute-one"},
+        "summary": {**_RELEASE, "neighbours": "add-remove-one"},
+        "run": {"durability": "fsync"},
+    },
+}
+"""`ask-all` and `sealed` with exact releases, and the default: sealed, filtered, secure noise, fsync."""
+
+
+def bench_rules(
+    *,
+    owners: int,
+    points: int,
+    columns: int,
+    rounds: int,
+    repeats: int,
+    say: Callable[[str], None],
+    progress: AfterRound | None = None,
+) -> dict[str, Any]:
+    """Measure rounds per second, from the first broadcast to the end of the last round.
+
+    Sessions have CURVE and recording on, over points of bytes drawn at random. The settings take turns, so
+    that the machine's moods hit them alike.
+
+    Args:
+        owners: K.
+        points: Points of each owner.
+        columns: Feature columns of a point.
+        rounds: p.
+        repeats: Sessions of each setting; their median counts.
+        say: Told what is being measured, and about how long the rest takes.
+        progress: Called with the rounds that were run, of all sessions, and how many there will be.
+
+    Returns:
+        The figures under the names of the command line's JSON.
+    """
+    measured: dict[str, list[float]] = {name: [] for name in SETTINGS}
+    with tempfile.TemporaryDirectory(prefix="hushbid-bench-") as name:
+        place = Path(name)
+        plain = write_cluster(place, owners=owners, points=points, columns=columns, rounds=rounds, whole=True)
+        files = {setting: with_setting(plain, setting) for setting in SETTINGS}
+        turns = [setting for _ in range(repeats) for setting in files]
+        took: dict[str, float] = {}
+        for number, setting in enumerate(turns):
+            left = _left(turns[number:], took)
+            say(f"session {number + 1} of {len(turns)}, {setting}{left}")
+            began = time.monotonic()
+            ended = run_parties(
+                prepare(open_cluster(files[setting]), place / "runs"),
+                None if progress is None else _counted(progress, number * rounds, len(turns) * rounds),
+                say,
+            )
+            took[setting] = time.monotonic() - began
+            measured[setting].append(float(ended.results[CURATOR]["rounds_per_second"]))
+    median = {setting: sorted(rates)[len(rates) // 2] for setting, rates in measured.items()}
+    return {
+        "owners": owners,
+        "points": points,
+        "columns": columns,
+        "rounds": rounds,
+        **{f"{setting}_rounds_per_second": rate for setting, rate in median.items()},
+        "sealed_ratio": median["sealed"] / median["ask_all"],
+        "private_ratio": median["private"] / median["ask_all"],
+    }
+
+
+def _counted(progress: AfterRound, before: int, total: int) -> Follow:
+    """What a session is watched by, its rounds counted with those of the sessions before it."""
+
+    def follow(found: Progress) -> None:
+        if found.round:
+            progress(before + found.round, total)
+
+    return follow
+
+
+def _left(turns: Sequence[str], took: Mapping[str, float]) -> str:
+    """About how long sessions that are still to come take, by those of before; empty where there are none."""
+    if not took:
+        return ""
+    mean = sum(took.values()) / len(took)
+    return f"; about {sum(took.get(setting, mean) for setting in turns):.0f} s left"
+
+
+def with_setting(plain: Path, setting: str) -> Path:
+    """The cluster file of one of `SETTINGS`, beside a plain one that `write_cluster` wrote."""
+    table = tomllib.loads(plain.read_text(encoding="utf-8"))
+    table |= SETTINGS[setting]
+    if "acquisition" in SETTINGS[setting]:
+        del table["features"]["seed"]
+    path = plain.with_name(f"{setting}.toml")
+    path.write_text(tomli_w.dumps(table), encoding="utf-8")
+    return path

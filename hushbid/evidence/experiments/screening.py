@@ -1,0 +1,246 @@
+"""How well catalogue entries tell which owner is wanted, and what a session with the chosen ones loses.
+
+Owners hold MNIST's training images by groups of digits, the consumer 3s and 4s of the test images (DPDS,
+appendix G). A seed deals the data out and draws the noise, which is simulated: of the distribution that the
+stated ε needs. All goes through the same files as `hushbid publish` and `hushbid screen` write and read.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import tomli_w
+
+from hushbid.catalogue.publishing import Publication, publish
+from hushbid.catalogue.screening import Consumer, Screening, ScreeningResult, screen
+from hushbid.cluster.file import Cluster, open_cluster
+from hushbid.cluster.simulate import simulate
+from hushbid.datasets import Partition, Table
+from hushbid.datasets.digit_groups import DIGIT_GROUPS, WANTED_DIGITS
+from hushbid.roster.file import RosterFile
+from protocol.crypto.identity import simulated_identity
+from protocol.data import DataColumns, Dataset
+from protocol.errors import ConfigError
+from protocol.privacy.noise import SimulatedNoise
+from protocol.privacy.releases import Neighbours
+
+__all__ = ["BEST", "SETTINGS", "Row", "screening"]
+
+Say: TypeAlias = Callable[[str], None]
+
+BEST: Final = 2
+"""Owners that are chosen, of five."""
+SETTINGS: Final[Sequence[tuple[float, int | None]]] = ((0.05, None), (1.0, 500))
+"""ε of the entries, and most points of an owner (None: all)."""
+TARGET_EPSILON: Final = 1.0
+"""ε of the consumer's release, and of the owners in the session."""
+DELTA: Final = 1e-5
+_MAP_SEED: Final = 20190101
+RIGHT: Final = "digits-" + "".join(map(str, WANTED_DIGITS))
+"""The owner of the digits that the consumer wants."""
+assert WANTED_DIGITS in DIGIT_GROUPS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One setting, over all seeds.
+
+    Attributes:
+        epsilon: ε of each entry (add or remove one record), its number of points included.
+        owner_points: N, most points of an owner; None: all, some 12,000.
+        target_epsilon: ε of the consumer's release (substitute one record).
+        delta: The δ of both.
+        seeds: Number of seeds.
+        right_first: In how many of them the owner of the wanted digits is ranked first.
+        right_chosen: In how many it is among the `BEST` that are chosen.
+        points: p of the sessions that were run; None: none was.
+        mmd2_full: Mean MMD² of what a session with all five owners buys.
+        mmd2_screened: The same with the chosen owners, who see the release by which they were chosen.
+        ratio: The second of these means divided by the first.
+        ratio_each: For each seed.
+    """
+
+    epsilon: float
+    owner_points: int | None
+    target_epsilon: float
+    delta: float
+    seeds: int
+    right_first: int
+    right_chosen: int
+    points: int | None
+    mmd2_full: float | None
+    mmd2_screened: float | None
+    ratio: float | None
+    ratio_each: tuple[float, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The row under its attributes' names."""
+        return asdict(self)
+
+
+def screening(
+    data: Path,
+    *,
+    settings: Sequence[tuple[float, int | None]],
+    seeds: Sequence[int],
+    points: int | None = None,
+    say: Say | None = None,
+) -> list[Row]:
+    """Publish, screen and, if asked for, procure.
+
+    Args:
+        data: Where MNIST lies.
+        settings: ε of the entries, and most points of an owner (None: all).
+        seeds: Of the dealing and of the noise.
+        points: p of the sessions with all and with the chosen owners; None: none is run.
+        say: Told what is being run.
+
+    Returns:
+        A row for each setting.
+
+    Raises:
+        ConfigError: Nothing to run.
+        DataError: The dataset's files cannot be used.
+    """
+    if not (settings and seeds):
+        raise ConfigError("An experiment needs a setting and a seed at least.", advice="Give one of each.")
+    rows = []
+    for epsilon, owner_points in settings:
+        results: list[ScreeningResult] = []
+        pairs: list[tuple[float, float]] = []
+        for seed in seeds:
+            if say is not None:
+                say(f"ε = {epsilon:g}, N = {owner_points or 'all'}, seed {seed}")
+            cluster = _cluster(data, seed, owner_points, points or 1)
+            with tempfile.TemporaryDirectory(prefix="hushbid-screening-") as name:
+                result = _screened(Path(name), cluster, epsilon, seed)
+            results.append(result)
+            if points is not None:
+                pairs.append(_procured(cluster, result.chosen))
+        rows.append(_row(epsilon, owner_points, points, results, pairs))
+    return rows
+
+
+def _session(seed: int, points: int) -> dict[str, Any]:
+    release = {"mechanism": "filtered-gaussian", "epsilon": TARGET_EPSILON}
+    return {
+        # Simulated noise protects nobody, and has to be allowed.
+        "session": {"name": "screening", "points": points, "delta": DELTA, "allow_nonprivate": True},
+        "features": {"map": "paired", "dimension": 140, "gamma": 0.01, "seed": _MAP_SEED},
+        "target": {**release, "neighbours": Neighbours.SUBSTITUTE_ONE.value},
+        "summary": {**release, "neighbours": Neighbours.ADD_REMOVE_ONE.value},
+        # It buys the same points as `sealed` and seals nothing.
+        "acquisition": {"rule": "ask-all"},
+        "noise": {"source": "simulated", "seed": seed},
+    }
+
+
+def _cluster(data: Path, seed: int, owner_points: int | None, points: int) -> Cluster:
+    dataset: dict[str, Any] = {"name": "mnist", "seed": seed}
+    if owner_points is not None:
+        dataset["owner_points"] = owner_points
+    with tempfile.TemporaryDirectory(prefix="hushbid-screening-") as name:
+        path = Path(name) / "cluster.toml"
+        path.write_text(tomli_w.dumps({**_session(seed, points), "dataset": dataset}), encoding="utf-8")
+        return open_cluster(path, data=data)
+
+
+def _partition(cluster: Cluster) -> Partition:
+    if cluster.partition is None:
+        raise ConfigError("The cluster has no dataset.")
+    return cluster.partition
+
+
+def _screened(place: Path, cluster: Cluster, epsilon: float, seed: int) -> ScreeningResult:
+    """Publish every owner's entry, and screen them."""
+    partition, features = _partition(cluster), cluster.features
+    for name, table in partition.owners.items():
+        path = place / f"{name}.npy"
+        np.save(path, table.features)
+        what = Publication(
+            data=path,
+            columns=DataColumns(),
+            name=name,
+            functions=features,
+            neighbours=Neighbours.ADD_REMOVE_ONE,
+            epsilon=epsilon,
+            delta=DELTA,
+            clip=False,
+            points=0,
+            directory=place,
+            ledger=place / f"{name}.ledger",
+            budget=None,
+        )
+        publish(what, simulated_identity(bytes(32), seed, name), SimulatedNoise(seed, name))
+    session = _session(seed, cluster.file.session.points)
+    session["features"] = features.model_dump(exclude_none=True)
+    session["roster"] = {"owners": dict.fromkeys(partition.owners, "")}
+    session["network"] = {"address": "tcp://127.0.0.1:5790", "insecure": True}
+    path = place / "session.toml"
+    path.write_text(tomli_w.dumps(session), encoding="utf-8")
+    consumer = Consumer(
+        validation=_dataset("validation", partition.validation),
+        seed_set=_dataset("seed-set", partition.seed_set),
+        target=place / "target",
+        ledger=place / "validation.ledger",
+        budget=None,
+    )
+    what_for = Screening(
+        catalogue=[place],
+        session=RosterFile(path),
+        epsilon=None,
+        delta=DELTA,
+        best=BEST,
+        unaccounted=False,
+        allow_simulated=True,
+    )
+    return screen(what_for, consumer)
+
+
+def _dataset(name: str, table: Table) -> Dataset:
+    return Dataset.from_arrays(name, table.features)
+
+
+def _procured(cluster: Cluster, chosen: Sequence[str]) -> tuple[float, float]:
+    """MMD² of what is bought of all owners, and of the chosen ones.
+
+    The sessions' noise is that of the seed: the consumer's release is the one by which it chose.
+    """
+    partition = _partition(cluster)
+    kept = {name: table for name, table in partition.owners.items() if name in chosen}
+    fewer = replace(cluster, partition=replace(partition, owners=kept), owners=tuple(sorted(kept)))
+    full, screened = simulate(cluster).mmd2, simulate(fewer).mmd2
+    if full is None or screened is None:
+        raise ConfigError("A session bought nothing.", advice="Ask for more points.")
+    return full, screened
+
+
+def _row(
+    epsilon: float,
+    owner_points: int | None,
+    points: int | None,
+    results: Sequence[ScreeningResult],
+    pairs: Sequence[tuple[float, float]],
+) -> Row:
+    full = fmean(pair[0] for pair in pairs) if pairs else None
+    screened = fmean(pair[1] for pair in pairs) if pairs else None
+    return Row(
+        epsilon=epsilon,
+        owner_points=owner_points,
+        target_epsilon=TARGET_EPSILON,
+        delta=DELTA,
+        seeds=len(results),
+        right_first=sum(result.ranking.owners[0].candidate.owner == RIGHT for result in results),
+        right_chosen=sum(RIGHT in result.chosen for result in results),
+        points=points,
+        mmd2_full=full,
+        mmd2_screened=screened,
+        ratio=None if full is None or screened is None else screened / full,
+        ratio_each=tuple(pair[1] / pair[0] for pair in pairs),
+    )

@@ -1,0 +1,224 @@
+"""Running a plan: a session with its faults, and all that is looked at when it is over."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hushbid.evidence.sweep.mutation import Mutator
+from hushbid.evidence.sweep.network import FaultyNetwork
+from hushbid.evidence.sweep.plan import Plan
+from hushbid.evidence.sweep.rounds_on_record import Rounds, rounds_on_record
+from hushbid.evidence.sweep.session import COLUMNS, result_of
+from hushbid.evidence.sweep.wires import Wires
+from hushbid.simulation.network import SteadyNetwork
+from hushbid.simulation.simulator import Crash, Simulation, SimulationOutcome
+from protocol.data import Dataset
+from protocol.names import CONSUMER, CURATOR
+from protocol.privacy.noise import Draw, SimulatedNoise
+from protocol.runtime.driver import Outgoing
+from protocol.session.session import Session
+from protocol.transcript.reader import TranscriptReader
+from protocol.transcript.record import Record
+from protocol.wire.codec import Frame, decode_frame, encode_frame, encode_message
+from protocol.wire.messages import CONTROL_SEQUENCE, Beat
+
+__all__ = ["TOLD_BY", "Evidence", "Sent", "run_plan"]
+
+TOLD_BY: Final = 16
+"""Bytes by which a draw is told from others, and found on record: some are cut up before they get there."""
+_DATA, _NETWORK, _OWNERS, _SALTS, _NOISE = range(10, 15)
+_DIFFERENT: Final = 6
+"""Points that owners have of whom several hold the same."""
+"""What a generator is for, beside the seed."""
+
+
+class Sent(NamedTuple):
+    """A frame that left a party's machine."""
+
+    sender: str
+    receiver: str
+    kind: str
+    sequence: int
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of a session when it is over.
+
+    Attributes:
+        plan: What session it was, and what went wrong in it.
+        session: The session.
+        outcome: How it ended, and the machines.
+        data: Every owner's points.
+        transcripts: Every party's.
+        sent: The frames that left, in order; of owners that break the protocol, those that their machines
+            meant to send.
+        drawn: The noise and keys that each party drew, by their first bytes, in all its starts together.
+        crashed: Crashes that came.
+        happened: How often what went wrong, by name.
+    """
+
+    plan: Plan
+    session: Session
+    outcome: SimulationOutcome
+    data: Mapping[str, Dataset]
+    transcripts: Mapping[str, bytes]
+    sent: tuple[Sent, ...]
+    drawn: Mapping[str, list[bytes]]
+    crashed: tuple[Crash, ...]
+    happened: Counter[str] = field(default_factory=Counter)
+
+    @cached_property
+    def records(self) -> Mapping[str, tuple[Record, ...]]:
+        """Every party's records."""
+        return {
+            party: tuple(TranscriptReader(Path(party), image)) for party, image in self.transcripts.items()
+        }
+
+    @cached_property
+    def rounds(self) -> Rounds:
+        """What the curator's records tell of the rounds."""
+        return rounds_on_record(self.session, self.records[CURATOR])
+
+    @cached_property
+    def result(self) -> Mapping[str, Any]:
+        """All that faults must not change if nobody waits in vain (`result_of`)."""
+        return result_of(self.outcome)
+
+    @cached_property
+    def contents(self) -> Mapping[tuple[str, str, int], frozenset[bytes]]:
+        """Of each numbered frame that left, by sender, receiver and number: all its bodies."""
+        found: dict[tuple[str, str, int], set[bytes]] = defaultdict(set)
+        for frame in self.sent:
+            if frame.sequence != CONTROL_SEQUENCE:
+                found[frame.sender, frame.receiver, frame.sequence].add(frame.body)
+        return {frame: frozenset(bodies) for frame, bodies in found.items()}
+
+    @property
+    def byzantine(self) -> frozenset[str]:
+        """Owners that do not keep to the protocol."""
+        return frozenset(owner for owner, _ in self.plan.byzantine)
+
+    @property
+    def honest(self) -> tuple[str, ...]:
+        """All other parties."""
+        return tuple(party for party in self.transcripts if party not in self.byzantine)
+
+    @property
+    def honest_owners(self) -> tuple[str, ...]:
+        """Owners that keep to the protocol."""
+        return tuple(owner for owner in self.plan.owners if owner not in self.byzantine)
+
+    def said(self, sender: str, *kinds: str) -> Iterator[Sent]:
+        """The frames of some kinds that a party sent."""
+        return (frame for frame in self.sent if frame.sender == sender and frame.kind in kinds)
+
+
+def run_plan(plan: Plan, *, faults: bool = True) -> Evidence:
+    """Run a session.
+
+    Args:
+        plan: Which, and what goes wrong in it.
+        faults: Whether that goes wrong; if not, the network is a `SteadyNetwork`.
+
+    Raises:
+        HushbidError: A party's process would have ended with a bug.
+    """
+    session = plan.session
+    sent: list[Sent] = []
+    drawn: dict[str, list[bytes]] = defaultdict(list)
+    starts: Counter[str] = Counter()
+
+    def tap(sender: str, receiver: str, frame: Outgoing) -> None:
+        sent.append(Sent(sender, receiver, frame.kind, frame.sequence, decode_frame(frame.data).body))
+
+    def noise(party: str) -> SimulatedNoise:
+        if plan.mild:
+            return SimulatedNoise(plan.seed, party)
+        starts[party] += 1
+        return _FreshNoise(int(_generator(plan, _NOISE).integers(2**62)) + starts[party], party, drawn[party])
+
+    wires = Wires(plan.faults, latency=plan.latency, healed=plan.healed, rng=_generator(plan, _NETWORK))
+    owners, validation, seed_set = _data(plan)
+    simulation = Simulation(
+        session,
+        owners=owners,
+        validation=validation,
+        seed_set=seed_set,
+        tap=tap,
+        network=_network(plan, session, wires) if faults else SteadyNetwork(),
+        noise=noise,
+        crashes=plan.crashes if faults else (),
+        salts=_generator(plan, _SALTS).bytes,
+    )
+    outcome = simulation.run(until=plan.limit)
+    return Evidence(
+        plan,
+        session,
+        outcome,
+        owners,
+        {party: simulation.image(party) for party in (CURATOR, CONSUMER, *plan.owners)},
+        tuple(sent),
+        drawn,
+        tuple(simulation.crashed),
+        +wires.happened,
+    )
+
+
+class _FreshNoise(SimulatedNoise):
+    """Another noise at each start of a party, as an operating system's is, and notes of all that it gave."""
+
+    protects = True
+
+    def __init__(self, seed: int, party: str, drawn: list[bytes]) -> None:
+        super().__init__(seed, party)
+        self._drawn = drawn
+
+    def draw(self, request: Draw) -> npt.NDArray[Any]:
+        noise = super().draw(request)
+        self._drawn.append(noise.tobytes()[:TOLD_BY])
+        return noise
+
+    def random_bytes(self, count: int) -> bytes:
+        keys = super().random_bytes(count)
+        self._drawn.append(keys[:TOLD_BY])
+        return keys
+
+
+def _generator(plan: Plan, *place: int) -> np.random.Generator:
+    return np.random.default_rng([plan.seed, *place])
+
+
+def _network(plan: Plan, session: Session, wires: Wires) -> FaultyNetwork:
+    mutators = {
+        owner: Mutator(_generator(plan, _OWNERS, plan.owners.index(owner)), rate)
+        for owner, rate in plan.byzantine
+    }
+    beat = encode_frame(Frame(session.identifier, CONTROL_SEQUENCE, 0, encode_message(Beat())))
+    return FaultyNetwork(wires, timeouts=session.file.timeouts, beat=beat, mutators=mutators)
+
+
+def _data(plan: Plan) -> tuple[Mapping[str, Dataset], Dataset, Dataset]:
+    rng = _generator(plan, _DATA)
+
+    def points(name: str, count: int) -> Dataset:
+        return Dataset.from_arrays(name, rng.random((count, COLUMNS)))
+
+    owners = {owner: points(owner, rows) for owner, rows in zip(plan.owners, plan.rows, strict=True)}
+    others = points("validation", 30), points("seed-set", 12)
+    if plan.distinct:
+        few = rng.random((_DIFFERENT, COLUMNS))
+        owners = {
+            owner: Dataset.from_arrays(owner, few[rng.integers(_DIFFERENT, size=rows)])
+            for owner, rows in zip(plan.owners, plan.rows, strict=True)
+        }
+    return owners, *others

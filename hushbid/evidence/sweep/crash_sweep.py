@@ -1,0 +1,168 @@
+"""Sweeps: many sessions, each with other crashes, and each compared with one that has none."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from hushbid.evidence.sweep.crashes import Crashes, write_crashes
+from hushbid.evidence.sweep.session import Course, compared, run, small_session
+from hushbid.transcripts.replay import replayed
+from protocol.errors import ConfigError, HushbidError
+from protocol.runtime.party import one_blas_thread
+from protocol.session.session import Session
+
+__all__ = ["Failure", "Setting", "SweepResult", "check", "sweep", "uncrashed"]
+
+BLOCK: Final = 20
+"""Sessions that a process is given together."""
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Called with the rule, the sessions so far, and those in all."""
+
+
+class Setting(NamedTuple):
+    """The session that is repeated (`small_session`)."""
+
+    rule: str
+    release: str
+    rounds: int
+    owners: int
+    batch: int = 1
+
+
+class Failure(NamedTuple):
+    """Crashes that a session did not survive as it should.
+
+    Attributes:
+        crashes: Those that were to come.
+        what: What is different, in words.
+    """
+
+    crashes: Crashes
+    what: str
+
+
+@dataclass
+class SweepResult:
+    """What came of the sessions of one setting.
+
+    Attributes:
+        setting: Which session it was.
+        sessions: How many were run.
+        crashes: Crashes that came in them.
+        failures: Sessions that came to something else.
+    """
+
+    setting: Setting
+    sessions: int = 0
+    crashes: int = 0
+    failures: list[Failure] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """The result under the names of the command line's JSON."""
+        return {
+            **self.setting._asdict(),
+            "sessions": self.sessions,
+            "crashes": self.crashes,
+            "failures": [
+                {"only": write_crashes(failure.crashes), "what": failure.what} for failure in self.failures
+            ],
+        }
+
+
+def sweep(
+    setting: Setting,
+    plan: Sequence[Crashes],
+    *,
+    all_come: bool = False,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> SweepResult:
+    """Run a session once for each of the crashes that are planned.
+
+    Args:
+        setting: Which session.
+        plan: The crashes of each run.
+        all_come: Whether a crash that never comes is a failure, as the party has no such step.
+        jobs: Processes that share the runs.
+        progress: Told how far it is.
+
+    Raises:
+        ConfigError: There is no such session, or nobody of that name in it.
+    """
+    _, base = uncrashed(setting)
+    for party in sorted({crash.party for crashes in plan for crash in crashes} - base.steps.keys()):
+        raise ConfigError(
+            f"There is no party named {party!r} to crash.", advice=f"Choose of: {', '.join(base.steps)}."
+        )
+    blocks = [(setting, plan[start : start + BLOCK], all_come) for start in range(0, len(plan), BLOCK)]
+    result = SweepResult(setting)
+    with ExitStack() as stack:
+        checked: Callable[[Iterable[_Block]], Iterator[_Checked]] = partial(map, _check_block)
+        if jobs > 1:
+            # Spawned, not forked: a fork would copy whatever threads and locks the caller's process has.
+            pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=one_blas_thread)
+            checked = partial(stack.enter_context(pool).map, _check_block)
+        else:
+            one_blas_thread()
+        for (_, block, _), (came, failures) in zip(blocks, checked(blocks), strict=True):
+            result.sessions += len(block)
+            result.crashes += came
+            result.failures += failures
+            if progress is not None:
+                progress(setting.rule, result.sessions, len(plan))
+    return result
+
+
+_Block: TypeAlias = tuple[Setting, Sequence[Crashes], bool]
+"""A session, the crashes of its runs, and whether they all have to come."""
+_Checked: TypeAlias = tuple[int, list[Failure]]
+"""How many crashes came, and what failed."""
+
+
+def _check_block(block: _Block) -> _Checked:
+    setting, plan, all_come = block
+    session, base = uncrashed(setting)
+    came, failures = 0, []
+    for crashes in plan:
+        try:
+            course = run(session, crashes)
+            came += len(course.crashed)
+            wrong = check(course, base)
+            if all_come:
+                never = Counter(crashes) - Counter(course.crashed)
+                wrong += [f"the crash {write_crashes([crash])} never came" for crash in never.elements()]
+        except HushbidError as error:
+            wrong = [f"{type(error).__name__}: {error.what}"]
+        except Exception as error:  # a bug is what a sweep looks for: it is a failure like others
+            wrong = [f"{type(error).__name__}: {error}"]
+        if wrong:
+            failures.append(Failure(crashes, "; ".join(wrong)))
+    return came, failures
+
+
+@lru_cache
+def uncrashed(setting: Setting) -> tuple[Session, Course]:
+    """A session and its course without crashes, made once in every process."""
+    rule, release, rounds, owners, batch = setting
+    session = small_session(rule, release=release, rounds=rounds, owners=owners, batch=batch)
+    return session, run(session)
+
+
+def check(course: Course, base: Course) -> list[str]:
+    """What is wrong with a session that crashed, in words: what it came to, or what it left on record."""
+    wrong = compared(course, base)
+    for party, image in course.transcripts.items():
+        try:
+            replayed(Path(party), image=image)
+        except HushbidError as error:
+            wrong.append(f"the transcript of {party} does not replay ({error.what})")
+    return wrong

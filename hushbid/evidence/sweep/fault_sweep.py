@@ -1,0 +1,239 @@
+"""Many sessions, each with the faults of its own seed, and each held to all invariants."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass, field
+from itertools import count, islice
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from hushbid.evidence.sweep.course import Evidence, run_plan
+from hushbid.evidence.sweep.invariants import broken, different_again
+from hushbid.evidence.sweep.plan import Plan, plan_of
+from protocol.errors import ConfigError, HushbidError
+from protocol.names import CONSUMER, CURATOR
+from protocol.runtime.party import one_blas_thread
+
+__all__ = ["FaultSweep", "SeedFailure", "check_seed", "seeds_of", "sweep_faults", "write_transcripts"]
+
+BLOCK: Final = 10
+"""Sessions that a process is given together."""
+AGAIN: Final = 10
+"""Of so many seeds one is run a second time, and has to give the same transcripts."""
+
+Progress: TypeAlias = Callable[[int], None]
+"""Called with the sessions so far."""
+
+
+class SeedFailure(NamedTuple):
+    """A seed whose session broke an invariant.
+
+    Attributes:
+        seed: The seed.
+        broken: What is wrong, by invariant.
+        plan: The session and its faults, in words.
+        smallest: The same with as few faults as still break one of these invariants.
+    """
+
+    seed: int
+    broken: dict[str, list[str]]
+    plan: list[str]
+    smallest: list[str]
+
+    def as_json(self) -> dict[str, Any]:
+        """The failure under the names of the command line's JSON."""
+        return self._asdict()
+
+
+@dataclass
+class FaultSweep:
+    """What came of a sweep, or of a part of it.
+
+    Attributes:
+        sessions: How many were run.
+        again: How many of them a second time.
+        happened: How often what went wrong, by name.
+        rules: Sessions by acquisition rule.
+        ends: How often which parties ended with which exit code: "owner 0", "byzantine owner 1".
+        failures: Seeds whose sessions broke an invariant.
+        digests: Of each session's transcripts, in the order of the seeds.
+    """
+
+    sessions: int = 0
+    again: int = 0
+    happened: Counter[str] = field(default_factory=Counter)
+    rules: Counter[str] = field(default_factory=Counter)
+    ends: Counter[str] = field(default_factory=Counter)
+    failures: list[SeedFailure] = field(default_factory=list)
+    digests: list[bytes] = field(default_factory=list)
+
+    def add(self, other: FaultSweep) -> None:
+        """Take in what came of the next sessions."""
+        self.sessions += other.sessions
+        self.again += other.again
+        self.happened += other.happened
+        self.rules += other.rules
+        self.ends += other.ends
+        self.failures += other.failures
+        self.digests += other.digests
+
+    def as_json(self) -> dict[str, Any]:
+        """The result under the names of the command line's JSON."""
+        return {
+            "sessions": self.sessions,
+            "again": self.again,
+            "digest": hashlib.sha256(b"".join(self.digests)).hexdigest(),
+            "happened": dict(sorted(self.happened.items())),
+            "rules": dict(sorted(self.rules.items())),
+            "ends": dict(sorted(self.ends.items())),
+            "failures": [failure.as_json() for failure in self.failures],
+        }
+
+
+def seeds_of(first: int, sessions: int | None, part: slice) -> Iterator[int]:
+    """The seeds of a sweep's share.
+
+    Args:
+        first: The first seed of the whole sweep.
+        sessions: How many the whole sweep has; None: it has no end.
+        part: Which of them.
+    """
+    every = count(first) if sessions is None else iter(range(first, first + sessions))
+    return islice(every, part.start, None, part.step)
+
+
+def sweep_faults(
+    seeds: Iterable[int],
+    *,
+    rules: Sequence[str] = (),
+    jobs: int = 1,
+    seconds: float | None = None,
+    progress: Progress | None = None,
+) -> FaultSweep:
+    """Run the sessions of seeds.
+
+    Args:
+        seeds: Which; without end if `seconds` is given.
+        rules: Acquisition rules that a seed chooses from; none: all.
+        jobs: Processes that share the sessions.
+        seconds: After which no further ones are begun; None: all are run.
+        progress: Told how far it is.
+    """
+    result = FaultSweep()
+    until = None if seconds is None else time.monotonic() + seconds
+
+    def take(part: FaultSweep) -> None:
+        result.add(part)
+        if progress is not None:
+            progress(result.sessions)
+
+    blocks = _blocks(seeds, until)
+    if jobs == 1:
+        one_blas_thread()
+        for block in blocks:
+            take(_check_block(block, rules))
+        return result
+    pending: deque[Future[FaultSweep]] = deque()
+    # Spawned, not forked: a fork would copy whatever threads and locks the caller's process has.
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=one_blas_thread) as pool:
+        for block in blocks:
+            pending.append(pool.submit(_check_block, block, rules))
+            if len(pending) > 2 * jobs:
+                take(pending.popleft().result())
+        while pending:
+            take(pending.popleft().result())
+    return result
+
+
+def _blocks(seeds: Iterable[int], until: float | None) -> Iterator[list[int]]:
+    left = iter(seeds)
+    while until is None or time.monotonic() < until:
+        block = list(islice(left, BLOCK))
+        if not block:
+            return
+        yield block
+
+
+def _check_block(seeds: Sequence[int], rules: Sequence[str]) -> FaultSweep:
+    result = FaultSweep()
+    for seed in seeds:
+        result.add(check_seed(seed, rules))
+    return result
+
+
+def check_seed(seed: int, rules: Sequence[str] = ()) -> FaultSweep:
+    """Run the session of one seed, and hold it to all invariants."""
+    plan = plan_of(seed, rules)
+    evidence, wrong = _checked(plan)
+    again = seed % AGAIN == 0 or bool(wrong)
+    if again and evidence is not None and (different := different_again(evidence)):
+        wrong["same-again"] = [
+            f"the transcript of {party} is another when it is run again" for party in different
+        ]
+    failures = []
+    if wrong:
+        smallest = _shrunk(plan, frozenset(wrong))
+        failures.append(SeedFailure(seed, wrong, plan.words(), smallest.words()))
+    result = FaultSweep(1, int(again), failures=failures, rules=Counter({plan.rule: 1}))
+    if evidence is not None:
+        result.happened = evidence.happened
+        result.ends = _ends(evidence)
+        result.digests = [_digest(evidence)]
+    return result
+
+
+def write_transcripts(seed: int, rules: Sequence[str], directory: Path) -> None:
+    """Run the session of a seed, and write every party's transcript.
+
+    Raises:
+        ConfigError: The directory cannot be made, or is there already.
+    """
+    try:
+        directory.mkdir(parents=True)
+    except OSError as error:
+        raise ConfigError(
+            f"{directory}: cannot make the directory: {error.strerror}.", advice="Name another directory."
+        ) from error
+    for party, image in run_plan(plan_of(seed, rules)).transcripts.items():
+        (directory / f"{party}.transcript").write_bytes(image)
+
+
+def _checked(plan: Plan) -> tuple[Evidence | None, dict[str, list[str]]]:
+    """Run a plan; returns what is known of it, if it came to an end, and what is wrong."""
+    try:
+        evidence = run_plan(plan)
+        return evidence, broken(evidence)
+    except HushbidError as error:
+        return None, {"no-bug": [f"{type(error).__name__}: {error.what}"]}
+    except Exception as error:  # a bug is what a sweep looks for: it is a failure like others
+        return None, {"no-bug": [f"{type(error).__name__}: {error}"]}
+
+
+def _shrunk(plan: Plan, names: frozenset[str]) -> Plan:
+    """The plan without whatever it can be without and still break one of the same invariants."""
+    for fewer in plan.fewer():
+        if names & _checked(fewer)[1].keys():
+            return _shrunk(fewer, names)
+    return plan
+
+
+def _ends(evidence: Evidence) -> Counter[str]:
+    ends: Counter[str] = Counter()
+    for party, finish in evidence.outcome.finishes.items():
+        role = party if party in (CURATOR, CONSUMER) else "owner"
+        role = f"byzantine {role}" if party in evidence.byzantine else role
+        ends[f"{role} {finish.code.value}"] += 1
+    return ends
+
+
+def _digest(evidence: Evidence) -> bytes:
+    digest = hashlib.sha256()
+    for image in evidence.transcripts.values():
+        digest.update(hashlib.sha256(image).digest())
+    return digest.digest()

@@ -1,0 +1,427 @@
+"""What has to hold of every session, whatever went wrong in it: one function each, in `INVARIANTS`.
+
+A function yields what is wrong, in words, and nothing if all is well.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from curator.ledger import HandedOver
+from hushbid.evidence.sweep.course import TOLD_BY, Evidence, run_plan
+from hushbid.evidence.sweep.round_invariants import (
+    broadcasts_are_numbered,
+    copies_are_bought_once,
+    rounds_keep_the_cadence,
+    rounds_need_min_owners,
+    settlement_is_of_the_wins,
+    winners_are_verified,
+)
+from hushbid.simulation.simulator import UNRECORDED
+from hushbid.transcripts.replay import replayed
+from hushbid.transcripts.verification.account import Account, account_of
+from hushbid.transcripts.verification.agreement import compare
+from hushbid.transcripts.verification.equivocation import equivocations, several_heads
+from protocol.errors import ExitCode, HushbidError, LocalProtocolError
+from protocol.machine.item import Value, pack_value
+from protocol.machine.machine import Charge
+from protocol.names import CONSUMER, CURATOR
+from protocol.privacy.accounting import cost_to_record
+from protocol.privacy.releases import Neighbours
+from protocol.transcript.record import RecordedItem
+from protocol.transcript.verify import Verification
+from protocol.wire.codec import Direction, decode_message
+from protocol.wire.messages import (
+    Ask,
+    Batch,
+    Bid,
+    Broadcast,
+    Candidate,
+    Offer,
+    PointBid,
+    SealedCandidate,
+    SecretMap,
+    Target,
+    bids_of,
+    unfixed,
+)
+
+__all__ = ["INVARIANTS", "Invariant", "broken", "different_again"]
+
+Invariant: TypeAlias = Callable[[Evidence], Iterable[str]]
+
+
+def all_end(evidence: Evidence) -> Iterator[str]:
+    """Every process comes to its end within the session's limits of time after the last fault."""
+    for party in evidence.transcripts:
+        if party not in evidence.outcome.finishes:
+            yield f"{party} has not ended after {evidence.outcome.seconds:.1f} simulated seconds"
+
+
+def ends_are_documented(evidence: Evidence) -> Iterator[str]:
+    """Honest parties end with 0, 1 or 3: nobody of them is at fault, or finds a bug.
+
+    An owner or the consumer fails only where the curator has given the session up.
+    """
+    finishes = evidence.outcome.finishes
+    complete = CURATOR in finishes and finishes[CURATOR].code is ExitCode.DONE
+    for party in evidence.honest:
+        finish = finishes.get(party)
+        if finish is None:
+            continue
+        allowed = {ExitCode.DONE, ExitCode.TIMEOUT} | (set() if complete else {ExitCode.FAILED})
+        if finish.code not in allowed:
+            yield f"{party} ended with {finish.code.value}: {finish.reason}"
+    for owner in evidence.byzantine:
+        if owner in finishes and finishes[owner].code is ExitCode.BUG:
+            yield f"{owner} ended with {ExitCode.BUG.value}: {finishes[owner].reason}"
+
+
+def transcripts_agree(evidence: Evidence) -> Iterator[str]:
+    """Every transcript verifies, and tells of frames, broadcasts and heads what the other parties' tell.
+
+    What an owner that breaks the protocol signed wrongly stands in the curator's file as it came.
+    """
+    files: dict[str, tuple[Verification, Account]] = {}
+    with TemporaryDirectory(prefix="hushbid-") as directory:
+        for party, image in evidence.transcripts.items():
+            path = Path(directory, f"{party}.transcript")
+            path.write_bytes(image)
+            try:
+                files[party] = account_of(path)
+            except HushbidError as error:
+                yield f"the transcript of {party} does not verify: {error.what}"
+    for party in evidence.honest:
+        if party in files:
+            verification, account = files[party]
+            for fault in (*verification.faults, *account.faults):
+                if not any(fault.what.endswith(f"not that of {owner}") for owner in evidence.byzantine):
+                    yield f"the transcript of {party}, record {fault.record}: {fault.what}"
+    honest = {party: files[party] for party in evidence.honest if party in files}
+    yield from _disagreements(honest, evidence.byzantine)
+
+
+def _disagreements(
+    files: Mapping[str, tuple[Verification, Account]], byzantine: frozenset[str]
+) -> Iterator[str]:
+    accounts = [account for _, account in files.values()]
+    for equivocation in equivocations(accounts):
+        yield f"round {equivocation.round} has several broadcasts"
+    for heads in several_heads(
+        (account.path, verification.signed) for verification, account in files.values()
+    ):
+        if heads.party not in byzantine:
+            yield f"{heads.party} has signed several heads, or told of several outcomes"
+    if CURATOR not in files:
+        return
+    verification, curator = files[CURATOR]
+    for party, (peers, account) in files.items():
+        if party != CURATOR:
+            for found in compare(curator, account, verification.signed, peers.signed).disagreements:
+                yield f"curator and {party}: frame {found.sequence} of {found.sender}: {found.what}"
+
+
+def transcripts_replay(evidence: Evidence) -> Iterator[str]:
+    """Every transcript, that of an owner that breaks the protocol too, replays to its last byte."""
+    for party, image in evidence.transcripts.items():
+        try:
+            replayed(Path(party), image=image)
+        except HushbidError as error:
+            yield f"the transcript of {party} does not replay: {error.what}"
+
+
+def frames_have_one_content(evidence: Evidence) -> Iterator[str]:
+    """No numbered frame leaves a machine twice with two contents, over all of its crashes."""
+    for (sender, receiver, sequence), bodies in evidence.contents.items():
+        if len(bodies) > 1:
+            yield f"frame {sequence} of {sender} to {receiver} left with {len(bodies)} contents"
+
+
+def noise_is_drawn_once(evidence: Evidence) -> Iterator[str]:
+    """No release is made twice; and what was drawn is on record, or was lost with a step before it was.
+
+    Where a step was lost, none of its frames had left, so nobody has seen what that noise was for.
+    """
+    made: Counter[tuple[str, str, int]] = Counter()
+    for party, item in _items(evidence):
+        if item.kind == "weights-computed":
+            made[party, "the weight of round", _whole(item.public["round"])] += 1
+        elif item.kind == "target-released":
+            made[party, "the target", 1] += 1
+        elif item.kind == "noise-drawn":
+            first, rounds = _whole(item.public["first"]), item.private["rounds"]
+            made.update((party, "the noise of round", first + place) for place in range(_length(rounds)))
+    for (party, what, number), times in made.items():
+        if times > 1:
+            yield f"{party} made {what} {number} {times} times"
+    losing = {crash.party for crash in evidence.crashed if crash.left == UNRECORDED}
+    for party, values in evidence.drawn.items():
+        lost = sum(value not in evidence.transcripts[party] for value in values if len(value) == TOLD_BY)
+        if lost and party not in losing:
+            yield f"{party} drew {lost} values that are not on record"
+        if len(set(values)) < len(values):
+            yield f"{party} drew the same value twice"
+
+
+def charges_are_as_planned(evidence: Evidence) -> Iterator[str]:
+    """Each release is charged once, for what the session says that it costs, and no more than there are."""
+    session = evidence.session
+    costs_of = session.release_costs()
+    for party in evidence.honest:
+        charged: set[int] = set()
+        for item in (item for who, item in _items(evidence) if who == party and item.kind == Charge.KIND):
+            first, last = _whole(item.public["first"]), _whole(item.public["last"])
+            numbers = set(range(first, last + 1))
+            if charged & numbers:
+                yield f"{party} charged release {min(charged & numbers)} twice"
+            charged |= numbers
+            if party == CURATOR:
+                planned = costs_of(first)
+            elif party == CONSUMER:
+                planned = session.target().cost(0, neighbours=Neighbours.SUBSTITUTE_ONE)
+            else:
+                planned = session.owners_costs()
+            wanted: Any = [cost_to_record(cost) for cost in planned]
+            if pack_value(item.public["costs"]) != pack_value(wanted):
+                yield f"{party} charged another cost for release {first} than the session plans"
+        if max(charged, default=0) > (1 if party == CONSUMER else session.owners_releases):
+            yield f"{party} charged more releases than the session has"
+
+
+def points_were_bid(evidence: Evidence) -> Iterator[str]:
+    """What was chosen of an honest owner it has bid; what is delivered are rows of its data, each once."""
+    outcome = evidence.outcome
+    said = _said_of_points(evidence)
+    wins = outcome.curator.ledger.wins
+    for point, times in Counter((win.owner, win.handle) for win in wins).items():
+        if times > 1:
+            yield f"the point {point[1]} of {point[0]} was chosen {times} times"
+    for win in wins:
+        if win.owner in evidence.honest_owners and not _was_said(win, said.get((win.owner, win.handle))):
+            chosen = f"what was chosen in round {win.chosen_round}"
+            yield f"{win.owner} did not bid in round {win.bid_round} {chosen}"
+    rows = {
+        owner: Counter(row.tobytes() for row in evidence.data[owner].features)
+        for owner in evidence.honest_owners
+    }
+    for entry in outcome.consumer.delivered:
+        if entry.owner in rows and entry.candidate is not None:
+            row = entry.candidate.point.tobytes()
+            if not rows[entry.owner][row]:
+                number = entry.chosen_round
+                yield f"{entry.owner} has no such point, or no more, as was delivered of round {number}"
+            rows[entry.owner][row] -= 1
+
+
+def books_agree(evidence: Evidence) -> Iterator[str]:
+    """A complete session has all its rounds, and the consumer has what the curator says that it bought."""
+    outcome = evidence.outcome
+    curator, consumer = outcome.curator, outcome.consumer
+    finish = outcome.finishes.get(CURATOR)
+    if finish is None or finish.code is not ExitCode.DONE:
+        return
+    if curator.round != evidence.session.rounds:
+        yield f"the session is complete after {curator.round} of {evidence.session.rounds} rounds"
+    ledger = curator.ledger
+    chosen = [(win.owner, win.chosen_round) for win in ledger.wins]
+    if [(entry.owner, entry.chosen_round) for entry in consumer.delivered] != chosen:
+        yield "the consumer has other points than the curator says were chosen"
+    stored = outcome.delivered
+    if stored is None or [(entry.owner, entry.chosen_round) for entry in stored.delivered] != chosen:
+        yield "the consumer has stored other points than the curator says were chosen"
+    disputed = [(entry.chosen_round, entry.owner) for entry in consumer.delivered if entry.dispute]
+    if [(dispute.chosen_round, dispute.owner) for dispute in ledger.disputes] != disputed:
+        yield "curator and consumer have other disputes"
+    unpaid = {(dispute.owner, dispute.handle) for dispute in ledger.disputes}
+    paid = {win.owner for win in ledger.wins if (win.owner, win.handle) not in unpaid}
+    settlement = curator.settlement()
+    if settlement is None:
+        yield "the session is complete without a settlement"
+    elif evidence.session.settlement is None:  # else everybody's number is noisy
+        for owner, share in settlement.items():
+            if not np.isfinite(share) or (share and owner not in paid):
+                yield f"{owner} is paid for points that were not bought of it"
+
+
+def honest_are_not_blamed(evidence: Evidence) -> Iterator[str]:
+    """Nobody that keeps to the protocol is refused, is faulty, or has a disputed point."""
+    ledger = evidence.outcome.curator.ledger
+    for what, parties in (
+        ("was refused", [refusal.peer for refusal in ledger.refusals]),
+        ("stands in the books with a fault", [fault.owner for fault in ledger.faults]),
+        ("has a disputed point", [dispute.owner for dispute in ledger.disputes]),
+    ):
+        for party in dict.fromkeys(parties):
+            if party not in evidence.byzantine:
+                yield f"{party} {what}"
+    for frame in evidence.said(CURATOR, "refused"):
+        if frame.receiver not in evidence.byzantine:
+            yield f"{frame.receiver} was told that it is refused"
+
+
+def absent_are_not_chosen(evidence: Evidence) -> Iterator[str]:
+    """No point of an owner is chosen in a round from which it was absent."""
+    ledger = evidence.outcome.curator.ledger
+    absent = {(absence.round, absence.owner) for absence in ledger.absences}
+    for win in ledger.wins:
+        if (win.chosen_round, win.owner) in absent:
+            yield f"a point of {win.owner} was chosen in round {win.chosen_round}, from which it was absent"
+    if len(absent) < len(ledger.absences):
+        yield "somebody was absent twice from one round"
+
+
+def others_see_releases_only(evidence: Evidence) -> Iterator[str]:
+    """An honest owner is sent its map, one broadcast a round, the same as the others, and asks for its bids.
+
+    The broadcasts are made of the points that were chosen, and of nothing else that an owner has said.
+    """
+    outcome = evidence.outcome
+    try:
+        outcome.curator.check_total()
+    except LocalProtocolError as error:
+        yield error.what
+    targets = evidence.said(CONSUMER, "target", "subspace-target")
+    target = next((_read(frame.body, CONSUMER) for frame in targets), None)
+    said = _said_of_points(evidence)
+    broadcasts: dict[int, bytes] = {}
+    for frame in evidence.sent:
+        owner = frame.receiver
+        if frame.sender != CURATOR or owner not in evidence.honest_owners or frame.sequence == 0:
+            continue
+        message = decode_message(Direction.CURATOR_TO_OWNER, frame.body)
+        if isinstance(message, Broadcast):
+            if broadcasts.setdefault(message.round, frame.body) != frame.body:
+                yield f"{owner} was sent another broadcast of round {message.round} than others"
+        elif isinstance(message, Ask):
+            if message.round not in said.get((owner, unfixed(message.handle)), (set(), None))[0]:
+                yield f"{owner} was asked for what it did not bid in round {message.round}"
+        elif isinstance(message, SecretMap) and not (
+            isinstance(target, Target) and message.box in target.maps
+        ):
+            yield f"{owner} was sent a map that is not the consumer's"
+
+
+def mild_faults_change_nothing(evidence: Evidence) -> Iterator[str]:
+    """Where all comes back in time and all keep to the protocol, the session comes to what it would have."""
+    if not evidence.plan.mild:
+        return
+    base = run_plan(evidence.plan, faults=False)
+    for name, value in base.result.items():
+        if evidence.result[name] != value:
+            yield f"other {name} than without faults"
+    # What is signed is a transcript's head, which depends on times; and whoever dies then says no farewell.
+    bodies, wanted = (_unsigned(each) for each in (evidence, base))
+    for sender, receiver, sequence in sorted(bodies.keys() | wanted.keys()):
+        if bodies.get((sender, receiver, sequence)) != wanted.get((sender, receiver, sequence)):
+            yield f"other content of frame {sequence} of {sender} to {receiver} than without faults"
+
+
+INVARIANTS: Final[Mapping[str, Invariant]] = {
+    invariant.__name__.replace("_", "-"): invariant
+    for invariant in (
+        all_end,
+        ends_are_documented,
+        transcripts_agree,
+        transcripts_replay,
+        frames_have_one_content,
+        noise_is_drawn_once,
+        charges_are_as_planned,
+        points_were_bid,
+        books_agree,
+        honest_are_not_blamed,
+        absent_are_not_chosen,
+        others_see_releases_only,
+        rounds_need_min_owners,
+        winners_are_verified,
+        copies_are_bought_once,
+        settlement_is_of_the_wins,
+        broadcasts_are_numbered,
+        rounds_keep_the_cadence,
+        mild_faults_change_nothing,
+    )
+}
+"""All of them, by name."""
+
+
+def broken(evidence: Evidence) -> dict[str, list[str]]:
+    """The invariants that do not hold, with what is wrong."""
+    found = {name: list(invariant(evidence)) for name, invariant in INVARIANTS.items()}
+    return {name: wrong for name, wrong in found.items() if wrong}
+
+
+def different_again(evidence: Evidence) -> list[str]:
+    """Whose transcript is not the same, byte for byte, when the plan is run again."""
+    again = run_plan(evidence.plan)
+    return [party for party, image in evidence.transcripts.items() if again.transcripts[party] != image]
+
+
+def _items(evidence: Evidence) -> Iterator[tuple[str, RecordedItem]]:
+    for party, records in evidence.records.items():
+        for record in records:
+            for item in record.items:
+                yield party, item
+
+
+_Said: TypeAlias = tuple[set[int], Candidate | SealedCandidate | None]
+"""In which rounds a point was bid, and what was handed over as it."""
+
+
+def _said_of_points(evidence: Evidence) -> dict[tuple[str, int], _Said]:
+    """What each owner's machine bid and offered, by owner and its number of the point."""
+    found: dict[tuple[str, int], _Said] = {}
+    for frame in evidence.sent:
+        if frame.kind not in ("bid", "batch", "offer"):
+            continue
+        message = _read(frame.body, frame.sender)
+        assert isinstance(message, Bid | Batch | Offer), "the frame says so"
+        for said in (message,) if isinstance(message, Offer) else bids_of(message):
+            handle = said.handle if isinstance(said, PointBid) else unfixed(said.handle)
+            number = frame.sender, handle
+            rounds, candidate = found.get(number, (set(), None))
+            found[number] = rounds | {said.round}, said.candidate or candidate
+    return found
+
+
+def _was_said(win: HandedOver, said: _Said | None) -> bool:
+    """Whether what was chosen is what its owner bid, point and all."""
+    rounds, candidate = said if said is not None else (set(), None)
+    if candidate is None or win.bid_round not in rounds:
+        return False
+    if not np.array_equal(candidate.features, win.candidate.features):
+        return False
+    if isinstance(candidate, SealedCandidate):
+        return isinstance(win.candidate, SealedCandidate) and candidate.box == win.candidate.box
+    return not isinstance(win.candidate, SealedCandidate) and bool(
+        np.array_equal(candidate.point, win.candidate.point)
+    )
+
+
+def _read(body: bytes, sender: str) -> Any:
+    way = Direction.CONSUMER_TO_CURATOR if sender == CONSUMER else Direction.OWNER_TO_CURATOR
+    return decode_message(way, body)
+
+
+def _unsigned(evidence: Evidence) -> dict[tuple[str, str, int], frozenset[bytes]]:
+    """`Evidence.contents` but for the frames with a signed head."""
+    signed = {
+        (frame.sender, frame.receiver, frame.sequence)
+        for frame in evidence.sent
+        if frame.kind in ("close", "farewell")
+    }
+    return {frame: bodies for frame, bodies in evidence.contents.items() if frame not in signed}
+
+
+def _whole(value: Value) -> int:
+    assert isinstance(value, int), "a machine recorded it"
+    return value
+
+
+def _length(value: Value) -> int:
+    assert isinstance(value, list | tuple), "a machine recorded it"
+    return len(value)

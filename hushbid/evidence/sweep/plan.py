@@ -1,0 +1,291 @@
+"""What goes wrong in a session, and what session it is: all of it drawn from one seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cached_property, lru_cache
+from typing import Final, NamedTuple, TypeVar
+
+import numpy as np
+
+from hushbid.evidence.sweep.session import small_session
+from hushbid.simulation.simulator import UNRECORDED, Crash
+from protocol.config.session import TimeoutSection
+from protocol.names import CONSUMER, CURATOR
+from protocol.privacy.acquisition import RULES
+from protocol.privacy.releases import RELEASES
+from protocol.session.session import Session, open_session
+
+__all__ = ["Fault", "Kind", "Plan", "Way", "plan_of"]
+
+_T = TypeVar("_T")
+
+ROUNDS: Final = (4, 6, 8, 12)
+BATCHES: Final = (1, 2, 3)
+MOST_OWNERS: Final = 5
+MOST_ROWS: Final = 12
+"""Of an owner, which has at least one: many run out of them."""
+HASTY: Final = TimeoutSection(
+    enrolment=8.0,
+    round=2.0,
+    pause=5.0,
+    delivery=5.0,
+    comeback=1.5,
+    closing=1.5,
+    beat=0.25,
+    silence=1.0,
+    abandon=8.0,
+)
+"""Limits of time that faults are longer than."""
+PATIENT: Final = TimeoutSection(
+    enrolment=120.0, round=120.0, pause=120.0, delivery=120.0, comeback=60.0, closing=60.0, abandon=120.0
+)
+"""Limits of time within which all faults of a mild session are over."""
+MILD: Final = 0.6
+"""Longest fault of a mild session, in seconds."""
+HARD: Final = 4.0
+"""Longest fault of another one."""
+
+
+class Kind(StrEnum):
+    """What goes wrong with a peer's connection."""
+
+    DELAY = "delay"
+    """Frames take longer, each by another time."""
+    DUPLICATION = "duplication"
+    """Numbered frames arrive twice."""
+    CLOG = "clog"
+    """Nothing arrives, and then everything."""
+    PARTITION = "partition"
+    """Neither does anything arrive, one way or both, nor can a connection be made."""
+    RESET = "reset"
+    """The connection ends, with some of what is on its way; what still arrives may be late."""
+    SILENT_LOSS = "silent-loss"
+    """The connection carries nothing any more, and neither end is told."""
+    QUEUE_FULL = "queue-full"
+    """The curator cannot send to it."""
+
+
+class Way(StrEnum):
+    """In which direction."""
+
+    TO_CURATOR = "to the curator"
+    FROM_CURATOR = "from the curator"
+    BOTH = "both ways"
+
+
+class Fault(NamedTuple):
+    """Something that goes wrong between a peer and the curator.
+
+    Attributes:
+        kind: What.
+        peer: Whose connection it is.
+        after: It begins when so many frames of the session have left.
+        seconds: How long it lasts; of a reset, how much later arrives what still does; of a delay, four times
+            the mean of it.
+        way: Which frames it is about.
+    """
+
+    kind: Kind
+    peer: str
+    after: int
+    seconds: float
+    way: Way
+
+    @property
+    def name(self) -> str:
+        """What it is counted as."""
+        if self.kind is Kind.PARTITION:
+            return "partition of both ways" if self.way is Way.BOTH else "partition of one way"
+        return self.kind.value
+
+    def __str__(self) -> str:
+        lasts = f"{self.seconds:.3f} s, after frame {self.after}"
+        return f"{self.kind.value} of {self.peer}, {self.way.value}, {lasts}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A session and its faults.
+
+    Attributes:
+        seed: All of it comes from it.
+        rule: How points are acquired.
+        release: What target and summary are released by.
+        rounds: How many.
+        batch: Points that a round buys.
+        distinct: Whether a point that several owners hold is bought once; owners hold many such points then.
+        min_owners: Fewer present owners pause the session.
+        cadence: Seconds of a round that ends by the clock; None: it ends with its slowest owner.
+        rows: How many points each owner has.
+        mild: Whether nothing lasts longer than the session waits, and nobody breaks the protocol: then the
+            session comes to what it comes to without faults.
+        latency: Seconds that a frame travels, on average.
+        healed: Simulated seconds after which faults are over.
+        byzantine: Owners that do not keep to the protocol, and which share of their frames are others.
+        faults: What goes wrong with connections.
+        crashes: Processes that die, as far as they take as many steps.
+    """
+
+    seed: int
+    rule: str
+    release: str
+    rounds: int
+    batch: int
+    distinct: bool
+    min_owners: int
+    cadence: float | None
+    rows: tuple[int, ...]
+    mild: bool
+    latency: float
+    healed: float
+    byzantine: tuple[tuple[str, float], ...]
+    faults: tuple[Fault, ...]
+    crashes: tuple[Crash, ...]
+
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """Their names."""
+        return _names(len(self.rows))
+
+    @cached_property
+    def session(self) -> Session:
+        """The session that is run."""
+        owners = len(self.rows)
+        file = _session(self.rule, self.release, self.rounds, owners, self.batch, self.distinct).file
+        section = file.session.model_copy(
+            update={"min_owners": self.min_owners, "fixed_cadence": self.cadence}
+        )
+        changes = {"session": section, "timeouts": PATIENT if self.mild else HASTY}
+        return open_session(file.model_copy(update=changes))
+
+    @property
+    def limit(self) -> float:
+        """Simulated seconds in which the session must have ended, by its own limits of time.
+
+        After the faults: enrolment; in each round bids, an ask to every owner one after the other, and a peer
+        that is waited for, or the time of its cadence; a pause; the delivery; closing; and then who missed
+        the end gives the curator up.
+        """
+        timeouts = self.session.file.timeouts
+        in_a_round = timeouts.round * (1 + len(self.rows)) + timeouts.comeback
+        before = timeouts.enrolment + timeouts.pause + timeouts.delivery
+        after = timeouts.closing + timeouts.comeback + timeouts.abandon + timeouts.enrolment
+        return self.healed + before + self.rounds * in_a_round + after
+
+    def fewer(self) -> Iterator[Plan]:
+        """This plan without one of the things that go wrong, each of them in turn."""
+        for place in range(len(self.byzantine)):
+            yield replace(self, byzantine=_without(self.byzantine, place))
+        for place in range(len(self.crashes)):
+            yield replace(self, crashes=_without(self.crashes, place))
+        for place in range(len(self.faults)):
+            yield replace(self, faults=_without(self.faults, place))
+
+    def words(self) -> list[str]:
+        """The session and its faults, for people."""
+        told = [
+            f"{self.rule} with {self.release}, {self.rounds} rounds of {self.batch}, "
+            f"{'each point once, ' if self.distinct else ''}points of the owners: "
+            f"{', '.join(map(str, self.rows))}, min_owners = {self.min_owners}, "
+            f"{f'a round every {self.cadence:.2f} s, ' if self.cadence else ''}"
+            f"{'mild' if self.mild else 'hard'} faults until {self.healed:.2f} s, "
+            f"latency {self.latency:.4f} s"
+        ]
+        told += [f"{owner} breaks the protocol in {rate:.0%} of its frames" for owner, rate in self.byzantine]
+        told += [str(fault) for fault in self.faults]
+        for party, step, left, down in self.crashes:
+            how = "before that is on record" if left == UNRECORDED else f"after {left} of its frames"
+            told.append(f"crash of {party} at step {step}, {how}, for {down:.3f} s")
+        return told
+
+
+def plan_of(seed: int, rules: Sequence[str] = ()) -> Plan:
+    """The plan of a seed.
+
+    Args:
+        seed: Not negative.
+        rules: Acquisition rules to choose from; none: all.
+    """
+    kind, of_faults, of_crashes, sizes, copies = (np.random.default_rng([seed, place]) for place in range(5))
+    names_of_rules = tuple(rules) or tuple(RULES)
+    rule = names_of_rules[int(kind.integers(len(names_of_rules)))]
+    fewest = max(2, RULES[rule].fewest_owners)
+    count = int(kind.integers(fewest, MOST_OWNERS + 1))
+    owners = _names(count)
+    rounds = int(kind.choice(ROUNDS))
+    batch = int(sizes.choice(BATCHES)) if RULES[rule].candidate_with_bid else 1
+    mild = bool(kind.random() < 0.25)
+    release = tuple(RELEASES)[int(kind.integers(len(RELEASES)))]
+    min_owners = 1 if kind.random() < 0.5 else int(kind.integers(1, count + 1))
+    cadence = None if mild or kind.random() < 0.8 else float(kind.uniform(0.1, 0.6))
+    return Plan(
+        seed=seed,
+        rule=rule,
+        release=release,
+        rounds=rounds,
+        batch=batch,
+        distinct=RULES[rule].candidate_with_bid and bool(copies.random() < 0.3),
+        min_owners=min_owners,
+        cadence=cadence,
+        rows=tuple(int(rows) for rows in kind.integers(1, MOST_ROWS + 1, size=count)),
+        mild=mild,
+        latency=float(10 ** kind.uniform(-3, -1.5)),
+        healed=30.0 if mild else float(kind.uniform(2.0, 15.0)),
+        byzantine=() if mild else _byzantine(kind, owners),
+        faults=_faults(of_faults, owners, rounds, MILD if mild else HARD),
+        crashes=_crashes(of_crashes, owners, rounds, MILD if mild else HARD),
+    )
+
+
+def _byzantine(rng: np.random.Generator, owners: Sequence[str]) -> tuple[tuple[str, float], ...]:
+    if rng.random() < 0.5:
+        return ()
+    chosen = rng.permutation(len(owners))[: int(rng.integers(1, len(owners)))]
+    return tuple((owners[place], float(rng.choice([0.05, 0.2, 0.5]))) for place in sorted(chosen))
+
+
+def _faults(
+    rng: np.random.Generator, owners: Sequence[str], rounds: int, longest: float
+) -> tuple[Fault, ...]:
+    peers = (*owners, CONSUMER)
+    frames = len(peers) * 3 + rounds * len(owners) * 2
+    found = []
+    for _ in range(int(rng.integers(0, 7))):
+        # Some of what happens comes when the last round is over.
+        after = int(rng.integers(1, frames + len(peers)))
+        kind, way = tuple(Kind)[int(rng.integers(len(Kind)))], tuple(Way)[int(rng.integers(len(Way)))]
+        seconds = float(longest * rng.random() ** 2)
+        if kind is Kind.RESET:
+            seconds = float(min(seconds, 1.0) * (rng.random() < 0.5))
+        found.append(Fault(kind, peers[int(rng.integers(len(peers)))], after, seconds, way))
+    return tuple(sorted(found, key=lambda fault: fault.after))
+
+
+def _crashes(
+    rng: np.random.Generator, owners: Sequence[str], rounds: int, longest: float
+) -> tuple[Crash, ...]:
+    parties = (CURATOR, CONSUMER, *owners)
+    found = []
+    for _ in range(int(rng.choice([0, 0, 1, 1, 2, 3]))):
+        # Half of the crashes are the curator's, which takes most steps.
+        party = CURATOR if rng.random() < 0.4 else parties[int(rng.integers(len(parties)))]
+        steps = {CURATOR: 3 * len(parties) + rounds * len(owners), CONSUMER: 7}.get(party, 6 + rounds)
+        step, left = int(rng.integers(steps)), int(rng.integers(UNRECORDED, 3))
+        found.append(Crash(party, step, left, float(0.01 + longest * rng.random() ** 2)))
+    return tuple(sorted(found))
+
+
+def _without(items: tuple[_T, ...], place: int) -> tuple[_T, ...]:
+    return (*items[:place], *items[place + 1 :])
+
+
+def _names(count: int) -> tuple[str, ...]:
+    return tuple(f"owner-{number}" for number in range(count))
+
+
+@lru_cache(maxsize=256)
+def _session(rule: str, release: str, rounds: int, owners: int, batch: int, distinct: bool) -> Session:
+    return small_session(rule, release=release, rounds=rounds, owners=owners, batch=batch, distinct=distinct)

@@ -1,0 +1,241 @@
+"""What has to hold of the rounds themselves, computed anew from the curator's transcript: one function each.
+
+They are among `hushbid.evidence.sweep.invariants.INVARIANTS`, and are written as those are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, Final, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from curator.ledger import HandedOver
+from hushbid.evidence.sweep.course import Evidence
+from hushbid.evidence.sweep.rounds_on_record import PointOnRecord, Rounds, mismatch
+from protocol import limits
+from protocol.names import CONSUMER, CURATOR
+from protocol.privacy.releases import ExactRelease
+from protocol.session.points import Signatures
+from protocol.space.grid import FEATURE_UNIT, WEIGHT_UNIT
+from protocol.space.jitter import scores_of
+from protocol.wire.codec import Direction, decode_message
+from protocol.wire.messages import SealedCandidate, Target
+
+__all__ = [
+    "broadcasts_are_numbered",
+    "copies_are_bought_once",
+    "rounds_keep_the_cadence",
+    "rounds_need_min_owners",
+    "settlement_is_of_the_wins",
+    "winners_are_verified",
+]
+
+ROUNDING: Final = 1e-9
+"""Seconds, or shares of J, by which sums of floating-point numbers may differ."""
+
+HALF: Final = 0.5 + 1e-6
+"""Most that rounding to whole numbers takes off or adds: a tie may fall either way."""
+
+_Vector: TypeAlias = npt.NDArray[np.float64]
+
+
+def rounds_need_min_owners(evidence: Evidence) -> Iterator[str]:
+    """When bidding ends, at least `min_owners` have bid of whom no point is known not to match."""
+    needed = evidence.session.file.session.min_owners
+    for each in evidence.rounds.rounds:
+        if each.closed is not None and len(each.present) < needed:
+            yield f"bidding of round {each.number} ended with {len(each.present)} owners of {needed}"
+
+
+def winners_are_verified(evidence: Evidence) -> Iterator[str]:
+    """What is chosen came from its owner, is what it was bid as, and is of nobody whose point did not match.
+
+    Of a sealed point the curator sees the features, the bid and the signature; whether features and point
+    belong together, the consumer sees, which may dispute it.
+    """
+    rounds, signatures = evidence.rounds, Signatures(evidence.session)
+    for win in evidence.outcome.curator.ledger.wins:
+        chosen = f"the point of {win.owner} that was chosen in round {win.chosen_round}"
+        point = rounds.points.get((win.owner, win.handle))
+        if point is None or not point.is_of(win.candidate) or point.bid.round != win.bid_round:
+            yield f"{chosen} never came as such"
+            continue
+        wrong = _wrong_with(evidence, win, point)
+        if not wrong and isinstance(win.candidate, SealedCandidate):
+            held = signatures.hold(win.owner, win.bid_round, win.handle, win.candidate)
+            wrong = "" if held else "its owner did not sign it"
+        if wrong:
+            yield f"{chosen}: {wrong}"
+
+
+def _wrong_with(evidence: Evidence, win: HandedOver, point: PointOnRecord) -> str:
+    rounds = evidence.rounds.rounds
+    if not win.bid_round <= win.chosen_round <= len(rounds):
+        return "there was no such round"
+    current = rounds[win.chosen_round - 1]
+    if win.owner in current.unmatched:
+        return "a point of its owner was known not to match"
+    (scored,) = scores_of(win.candidate.features[None], current.weights, evidence.session.jitter)
+    if int(scored) != win.score:
+        return "it was chosen with another score than it has"
+    return mismatch(evidence.session, point, rounds[win.bid_round - 1].weights)
+
+
+def copies_are_bought_once(evidence: Evidence) -> Iterator[str]:
+    """Where a point is bought once, a φ is bought as often as one owner has handed it over, at most.
+
+    Nobody sells in a round who missed one before.
+    """
+    if not evidence.session.file.distinct:
+        return
+    handed: Counter[tuple[str, bytes]] = Counter()
+    for (owner, _), point in evidence.rounds.points.items():
+        handed[owner, point.candidate.features.tobytes()] += 1
+    most: dict[bytes, int] = {}
+    for (_, phi), count in handed.items():
+        most[phi] = max(count, most.get(phi, 0))
+    wins = evidence.outcome.curator.ledger.wins
+    for phi, count in Counter(win.candidate.features.tobytes() for win in wins).items():
+        if count > most.get(phi, 0):
+            yield f"a point was bought {count} times, and no owner has it more than {most.get(phi, 0)} times"
+    for win in wins:
+        if any(win.owner not in each.present for each in evidence.rounds.rounds[: win.chosen_round]):
+            yield f"a point of {win.owner} was chosen in round {win.chosen_round}, and it missed a round"
+
+
+def settlement_is_of_the_wins(evidence: Evidence) -> Iterator[str]:
+    """An owner's share is what its undisputed points add to J(S) = 2·g̃ᵀμ_S - ‖μ_S‖², each in its place.
+
+    In a private settlement it is what they are worth under the first broadcast, and the noise on record.
+    """
+    curator = evidence.outcome.curator
+    if evidence.session.settlement is not None:
+        yield from _other_private_settlement(evidence)
+        return
+    shares = dict.fromkeys(evidence.plan.owners, 0.0)
+    target = _target(evidence)
+    if target is not None:
+        disputed = {(dispute.owner, dispute.handle) for dispute in curator.ledger.disputes}
+        weight = evidence.session.file.seed_weight
+        total, size = weight * target.seed_total * FEATURE_UNIT, weight * target.seed_size
+        before = _objective(target.embedding, total / size)
+        for win in curator.ledger.wins:
+            total, size = total + win.candidate.features * FEATURE_UNIT, size + 1
+            after = _objective(target.embedding, total / size)
+            if (win.owner, win.handle) not in disputed:
+                shares[win.owner] += after - before
+            before = after
+    told = curator.settlement()
+    if told is None or told.keys() != shares.keys():
+        yield "the settlement is of other owners than the session has"
+        return
+    for owner, share in shares.items():
+        if not abs(told[owner] - share) <= ROUNDING:
+            yield f"{owner} has a share of {told[owner]:.6g}, and its points are worth {share:.6g}"
+
+
+def _other_private_settlement(evidence: Evidence) -> Iterator[str]:
+    """Computed anew from the noise and the first weight on record; nothing is released before the end."""
+    curator, session = evidence.outcome.curator, evidence.session
+    told = curator.settlement()
+    if told is None:
+        return
+    drawn: list[Any] = [
+        each
+        for record in evidence.records[CURATOR]
+        for item in record.items
+        if item.kind == "noise-drawn"
+        for each in cast("Any", item.private["rounds"])
+    ]
+    if len(drawn) != session.owners_releases:
+        yield f"{len(drawn)} releases have noise, and the session has {session.owners_releases} of them"
+        return
+    ((noise,), _) = drawn[-1]
+    totals = dict(zip(session.file.owners, map(int, noise), strict=True))
+    disputed = {(dispute.owner, dispute.handle) for dispute in curator.ledger.disputes}
+    for win in curator.ledger.wins:
+        weights = [int(weight) for weight in evidence.rounds.rounds[0].weights[: len(win.candidate.features)]]
+        score = sum(
+            int(value) * weight for value, weight in zip(win.candidate.features, weights, strict=True)
+        )
+        # C, half of the weight's length in units of 2^15 · 2^22, and one more.
+        whole = math.isqrt(sum(weight**2 for weight in weights) * 2**28) + 1
+        if (win.owner, win.handle) not in disputed:
+            totals[win.owner] += min(max(score, 0), whole) * 2**15 // whole
+    wanted = {owner: total / 2**15 for owner, total in totals.items()}
+    if told != wanted:
+        yield f"the settlement is {dict(told)}, and the points and noise on record come to {wanted}"
+
+
+def _objective(target: _Vector, mean: _Vector) -> float:
+    return float(2.0 * (target @ mean) - mean @ mean)
+
+
+def broadcasts_are_numbered(evidence: Evidence) -> Iterator[str]:
+    """The r-th weight is broadcast as round r's, each to an owner once; without noise, it is g̃ - Σφ/(q+b).
+
+    Jitter has no weight then. q is the seed set's size by its weight and b for every round before, however
+    many points were chosen in these.
+    """
+    rounds = evidence.rounds
+    for each in rounds.rounds:
+        if each.stated != each.number:
+            yield f"the weight of round {each.number} is recorded as that of round {each.stated}"
+    for sent in rounds.broadcasts:
+        if sent.message.round != sent.under:
+            yield f"{sent.owner} was sent a broadcast of round {sent.message.round} in round {sent.under}"
+        elif not np.array_equal(sent.message.weights, rounds.rounds[sent.under - 1].weights):
+            yield f"{sent.owner} was sent another weight in round {sent.under} than was computed"
+    for owner in evidence.plan.owners:
+        told = [sent.message.round for sent in rounds.broadcasts if sent.owner == owner]
+        if any(later <= earlier for earlier, later in pairwise(told)):
+            yield f"{owner} was sent broadcasts of rounds {told}"
+    if evidence.plan.release == ExactRelease.name:
+        yield from _other_weights(evidence, rounds)
+
+
+def _other_weights(evidence: Evidence, rounds: Rounds) -> Iterator[str]:
+    target = _target(evidence)
+    if target is None:
+        return
+    wins = evidence.outcome.curator.ledger.wins
+    for each in rounds.rounds:
+        chosen = [win.candidate.features.astype(np.int64) for win in wins if win.chosen_round < each.number]
+        weight, batch = evidence.session.file.seed_weight, evidence.session.batch
+        total = sum(chosen, start=weight * target.seed_total)
+        wanted = target.embedding - total * FEATURE_UNIT / (weight * target.seed_size + batch * each.number)
+        if evidence.session.jitter is not None:
+            wanted = np.append(wanted, 0.0)  # there is no noise that it could follow
+        wanted = np.clip(wanted, -limits.MAX_WEIGHT, limits.MAX_WEIGHT)
+        if np.abs(wanted / WEIGHT_UNIT - each.weights).max() > HALF:
+            yield f"the weight of round {each.number} is not that of the points that were chosen before"
+
+
+def rounds_keep_the_cadence(evidence: Evidence) -> Iterator[str]:
+    """By the clock a round lasts its time exactly, later only if paused or started again; bids have half."""
+    cadence = evidence.session.file.session.fixed_cadence
+    if cadence is None:
+        return
+    for each in evidence.rounds.rounds:
+        if each.closed is not None and each.closed - each.began < cadence / 2 - ROUNDING:
+            yield f"bidding of round {each.number} ended after {each.closed - each.began:.6f} s"
+        if each.over is not None:
+            lasted = each.over - each.began
+            if lasted < cadence - ROUNDING or (lasted > cadence + ROUNDING and not each.delayed):
+                yield f"round {each.number} lasted {lasted:.6f} s, and not {cadence:.6f} s"
+
+
+def _target(evidence: Evidence) -> Target | None:
+    """What the consumer released, if the curator has it."""
+    if evidence.outcome.curator.target is None:
+        return None
+    for frame in evidence.said(CONSUMER, "target", "subspace-target"):
+        message = decode_message(Direction.CONSUMER_TO_CURATOR, frame.body)
+        assert isinstance(message, Target), "the frame says so"
+        return message
+    return None

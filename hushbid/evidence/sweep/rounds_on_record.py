@@ -1,0 +1,248 @@
+"""The rounds of a session as the curator's transcript tells of them: read from its frames and times alone.
+
+Nothing here asks the curator's machine or books, so that a bug there does not hide itself. Shared with it are
+φ, the norms that a φ can have, and, of sealed points, what it recorded of their signatures.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+
+from protocol.names import CONSUMER
+from protocol.session.points import hash_points
+from protocol.session.session import Session
+from protocol.space.grid import Weights
+from protocol.transcript.record import Record, RecordedItem
+from protocol.wire.codec import Direction, read_message
+from protocol.wire.messages import Batch, Bid, Broadcast, Candidate, Offer, PointBid, SealedCandidate, bids_of
+
+__all__ = ["PointOnRecord", "Round", "Rounds", "SentBroadcast", "mismatch", "rounds_on_record"]
+
+CLOSE: Final = 1
+"""Grid units by which φ of a point may differ between machines (docs/protocol.md)."""
+
+_Point: TypeAlias = Candidate | SealedCandidate
+
+
+class PointOnRecord(NamedTuple):
+    """A point that came to the curator.
+
+    Attributes:
+        owner: Whose.
+        bid: The bid that it belongs to.
+        candidate: The point; of a sealed one, the SHA-256 of the box is in the box's place.
+    """
+
+    owner: str
+    bid: PointBid
+    candidate: _Point
+
+    def is_of(self, candidate: _Point) -> bool:
+        """Whether it is this point, sealed or open."""
+        mine = self.candidate
+        if not np.array_equal(mine.features, candidate.features):
+            return False
+        if isinstance(mine, SealedCandidate):
+            digest = hashlib.sha256(candidate.box).digest() if isinstance(candidate, SealedCandidate) else b""
+            return mine.box == digest
+        return isinstance(candidate, Candidate) and np.array_equal(mine.point, candidate.point)
+
+
+class SentBroadcast(NamedTuple):
+    """A broadcast that the curator sent for the first time.
+
+    Attributes:
+        owner: To whom.
+        under: The round whose weight was the last that was computed then.
+        message: What it says.
+    """
+
+    owner: str
+    under: int
+    message: Broadcast
+
+
+@dataclass
+class Round:
+    """A round.
+
+    Attributes:
+        number: The first is 1, by the order of the weights.
+        stated: What number the curator recorded with its weight.
+        began: When its weight was computed, in simulated seconds.
+        weights: The weight.
+        bids: Owners whose bid for it came while bids were taken.
+        present: Those of them of whom no point was known not to match when bidding ended, and who missed no
+            earlier round of a session that buys a point once.
+        closed: When bidding ended; None: it did not.
+        over: When the next round, or the delivery, began; None: neither did.
+        unmatched: Owners of whom a point was known not to match, when the round was over.
+        delayed: Whether it was paused, or the curator was started again in it.
+    """
+
+    number: int
+    stated: int
+    began: float
+    weights: Weights
+    bids: set[str] = field(default_factory=set)
+    present: set[str] = field(default_factory=set)
+    closed: float | None = None
+    over: float | None = None
+    unmatched: frozenset[str] = frozenset()
+    delayed: bool = False
+
+
+@dataclass
+class Rounds:
+    """What is on record of all rounds.
+
+    Attributes:
+        rounds: In their order.
+        points: Points that came, by owner and the owner's number of them.
+        broadcasts: In the order in which they were sent.
+    """
+
+    rounds: list[Round] = field(default_factory=list)
+    points: dict[tuple[str, int], PointOnRecord] = field(default_factory=dict)
+    broadcasts: list[SentBroadcast] = field(default_factory=list)
+
+
+def rounds_on_record(session: Session, records: Iterable[Record]) -> Rounds:
+    """Read the curator's transcript.
+
+    Args:
+        session: The session.
+        records: The curator's.
+    """
+    reading = _Reading(session)
+    for record in records:
+        for item in record.items:
+            reading.read(item, record.now)
+    return reading.found
+
+
+def mismatch(session: Session, point: PointOnRecord, weights: Weights) -> str:
+    """In what a point does not match its features or its bid, in words; nothing: it does.
+
+    Args:
+        session: The session.
+        point: The point. Of a sealed one, the curator can see neither whose features it has, nor its place.
+        weights: The weight that it was bid under.
+    """
+    features = point.candidate.features
+    if not session.space.admits(features[None])[0]:
+        return "no point has its features"
+    if isinstance(point.candidate, Candidate) and session.public_map is not None:
+        points = (point.candidate.point,)
+        own = hash_points(session.public_map, points, schema=session.file.rows)[0].astype(np.int64)
+        if np.abs(own - features).max() > CLOSE:
+            return "its features are another point's, or it is out of bounds"
+    if _score(session, features, weights) != point.bid.score:
+        return "its bid was not its score"
+    return ""
+
+
+def _score(session: Session, features: Any, weights: Weights) -> int:
+    coordinates = [*features, *(session.jitter.of(features[None]) if session.jitter else ())]
+    return sum(int(one) * int(other) for one, other in zip(coordinates, weights, strict=True))
+
+
+class _Reading:
+    """Reads items in their order."""
+
+    def __init__(self, session: Session) -> None:
+        self.found = Rounds()
+        self._session = session
+        self._bids: dict[str, PointBid] = {}
+        """Every owner's last."""
+        self._unchecked: list[PointOnRecord] = []
+        self._unmatched: set[str] = set()
+        self._out: set[str] = set()
+        self._sent: set[tuple[str, int]] = set()
+
+    def read(self, item: RecordedItem, now: float) -> None:
+        if item.kind == "weights-computed":
+            self._begin(item, now)
+        elif item.kind == "send":
+            self._read_sent(item, now)
+        elif not self.found.rounds:
+            return
+        elif item.kind == "received":
+            self._read_received(item)
+        elif item.kind == "candidates-checked":
+            self._close(now)
+            self._check(item)
+        elif item.kind == "restarted" or (item.kind, item.public.get("name")) == ("set-timer", "pause"):
+            self.found.rounds[-1].delayed = True
+        elif (item.kind, item.public.get("name")) == ("set-timer", "cadence"):
+            self._close(now)
+
+    def _begin(self, item: RecordedItem, now: float) -> None:
+        self._end(now)
+        stated, weights = item.public["round"], item.private["weights"]
+        assert isinstance(stated, int), "a machine recorded it"
+        assert isinstance(weights, np.ndarray), "a machine recorded it"
+        self.found.rounds.append(Round(len(self.found.rounds) + 1, stated, now, weights))
+
+    def _close(self, now: float) -> None:
+        """Bidding has ended, if it had not: points are only checked, and asked for, when it has."""
+        current = self.found.rounds[-1]
+        if current.closed is None:
+            current.closed = now
+            current.present = current.bids - self._unmatched - self._out
+
+    def _end(self, now: float) -> None:
+        if self.found.rounds and self.found.rounds[-1].over is None:
+            self._close(now)
+            self.found.rounds[-1].over = now
+            self.found.rounds[-1].unmatched = frozenset(self._unmatched)
+            if self._session.file.distinct:
+                self._out |= set(self._session.file.owners) - self.found.rounds[-1].present
+
+    def _read_sent(self, item: RecordedItem, now: float) -> None:
+        frame: Any = item.private["frame"]
+        peer, kind, sequence = frame["peer"], frame["message"], frame["sequence"]
+        if kind == "delivery":
+            self._end(now)
+        elif kind == "ask" and (peer, sequence) not in self._sent:
+            self._close(now)
+        elif kind == "broadcast" and (peer, sequence) not in self._sent:
+            message = read_message(Direction.CURATOR_TO_OWNER, frame["body"])
+            assert isinstance(message, Broadcast), "the frame says so"
+            self.found.broadcasts.append(SentBroadcast(peer, len(self.found.rounds), message))
+        self._sent.add((peer, sequence))
+
+    def _read_received(self, item: RecordedItem) -> None:
+        frame: Any = item.private["frame"]
+        owner = frame["peer"]
+        if owner == CONSUMER or frame["message"] not in ("bid", "batch", "offer"):
+            return
+        message = read_message(Direction.OWNER_TO_CURATOR, frame["body"])
+        if isinstance(message, Bid | Batch):
+            current = self.found.rounds[-1]
+            if message.round == current.number and current.closed is None:
+                current.bids.add(owner)
+            for bid in bids_of(message):
+                self._bids[owner] = bid
+                if bid.candidate is not None and not bid.exhausted:
+                    self._hand_over(PointOnRecord(owner, bid, bid.candidate))
+        elif isinstance(message, Offer):
+            self._hand_over(PointOnRecord(owner, self._bids[owner], message.candidate))
+
+    def _hand_over(self, point: PointOnRecord) -> None:
+        self.found.points[point.owner, point.bid.handle] = point
+        self._unchecked.append(point)
+
+    def _check(self, item: RecordedItem) -> None:
+        """Note who is known by now not to have kept to its word. A sealed point's signature is of its box."""
+        signed: Any = item.private["signed"]
+        for point, holds in zip(self._unchecked, signed, strict=True):
+            weights = self.found.rounds[point.bid.round - 1].weights
+            if not holds or mismatch(self._session, point, weights):
+                self._unmatched.add(point.owner)
+        self._unchecked = []

@@ -1,0 +1,228 @@
+"""A small session whose parties crash: what it came to, to compare with one in which nobody did."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from hushbid.simulation.network import SteadyNetwork
+from hushbid.simulation.simulator import Crash, Simulation, SimulationOutcome
+from protocol.config.session import SessionFile, SessionSection
+from protocol.data import Dataset
+from protocol.errors import ConfigError
+from protocol.machine.machine import Send
+from protocol.names import CONSUMER, CURATOR
+from protocol.privacy.acquisition import RULES
+from protocol.privacy.noise import NoiseSource
+from protocol.privacy.releases import RELEASES
+from protocol.runtime.driver import Outgoing
+from protocol.session.session import Session, open_session
+from protocol.transcript.reader import TranscriptReader
+from protocol.wire.codec import decode_frame
+from protocol.wire.messages import Close, Farewell
+
+__all__ = ["Course", "Step", "compared", "result_of", "run", "small_session"]
+
+COLUMNS: Final = 3
+DIMENSION: Final = 8
+EPSILON: Final = 3.0
+_SIGNED: Final = (Close.model_fields["kind"].default, Farewell.model_fields["kind"].default)
+"""Messages with the head of a transcript, which depends on times and salts."""
+
+
+class Step(NamedTuple):
+    """A step of a party.
+
+    Attributes:
+        now: When it was taken, in simulated seconds.
+        frames: How many frames left with it.
+    """
+
+    now: float
+    frames: int
+
+
+@dataclass(frozen=True)
+class Course:
+    """What a session came to, and what was seen of it.
+
+    Attributes:
+        result: All that has to be the same whoever crashed, by name: wins, books, settlement, points, ends.
+        bodies: Of each numbered frame that left, by sender, receiver and number: all its bodies, of which
+            there is to be one. Frames with the head of a transcript are left out.
+        transcripts: Every party's.
+        crashed: Crashes that came, in their order.
+    """
+
+    result: Mapping[str, Any]
+    bodies: Mapping[tuple[str, str, int], frozenset[bytes]]
+    transcripts: Mapping[str, bytes]
+    crashed: tuple[Crash, ...]
+
+    @cached_property
+    def steps(self) -> Mapping[str, tuple[Step, ...]]:
+        """Every party's steps."""
+        return {party: tuple(_steps(image)) for party, image in self.transcripts.items()}
+
+
+def small_session(
+    rule: str, *, release: str, rounds: int, owners: int, batch: int = 1, distinct: bool = False
+) -> Session:
+    """A session of few features and simulated noise.
+
+    It settles privately where its rule and its release guarantee something to the owners, and copies of a
+    point are bought too.
+    With `logistic` the ε of asks is so large that it protects nobody: the rule is for thousands of owners.
+
+    Args:
+        rule: A key of `RULES`.
+        release: A key of `RELEASES`, for target and summary.
+        rounds: How many.
+        owners: K.
+        batch: Points that a round buys.
+        distinct: Whether a point that several owners hold is bought once.
+
+    Raises:
+        ConfigError: There is no such rule or release, or the rule is not for as few owners.
+    """
+    if rule not in RULES:
+        raise ConfigError(f"There is no rule named {rule!r}.", advice=f"Choose of: {', '.join(RULES)}.")
+    if release not in RELEASES:
+        raise ConfigError(
+            f"There is no release named {release!r}.", advice=f"Choose of: {', '.join(RELEASES)}."
+        )
+    names = [f"owner-{number}" for number in range(owners)]
+    values = {
+        "session": {
+            "name": "faults",
+            "points": rounds * batch,
+            "batch": batch,
+            "distinct": distinct,
+            "min_owners": 1,
+            "allow_nonprivate": True,
+        },
+        "features": {
+            "dimension": DIMENSION,
+            "gamma": 1.0,
+            "columns": COLUMNS,
+            **RELEASES[release].small_features,
+            **({} if RULES[rule].sealed else {"seed": 1}),
+        },
+        "target": _mechanism(release, "substitute-one"),
+        "summary": _mechanism(release, "add-remove-one"),
+        "noise": {"source": "simulated", "seed": 0},
+        **({} if distinct else _settlement(rule, release)),
+        "network": {"address": "tcp://127.0.0.1:1", "insecure": True},
+        "roster": {"owners": dict.fromkeys(names, "")},
+    }
+    delta = SessionSection.model_fields["delta"].default
+    keys = RULES[rule].small_keys(owners=owners, rounds=rounds, delta=delta)
+    return open_session(SessionFile.model_validate({**values, "acquisition": {"rule": rule, **keys}}))
+
+
+def _settlement(rule: str, release: str) -> dict[str, Any]:
+    if not (RULES[rule].private and RELEASES[release].private):
+        return {}
+    return {"settlement": {"private": True, "epsilon": EPSILON}}
+
+
+def _mechanism(release: str, neighbours: str) -> dict[str, Any]:
+    mechanism = RELEASES[release]
+    if not mechanism.private:
+        return {"mechanism": release}
+    return {"mechanism": release, "epsilon": EPSILON, "neighbours": neighbours, **mechanism.small_keys}
+
+
+def run(
+    session: Session,
+    crashes: Iterable[Crash] = (),
+    *,
+    noise: Callable[[str], NoiseSource] | None = None,
+    away: Callable[[int], Collection[str]] | None = None,
+) -> Course:
+    """Run a session whose processes die.
+
+    Owners have so few points that they run out of them towards the end.
+
+    Args:
+        session: The session.
+        crashes: The deaths.
+        noise: Makes a party's source of noise, by its name, at each of its starts; None: seeded.
+        away: Names the owners that have no connection while a round is under way.
+    """
+    rng = np.random.default_rng(0)
+    bodies: dict[tuple[str, str, int], set[bytes]] = defaultdict(set)
+
+    def tap(sender: str, receiver: str, frame: Outgoing) -> None:
+        if frame.sequence and frame.kind not in _SIGNED:
+            bodies[sender, receiver, frame.sequence].add(decode_frame(frame.data).body)
+
+    def data(name: str, count: int) -> Dataset:
+        return Dataset.from_arrays(name, rng.random((count, COLUMNS)))
+
+    names = session.file.owners
+    simulation = Simulation(
+        session,
+        owners={name: data(name, 3 * session.file.session.points // 4) for name in names},
+        validation=data("validation", 30),
+        seed_set=data("seed-set", 12),
+        tap=tap,
+        noise=noise,
+        network=SteadyNetwork(away),
+        crashes=crashes,
+    )
+    outcome = simulation.run()
+    return Course(
+        result_of(outcome),
+        {frame: frozenset(found) for frame, found in bodies.items()},
+        {party: simulation.image(party) for party in (CURATOR, CONSUMER, *names)},
+        tuple(simulation.crashed),
+    )
+
+
+def result_of(outcome: SimulationOutcome) -> dict[str, Any]:
+    """All that has to be the same whoever crashed, by name: wins, books, settlement, points, ends."""
+    curator, consumer = outcome.curator, outcome.consumer
+    ledger, stored = curator.ledger, outcome.delivered
+    return {
+        "wins": [(win.chosen_round, win.owner, win.score, win.bid_round, win.handle) for win in ledger.wins],
+        "absences": list(ledger.absences),
+        "faults": list(ledger.faults),
+        "refusals": list(ledger.refusals),
+        "disputes": list(ledger.disputes),
+        "rounds": curator.round,
+        "points accessed": (ledger.points_accessed, ledger.candidates),
+        "settlement": curator.settlement(),
+        "delivered points": [_bought(entry) for entry in consumer.delivered],
+        "stored points": None if stored is None else [_bought(entry) for entry in stored.delivered],
+        "MMD²": None if consumer.mmd2 is None else consumer.mmd2.tobytes(),
+        "points handed over": {name: owner.handed_over for name, owner in outcome.owners.items()},
+        "ends": {name: finish.code for name, finish in outcome.finishes.items()},
+    }
+
+
+def _bought(entry: Any) -> tuple[Any, ...]:
+    point = None if entry.candidate is None else entry.candidate.point.tobytes()
+    return entry.owner, entry.chosen_round, entry.dispute, point
+
+
+def compared(course: Course, base: Course) -> list[str]:
+    """What of a session is not as in one that nobody crashed in, in words; nothing if all is."""
+    different = [name for name, value in base.result.items() if course.result[name] != value]
+    wrong = [f"other {', '.join(different)}"] if different else []
+    if any(len(found) > 1 for found in course.bodies.values()):
+        wrong.append("a frame left twice, with two contents")
+    if course.bodies != base.bodies:
+        wrong.append("other frames")
+    return wrong
+
+
+def _steps(image: bytes) -> Iterable[Step]:
+    for record in TranscriptReader(Path("a transcript in memory"), image):
+        yield Step(record.now, sum(effect.kind == Send.KIND for effect in record.effects))

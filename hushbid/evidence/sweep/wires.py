@@ -1,0 +1,262 @@
+"""Connections between the curator and its peers, what travels on them, and what goes wrong there.
+
+A connection keeps the order of its frames, as TCP does; frames of different peers overtake each other. When
+a connection ends, a beginning of what was on its way still arrives, perhaps after the hello of the next.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, Protocol
+
+import numpy as np
+
+from hushbid.evidence.sweep.plan import Fault, Kind, Way
+from protocol.wire.messages import CONTROL_SEQUENCE
+
+__all__ = ["HOLDING", "Connection", "Ends", "Wires"]
+
+HOLDING: Final = (Kind.CLOG, Kind.PARTITION)
+"""Faults that keep frames from arriving while they last."""
+
+
+@dataclass(eq=False, slots=True)
+class _Flight:
+    """A frame on its way."""
+
+    data: bytes
+    sent: float
+    dropped: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Connection:
+    """One TCP connection between a peer and the curator."""
+
+    peer: str
+    number: int
+    ended: bool = False
+    """Both ends know, or will: nothing can be sent any more."""
+    severed: bool = False
+    """Neither end knows that nothing arrives any more."""
+    flights: dict[Way, deque[_Flight]] = field(
+        default_factory=lambda: {Way.TO_CURATOR: deque(), Way.FROM_CURATOR: deque()}
+    )
+    last: dict[Way, float] = field(default_factory=lambda: {Way.TO_CURATOR: 0.0, Way.FROM_CURATOR: 0.0})
+    """When the last frame of each way arrives."""
+
+    @property
+    def route(self) -> bytes:
+        """What the curator calls it."""
+        return self.number.to_bytes(5)
+
+
+class Ends(Protocol):
+    """The parties' loops at the ends of the wires."""
+
+    def arrived(self, connection: Connection, way: Way, data: bytes, now: float) -> None:
+        """A frame has arrived."""
+
+    def ended(self, connection: Connection, due: float) -> None:
+        """A connection has ended, of which its participant can know from `due` on."""
+
+    def connection_of(self, peer: str) -> Connection | None:
+        """The connection that a participant has, if it has one."""
+
+    def healed(self) -> None:
+        """Nothing goes wrong any more."""
+
+
+class Wires:
+    """Carries frames on connections, and has the faults of a plan happen to them.
+
+    Args:
+        faults: What goes wrong; each begins when so many frames have been carried.
+        latency: Seconds that a frame travels, on average; one frame takes half of it, another one and a half.
+        healed: Simulated seconds after which nothing goes wrong any more.
+        rng: For latencies, and for how much of a lost connection still arrives.
+    """
+
+    def __init__(
+        self, faults: Iterable[Fault], *, latency: float, healed: float, rng: np.random.Generator
+    ) -> None:
+        self.latency = latency
+        self.happened: Counter[str] = Counter()
+        """How often what went wrong, by name."""
+        self._faults = deque(sorted(faults, key=lambda fault: fault.after))
+        self._healed = healed
+        self._rng = rng
+        self._agenda: list[tuple[float, int, Callable[[float], None]]] = []
+        self._number = 0
+        self._carried = 0
+        self._windows: list[tuple[Fault, float]] = []
+        """Faults that last, with when each is over."""
+        self._newest: dict[str, int] = {}
+        self._latest_sent = 0.0
+        self._ends: Ends
+
+    def join(self, ends: Ends) -> None:
+        """Learn whose frames these are, before anything else."""
+        self._ends = ends
+        self.at(self._healed, self._heal)
+
+    @property
+    def next_due(self) -> float:
+        """When the next thing happens; infinity: nothing will."""
+        return self._agenda[0][0] if self._agenda else math.inf
+
+    def turn(self, now: float) -> None:
+        """Bring about the first thing that is due."""
+        _, _, action = heapq.heappop(self._agenda)
+        action(now)
+
+    def at(self, due: float, action: Callable[[float], None]) -> None:
+        """Have something happen at a time."""
+        self._number += 1
+        heapq.heappush(self._agenda, (due, self._number, action))
+
+    def connect(self, peer: str) -> Connection:
+        """A new connection of a participant to the curator."""
+        self._number += 1
+        return Connection(peer, self._number)
+
+    # -- frames -----------------------------------------------------------------------------------------
+
+    def put(self, connection: Connection, way: Way, data: bytes, sequence: int, now: float) -> None:
+        """Send a frame; nobody knows yet whether it arrives."""
+        if connection.ended or connection.severed:
+            self.happened["frame lost"] += 1
+            return
+        travel = self.latency * (0.5 + self._rng.random())
+        slow = self.lasting(connection.peer, way, Kind.DELAY)
+        if slow is not None:
+            self.happened["frame delayed"] += 1
+            travel += self._rng.exponential(slow.seconds / 4)
+        due = connection.last[way] = max(connection.last[way], now + travel)
+        flight = _Flight(data, now)
+        connection.flights[way].append(flight)
+        self.at(due, partial(self._arrive, connection, way, flight))
+        if sequence != CONTROL_SEQUENCE and self.lasting(connection.peer, way, Kind.DUPLICATION) is not None:
+            self.happened["frame duplicated"] += 1
+            again = _Flight(data, now)
+            connection.flights[way].append(again)
+            self.at(
+                due + self._rng.exponential(4 * self.latency), partial(self._arrive, connection, way, again)
+            )
+
+    def _arrive(self, connection: Connection, way: Way, flight: _Flight, now: float) -> None:
+        if flight.dropped:
+            return
+        held = self._held_until(connection.peer, way)
+        if held > now and connection.ended and way is Way.FROM_CURATOR:
+            connection.flights[way].remove(flight)
+            self.happened["frame lost"] += 1
+            return
+        if held > now:
+            self.happened["frame held up"] += 1
+            connection.last[way] = max(connection.last[way], held)
+            self.at(held, partial(self._arrive, connection, way, flight))
+            return
+        connection.flights[way].remove(flight)
+        if way is Way.FROM_CURATOR:
+            self._ends.arrived(connection, way, flight.data, now)
+            return
+        self.happened["frame overtaken by another peer's"] += flight.sent < self._latest_sent
+        self._latest_sent = max(self._latest_sent, flight.sent)
+        newest = self._newest[connection.peer] = max(self._newest.get(connection.peer, 0), connection.number)
+        self.happened["frame of an old connection after the new one's hello"] += connection.number < newest
+        self._ends.arrived(connection, way, flight.data, now)
+
+    def end(self, connection: Connection, now: float, linger: float = 0.0) -> None:
+        """A connection ends: a beginning of what is on its way still arrives, `linger` seconds later."""
+        connection.ended = True
+        for way, flights in connection.flights.items():
+            arriving = int(self._rng.integers(len(flights) + 1))
+            late = deque(_Flight(flight.data, flight.sent) for flight in list(flights)[:arriving])
+            if way is Way.TO_CURATOR:
+                due = max(connection.last[way], now) + linger
+            else:
+                # It has come to the peer's machine, and is read before or after the end is noticed.
+                due = now + 2 * self.latency * self._rng.random()
+            connection.last[way] = due
+            for flight in late:
+                self.at(due, partial(self._arrive, connection, way, flight))
+            self.happened["frame lost"] += len(flights) - arriving
+            for flight in flights:
+                flight.dropped = True
+            connection.flights[way] = late
+        self._ends.ended(connection, now + self.latency)
+
+    def close(self, connection: Connection, sent: Way, now: float) -> None:
+        """One side ends a connection: what it sent still arrives, what was sent to it does not."""
+        if connection.ended:
+            return
+        connection.ended = True
+        self.drop(connection, Way.FROM_CURATOR if sent is Way.TO_CURATOR else Way.TO_CURATOR)
+        if sent is Way.FROM_CURATOR:
+            self._ends.ended(connection, max(now + self.latency, connection.last[sent]))
+
+    def drop(self, connection: Connection, way: Way) -> None:
+        """Lose what is on its way."""
+        flights = connection.flights[way]
+        for flight in flights:
+            flight.dropped = True
+        self.happened["frame lost"] += len(flights)
+        flights.clear()
+
+    # -- faults -----------------------------------------------------------------------------------------
+
+    def count_carried(self, now: float) -> None:
+        """Count a frame that left a machine, and let begin what is to begin with it."""
+        self._carried += 1
+        while self._faults and self._faults[0].after <= self._carried:
+            # After the step that is under way, as nothing can happen within one.
+            self.at(now, partial(self._begin, self._faults.popleft()))
+
+    def _begin(self, fault: Fault, now: float) -> None:
+        if now >= self._healed:
+            return
+        self.happened[fault.name] += 1
+        if fault.kind not in (Kind.RESET, Kind.SILENT_LOSS):
+            self._windows.append((fault, min(now + fault.seconds, self._healed)))
+            self.at(now + fault.seconds, self._clear_windows)
+            return
+        connection = self._ends.connection_of(fault.peer)
+        if connection is None or connection.ended:
+            return
+        if fault.kind is Kind.RESET:
+            self.end(connection, now, linger=fault.seconds)
+            return
+        connection.severed = True
+        for way in connection.flights:
+            self.drop(connection, way)
+
+    def _clear_windows(self, now: float) -> None:
+        self._windows = [(fault, end) for fault, end in self._windows if end > now]
+
+    def _heal(self, _now: float) -> None:
+        self._windows.clear()
+        self._faults.clear()
+        self._ends.healed()
+
+    def lasting(self, peer: str, way: Way, *kinds: Kind) -> Fault | None:
+        """A fault of these kinds that lasts, and that frames of a peer meet with this way."""
+        for fault, _ in self._windows:
+            if fault.kind in kinds and fault.peer == peer and fault.way in (way, Way.BOTH):
+                return fault
+        return None
+
+    def _held_until(self, peer: str, way: Way) -> float:
+        return max(
+            (
+                end
+                for fault, end in self._windows
+                if fault.kind in HOLDING and fault.peer == peer and fault.way in (way, Way.BOTH)
+            ),
+            default=0.0,
+        )

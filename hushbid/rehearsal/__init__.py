@@ -1,0 +1,1 @@
+"""A session rehearsed beforehand, and the verdict on it."""

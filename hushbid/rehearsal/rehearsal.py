@@ -1,0 +1,264 @@
+"""A rehearsal: what a session would buy of stand-in owners that are made of the consumer's own data.
+
+No owner's data are known before a session, and no rule of thumb holds for all of them. So the session is
+played in this process, with its own machines and settings and as much noise, against owners that have a part
+of D_v too often, or little of it among points that are none. What comes out stands beside a uniform choice of
+the same points, both with matching weights. Nothing leaves the consumer, and no ε is spent: the noise is
+simulated, and thrown away with what it was added to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from statistics import fmean
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from consumer.appraisal import Judge
+from consumer.party import consumer_party
+from consumer.verdict import Rehearsal, Staged
+from curator.machine import CuratorMachine
+from hushbid.simulation.simulator import Simulation
+from protocol.config.session import SessionFile
+from protocol.data import Dataset
+from protocol.data.schema import Schema
+from protocol.errors import DataError
+from protocol.privacy.acquisition.ask_all import AskAll
+from protocol.runtime.party import ensure_done, one_blas_thread
+from protocol.session.session import Session, open_session
+from protocol.space.mmd import at_even_distances, kernel_means
+
+__all__ = ["FEWEST", "MOST", "kernel_beside", "looked_at", "mean_kernel", "rehearse", "why_not_rehearsed"]
+
+FEWEST: Final = 8
+"""Rows of D_v that can be parted into what is wanted and what owners have of it."""
+MOST: Final = 50_000
+"""Points that are bought in a rehearsal: stand-in owners have `_TIMES` as many, all in memory."""
+
+_TIMES: Final = 5
+"""Points that stand-in owners have for each that is bought."""
+_REPEATS: Final = 2
+_KINDS: Final = 3
+"""Kinds of stand-in owners (`_stand_ins`)."""
+
+_Rows: TypeAlias = npt.NDArray[np.float64]
+
+
+def why_not_rehearsed(session: Session, rows: int) -> str:
+    """Why a session cannot be rehearsed; empty if it can.
+
+    Args:
+        session: The session.
+        rows: |D_v|.
+    """
+    if not session.rule.exact:
+        return f"the rule {session.rule.name} buys other points than are rehearsed"
+    if rows < FEWEST:
+        return f"it takes {FEWEST} rows of validation data"
+    if session.file.session.points > MOST:
+        return f"it buys {MOST:,} points at most"
+    return ""
+
+
+def looked_at(session: Session, validation: _Rows, seed_set: _Rows, *, drawn: bool = False) -> Rehearsal:
+    """What the kernel tells before anything is played, whatever the sizes are.
+
+    A D_v that is narrow beside its bounds has a mean kernel value near 1, as all data have within bounds that
+    are too wide. Which of both it is, the seed set shows: the kernel tells others from D_v, or it does not.
+
+    Args:
+        session: The session.
+        validation: D_v, raw, shape (m, columns).
+        seed_set: D_init, raw, shape (n, columns).
+        drawn: Whether it is drawn within the bounds.
+    """
+    beside = kernel_beside(session, validation, seed_set)
+    return Rehearsal((), mean_kernel(session, validation), beside, drawn)
+
+
+def rehearse(
+    session: Session,
+    validation: _Rows,
+    seed_set: _Rows,
+    *,
+    schema: Schema | None = None,
+    looked: Rehearsal | None = None,
+    progress: Callable[[float], object] | None = None,
+) -> Rehearsal:
+    """Rehearse a session. The rule is `ask-all`, which buys what `sealed` does, of one owner that has it all.
+
+    Half of D_v is what is wanted, each row twice, so that the target has as many rows and as much noise as it
+    will have. The other half is what owners have of it. Where the kernel can tell nothing, nothing is played.
+
+    Args:
+        session: The session.
+        validation: D_v, raw, shape (m, columns).
+        seed_set: D_init, raw, shape (n, columns).
+        schema: What rows are, where the session has no columns that say it.
+        looked: `looked_at` of the same, if it is known already.
+        progress: Called after each round with the share of all rounds that have been played, in (0, 1].
+
+    Raises:
+        DataError: It cannot be rehearsed (`why_not_rehearsed`).
+        HushbidError: The session cannot be played.
+    """
+    points, m = session.file.session.points, len(validation)
+    if why := why_not_rehearsed(session, m):
+        raise DataError(f"The session cannot be rehearsed: {why}.", advice="Leave the rehearsal out.")
+    one_blas_thread()  # as a session has: the same sums in the same order
+    looked = looked_at(session, validation, seed_set) if looked is None else looked
+    if looked.blind:
+        return looked
+
+    def played_so_far(kind: int, share: float) -> None:
+        if progress is not None:
+            progress((kind + share) / (_REPEATS * _KINDS))
+
+    found: dict[str, list[tuple[float, float, float, float]]] = {}
+    for repeat in range(_REPEATS):
+        generator = np.random.default_rng(repeat)
+        order = generator.permutation(m)
+        wanted, theirs = validation[order[: m // 2]], validation[order[m // 2 :]]
+        target = np.concatenate([wanted, wanted, theirs[: m % 2]])
+        kinds = _stand_ins(session, schema, theirs, _TIMES * points, generator)
+        for kind, (owners, rows) in enumerate(kinds, repeat * _KINDS):
+            played = _played(session, rows, target, seed_set, repeat, partial(played_so_far, kind))
+            found.setdefault(owners, []).append(_compared(session, played, rows, target, generator))
+    staged = (Staged(owners, *map(fmean, zip(*each, strict=True))) for owners, each in found.items())
+    return replace(looked, staged=tuple(staged))
+
+
+def kernel_beside(session: Session, rows: _Rows, others: _Rows) -> float:
+    """Mean kernel value of a row and one of another set, by at most `MOST_COMPARED` rows of each.
+
+    Args:
+        session: The session, with its bounds and γ.
+        rows: Raw, shape (n, columns), at least one.
+        others: Likewise.
+    """
+    scaled, beside = (session.space.scale(at_even_distances(each)) for each in (rows, others))
+    return float(kernel_means(scaled, beside, session.space.gamma).mean())
+
+
+def mean_kernel(session: Session, rows: _Rows) -> float:
+    """Mean kernel value of two different rows: 1 if all are alike to the session, 0 if none is.
+
+    Args:
+        session: The session, with its bounds and γ.
+        rows: Raw, shape (n, columns), of which at most `MOST_COMPARED` are compared; 1 if there is one.
+    """
+    scaled = session.space.scale(at_even_distances(rows))
+    if (n := len(scaled)) == 1:
+        return 1.0
+    of_all = float(kernel_means(scaled, scaled, session.space.gamma).mean())
+    return max(0.0, (of_all * n - 1.0) / (n - 1))  # less than nothing is rounding
+
+
+def _stand_ins(
+    session: Session, schema: Schema | None, wanted: _Rows, count: int, generator: np.random.Generator
+) -> Iterator[tuple[str, _Rows]]:
+    """Kinds of owners, and `count` points of each: what they have of D_v are rows of it, again and again."""
+    bounds, columns, schema = session.file.features, wanted.shape[1], session.file.rows or schema
+    lower, upper = (np.broadcast_to(np.asarray(bound), columns) for bound in (bounds.lower, bounds.upper))
+    widths = [1] * columns if schema is None else [column.width for column in schema.columns]
+    parts_of_a_row = np.split(np.arange(columns), np.cumsum(widths)[:-1])
+
+    def drawn(rows: _Rows, size: int) -> _Rows:
+        return rows[generator.integers(len(rows), size=size)]
+
+    def none_of_it(size: int) -> _Rows:
+        # Half are D_v's own values without what holds between columns, and half could be anything.
+        mixed = [generator.choice(wanted[:, part], size=size // 2) for part in parts_of_a_row]
+        if schema is None:
+            anything = generator.uniform(lower, upper, size=(size - size // 2, columns))
+        else:
+            anything = schema.drawn(size - size // 2, generator)
+        return np.concatenate([np.concatenate(mixed, axis=1), anything])
+
+    direction = generator.standard_normal(columns) / (wanted.std(axis=0) + 1e-9 * (upper - lower))
+    along = wanted @ direction
+    common, rest = wanted[along <= np.median(along)], wanted[along > np.median(along)]
+    most = count * 9 // 10
+    parts = [drawn(common, most), drawn(rest if len(rest) else common, count - most)]
+    yield "all that is wanted, nine tenths of one half", np.concatenate(parts)
+    for share, words in ((10, "a tenth"), (50, "a fiftieth")):
+        few = max(1, count // share)
+        parts = [drawn(wanted, few), none_of_it(count - few)]
+        yield f"{words} of it among other points", np.concatenate(parts)
+
+
+def _played(
+    session: Session,
+    rows: _Rows,
+    target: _Rows,
+    seed_set: _Rows,
+    repeat: int,
+    progress: Callable[[float], object],
+) -> _Rows:
+    """The points that a session buys; `progress` is called with the share of its rounds that have begun."""
+    played = open_session(_of_one_owner(session.file, repeat))
+    simulation = Simulation(
+        played,
+        owners={"stand-ins": Dataset.from_arrays("stand-ins", rows)},
+        validation=Dataset.from_arrays("wanted", target),
+        seed_set=Dataset.from_arrays("seed-set", seed_set),
+        # Where columns take few values half of D_v may share more rows with it than all of D_v may.
+        consumer=partial(consumer_party, apart=False),
+    )
+
+    def began(curator: CuratorMachine) -> None:
+        progress(curator.round / played.rounds)
+
+    outcome = simulation.run(began)
+    for finish in outcome.finishes.values():
+        ensure_done(finish)
+    delivered = outcome.delivered.delivered if outcome.delivered is not None else ()
+    return np.stack([entry.candidate.point for entry in delivered if entry.candidate is not None])
+
+
+def _of_one_owner(file: SessionFile, seed: int) -> SessionFile:
+    """The session with an owner, a map and noise that are all made up."""
+    values = file.in_force()
+    values["session"] |= {
+        "batch": 1,
+        "name": "rehearsal",
+        "nonce": str(seed),
+        "min_owners": 1,
+        "allow_nonprivate": True,
+        "distinct": False,
+    }
+    for key in ("fixed_cadence", "column_values", "labels"):
+        values["session"].pop(key, None)
+    values["features"] |= {"seed": seed}
+    values["acquisition"] = {"rule": AskAll.name}
+    values["noise"] = {"source": "simulated", "seed": seed}
+    values["network"] = {"address": "tcp://127.0.0.1:*", "insecure": True}
+    values["roster"] = {"owners": {"stand-ins": ""}}
+    for table in ("settlement", "wishes"):
+        values.pop(table, None)
+    made = SessionFile.model_validate(values, strict=False)
+    # Open points can be larger than sealed ones, so that fewer go into a message.
+    batch = min(file.batch, made.most_in_a_bid)
+    return made.model_copy(update={"session": made.session.model_copy(update={"batch": batch})})
+
+
+def _compared(
+    session: Session, bought: _Rows, rows: _Rows, target: _Rows, generator: np.random.Generator
+) -> tuple[float, float, float, float]:
+    """MMD² with weights, of what was bought and of a uniform choice; and the same without.
+
+    Of more than `MOST_COMPARED` rows so many are compared: weights take the square of them.
+    """
+    space = session.space
+    judge = Judge(space.scale(at_even_distances(target)), space.gamma)
+    uniform = rows[generator.choice(len(rows), size=len(bought), replace=False)]
+    scaled = [space.scale(at_even_distances(each)) for each in (bought, uniform)]
+    figures = [judge.judge(each, [None] * len(each)) for each in scaled]
+    weighted = [each.plain.mmd2 if each.weighted is None else each.weighted.quality.mmd2 for each in figures]
+    both = [value for value in (*weighted, *(each.plain.mmd2 for each in figures)) if value is not None]
+    first, second, third, fourth = both  # points within the bounds lie at finite distances
+    return first, second, third, fourth

@@ -1,0 +1,204 @@
+"""The verdict of a rehearsal before a session: shown first, and refused if it is hopeless.
+
+`run`, `simulate` and `consumer` rehearse here before anything is made, connected or charged. What is shown is
+the word and what it means; the figures follow from D_v, and are in the consumer's result.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from consumer.verdict import Verdict
+from hushbid.plan.noise import release_errors
+from hushbid.plan.quality import predict
+from hushbid.plan.setting import setting_of
+from hushbid.rehearsal.rehearsal import looked_at, rehearse, why_not_rehearsed
+from protocol.data import Dataset
+from protocol.data.dataset import Array
+from protocol.data.schema import Schema
+from protocol.errors import Hopeless, HushbidError
+from protocol.privacy.releases.exact import ExactRelease
+from protocol.session.session import Session
+
+__all__ = ["NOT_REHEARSING", "Rehearsing", "Sets", "nothing_to_choose", "what_is_wrong"]
+
+_FIRST_SECONDS: Final = 1.0
+"""What a rehearsal takes before anything is said of how far it is."""
+_NEXT_SECONDS: Final = 5.0
+_START: Final = (
+    "one over twice the median squared distance of two rows, on columns scaled to [0, 1], is a good start."
+)
+_NOTHING_CHARGED: Final = "Nothing was charged, and nobody was connected to: the session was being rehearsed."
+
+
+_MORE_SIGNAL: Final = (
+    "Take more rows of validation data, a larger epsilon (of the target first), or fewer points; or buy at "
+    "random and weigh (`hushbid weigh`)."
+)
+
+
+def _silent(_line: str) -> None:
+    pass
+
+
+class Sets(NamedTuple):
+    """What a session is rehearsed with: the consumer's own.
+
+    Attributes:
+        validation: D_v.
+        seed_set: D_init.
+        drawn: Whether that is drawn within the bounds.
+    """
+
+    validation: Dataset
+    seed_set: Dataset
+    drawn: bool = False
+
+
+@dataclass(frozen=True)
+class Rehearsing:
+    """How a verb rehearses.
+
+    Attributes:
+        wanted: Whether it does.
+        anyway: Whether a hopeless session goes on.
+        anyway_by: How whoever started it says so.
+        drawn: Whether the seed set was drawn before, by who made its file.
+        schema: What rows are, where the session has no columns that say it; None: it does, or nobody does.
+        say: Gets the verdict, and how far the rehearsal is, in lines for people without a figure of D_v.
+    """
+
+    wanted: bool = True
+    anyway: bool = False
+    anyway_by: str = "`--anyway`"
+    drawn: bool = False
+    schema: Schema | None = None
+    say: Callable[[str], object] = _silent
+
+    def verdict(self, session: Session, sets: Callable[[], Sets]) -> Verdict:
+        """Rehearse a session, unless it is passed over, and say what came of it.
+
+        Args:
+            session: The session.
+            sets: Gives the data, and is not called where the session is passed over, whatever they are.
+
+        Raises:
+            Hopeless: It is, and is not to go on anyway.
+            HushbidError: `sets` raises it.
+        """
+        if not self.wanted:
+            return Verdict(why="it was to be left out")
+        if {session.file.target.mechanism, session.file.summary.mechanism} == {ExactRelease.name}:
+            return Verdict(why="its releases are exact, and have no noise")
+        try:
+            given = sets()
+            found = self._rehearsed(session, given)
+        except KeyboardInterrupt as interrupt:
+            interrupt.add_note(_NOTHING_CHARGED)  # said with the word that it was interrupted
+            raise
+        if found.word == "hopeless":
+            if not self.anyway:
+                what, advice = what_is_wrong(session, given.validation.features, found)
+                raise Hopeless(
+                    f"A rehearsal of the session is {found.called}: {what}.",
+                    advice=f"{advice} {self.anyway_by} goes on all the same, and that stays on record.",
+                )
+            found = replace(found, anyway=True)
+        self.say(found.sentence())
+        return found
+
+    def _rehearsed(self, session: Session, given: Sets) -> Verdict:
+        rows, seeds = (dataset.features.astype(np.float64) for dataset in (given.validation, given.seed_set))
+        looked = looked_at(session, rows, seeds, drawn=given.drawn or self.drawn)
+        if looked.blind:
+            return Verdict(looked)
+        why = why_not_rehearsed(session, len(rows))
+        if not why:
+            try:
+                return Verdict(
+                    rehearse(
+                        session, rows, seeds, schema=self.schema, looked=looked, progress=self._progress()
+                    )
+                )
+            except HushbidError as error:
+                why = f"it cannot be played: {error.what.rstrip('.')}"
+        if not session.rule.exact:
+            return Verdict(why=why)
+        setting = setting_of(session.file, validation=len(rows), seed_points=len(seeds))
+        prediction = predict(setting, *release_errors(setting))
+        return Verdict(replace(looked, expected=prediction.expected / prediction.uniform), why)
+
+    def _progress(self) -> Callable[[float], None]:
+        due = time.monotonic() + _FIRST_SECONDS
+
+        def tell(share: float) -> None:
+            nonlocal due
+            if time.monotonic() >= due:
+                due = time.monotonic() + _NEXT_SECONDS
+                self.say(f"Rehearsing the session: {share:.0%} (--no-rehearsal leaves it out).")
+
+        return tell
+
+
+def nothing_to_choose(session: Session, available: int) -> str:
+    """What to say where the owners have no more points together than are bought; empty if they have more."""
+    points = session.file.session.points
+    if available > points:
+        return ""
+    return (
+        f"The owners have {available:,} points together, and {points:,} are to be bought: all are, and "
+        "nothing is chosen."
+    )
+
+
+NOT_REHEARSING: Final = Rehearsing(wanted=False)
+
+
+def what_is_wrong(session: Session, validation: Array, verdict: Verdict) -> tuple[str, str]:
+    """Why a session is hopeless, or its kernel blind, and what to change, most likely to help first.
+
+    Args:
+        session: The session.
+        validation: D_v, raw, shape (m, columns).
+        verdict: What came of its rehearsal.
+
+    Returns:
+        A sentence without its stop, and advice; neither has a figure.
+    """
+    found, gamma = verdict.rehearsal, session.space.gamma
+    assert found is not None, "asked of a verdict"
+    if len(validation) == 1:
+        return "the validation set has one row", "Take more rows of validation data; hundreds are usual."
+    if found.alike and (validation == validation[0]).all():
+        return "all rows of the validation set are equal", "Take validation data that differ."
+    if found.alike:
+        return (
+            "all rows of the validation set are alike to the session, and those of the seed set with them",
+            "Whatever is bought will seem to fit. Take bounds (`features.lower`, `features.upper`) that are "
+            f"about as wide as the data are, or a larger `features.gamma`, which is {gamma:g}: {_START} If "
+            "owners have rows that lie elsewhere within these bounds, a seed set with such rows (`seed_set`) "
+            "shows that the session tells them apart.",
+        )
+    if found.blind:
+        return (
+            "no two rows of the validation set are alike to the session",
+            f"Noise is all that is compared. Take a smaller `features.gamma`, which is {gamma:g}: {_START}",
+        )
+    if found.expected is not None:
+        return (
+            "by the rule of thumb of `hushbid plan` noise drowns the choice (it was not played: "
+            f"{verdict.why})",
+            _MORE_SIGNAL,
+        )
+    if found.weights_alone:
+        return (
+            "the noise chooses, and with weights buying at random was better with all stand-in owners; "
+            "without weights it was not",
+            f"{_MORE_SIGNAL} Who does not weigh can go on.",
+        )
+    return "the noise chooses, and buying at random was better with all stand-in owners", _MORE_SIGNAL

@@ -1,0 +1,238 @@
+"""What changes a session's roster: keys that are approved, and keys that are taken back."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import tomlkit
+import typer
+
+from hushbid.roster.file import Place, RosterFile
+from hushbid.text_files import one_at_a_time, replace_file
+from protocol.config.key_request import KeyRequest
+from protocol.config.loading import load_toml_text, read_text
+from protocol.config.party import CuratorFile
+from protocol.errors import ConfigError
+from protocol.names import CONSUMER, CURATOR
+from protocol.runtime.files.signed_files import read_key_request
+
+__all__ = ["ALL_ANEW", "approve", "parties", "revoke"]
+
+ALL_ANEW: Final = "All parties need the new file, or a new invitation: the session's digest is another."
+
+
+def approve(
+    session: Path,
+    requests: Sequence[Path],
+    *,
+    fingerprints: Sequence[str] | None,
+    compare: bool,
+    replace: bool,
+) -> dict[str, Any]:
+    """Put the keys of requests on a session file's roster: all of them, or none.
+
+    Args:
+        session: The session file, whose roster need not be complete.
+        requests: Files that `hushbid keys request` made.
+        fingerprints: What was read out, each as NAME=FINGERPRINT: an owner's name, "consumer" or "curator",
+            so that whoever approves says which place is filled; None: a person is asked.
+        compare: Whether fingerprints are compared at all.
+        replace: Whether a key may take another's place.
+
+    Raises:
+        ConfigError: A request is none, or its fingerprint was not confirmed, or its key cannot be put there;
+            or the file cannot be read or written. It is then as it was.
+    """
+    RosterFile(session)  # what is wrong there is said before anybody is asked
+    read = [read_key_request(path) for path in requests]
+    if compare:
+        _compare(read, None if fingerprints is None else _told(fingerprints))
+    with one_at_a_time(session):
+        roster = RosterFile(session)
+        before, _ = roster.session()
+        for request in read:
+            roster.put(_party(request), request.identity, replace=replace)
+        after, problem = roster.session()
+        roster.save()
+    return {
+        "session": str(session),
+        "approved": [
+            {
+                "name": _party(request),
+                "role": request.role,
+                "asked_by": request.name,
+                "fingerprint": request.identity.fingerprint,
+            }
+            for request in read
+        ],
+        "problem": problem or None,
+        "digest": None if after is None else after.digest().hex(),
+        "digest_before": None if before is None else before.digest().hex(),
+    }
+
+
+def parties(session: Path) -> dict[str, Any]:
+    """The parties of a session file, each with its key or with what is missing.
+
+    Raises:
+        ConfigError: As `RosterFile`.
+    """
+    roster = RosterFile(session)
+    complete, problem = roster.session()
+    return {
+        "session": str(session),
+        "parties": [_described(place) for place in roster.places()],
+        "problem": problem or None,
+        "digest": None if complete is None else complete.digest().hex(),
+        "wrong": roster.wrong() or None,
+    }
+
+
+def revoke(name: str, session: Path, config: Path | None) -> dict[str, Any]:
+    """Take a party off a session's roster; or shut an owner out of a session that has begun.
+
+    Args:
+        name: The party, as on the roster.
+        session: The session file.
+        config: The curator's private file, in which the owner is named then; None: the roster is changed.
+
+    Raises:
+        ConfigError: The party is not on the roster, or is one that a session cannot do without; or a file
+            cannot be read or written.
+    """
+    if config is not None:
+        place = _place(name, RosterFile(session))
+        with one_at_a_time(config):
+            _shut_out(place, config)
+        told = "Stop the curator and start it again: the session goes on without this owner."
+        return {"revoked": name, "file": str(config), "next": told}
+    with one_at_a_time(session):
+        roster = RosterFile(session)
+        roster.remove(_place(name, roster).party)
+        roster.save()
+    return {"revoked": name, "file": str(session), "next": ALL_ANEW}
+
+
+def _place(name: str, roster: RosterFile) -> Place:
+    """The place of somebody who is on the roster."""
+    place = roster.place(name)
+    if place is None:
+        raise ConfigError(
+            f"{roster.path}: {name} is not on the roster.", advice="`hushbid keys list` shows who is."
+        )
+    return place
+
+
+def _told(fingerprints: Sequence[str]) -> dict[str, str]:
+    """What was read out, by the place that it is for."""
+    told: dict[str, str] = {}
+    for text in fingerprints:
+        party, equals, fingerprint = text.partition("=")
+        if not equals:
+            raise ConfigError(
+                f"--fingerprint {text}: this does not say whose it is, and so not which place it fills.",
+                advice=f"Say `--fingerprint NAME={text}`, where NAME is the owner's name, `{CONSUMER}` or "
+                f"`{CURATOR}`.",
+            )
+        party = party.strip()
+        if told.setdefault(party, _plain(fingerprint)) != _plain(fingerprint):
+            raise ConfigError(
+                f"--fingerprint {text}: another one was given for {party} too.",
+                advice="Give the one that was read out.",
+            )
+    return told
+
+
+def _compare(requests: Sequence[KeyRequest], told: Mapping[str, str] | None) -> None:
+    """Refuse requests of which a person did not confirm both the fingerprint and the place."""
+    for request in requests:
+        if told is None:
+            _ask(request)
+        else:
+            _compare_told(request, told)
+    if unused := sorted(set(told or ()) - {_party(request) for request in requests}):
+        raise ConfigError(
+            f"A fingerprint was given for {', '.join(unused)}, and no request asks for that place.",
+            advice="Correct the name, or name the request's file too. Nothing was changed.",
+        )
+
+
+def _compare_told(request: KeyRequest, told: Mapping[str, str]) -> None:
+    party, mine = _party(request), request.identity.fingerprint
+    if party not in told:
+        raise ConfigError(
+            f"{_wish(request)}, by the key {mine}, and no fingerprint was given for {party}.",
+            advice=f"If {request.name} is to be {_as(request)}, and read this out, say "
+            f"`--fingerprint {party}={mine}`.",
+        )
+    if _plain(mine) != told[party]:
+        raise ConfigError(
+            f"{_wish(request)}, by the key {mine}, which is not the fingerprint that was given for {party}.",
+            advice=f"Have {request.name} read its own out again (`hushbid keys show`): if it is another, "
+            "the request did not come from there.",
+        )
+
+
+def _ask(request: KeyRequest) -> None:
+    mine = request.identity.fingerprint
+    if not sys.stdin.isatty():
+        raise ConfigError(
+            f"Nobody is here to compare the fingerprint of {request.name}, which asks to be "
+            f"{_as(request)}: {mine}.",
+            advice="Give what was read out over the telephone with "
+            f"`--fingerprint {_party(request)}=FINGERPRINT`, or say `--yes`.",
+        )
+    sys.stderr.write(f"{_wish(request)}, by the key {mine}.\n")
+    if request.role == CONSUMER:
+        sys.stderr.write("Every owner seals its points to the consumer's key.\n")
+    if not typer.confirm(
+        f"Is {request.name} to be {_as(request)}, and did it read this fingerprint to you?", err=True
+    ):
+        raise ConfigError(f"The key of {request.name} was not approved.", advice="Nothing was changed.")
+
+
+def _as(request: KeyRequest) -> str:
+    """What a party asks to be."""
+    return f"the owner {request.name}" if request.role == "owner" else f"the {request.role}"
+
+
+def _wish(request: KeyRequest) -> str:
+    """Who asks for what, the role first."""
+    return f"Role {request.role}: {request.name} asks to be {_as(request)}"
+
+
+def _plain(fingerprint: str) -> str:
+    """A fingerprint as it is compared: how it was typed does not matter."""
+    return "".join(character for character in fingerprint.upper() if character.isalnum())
+
+
+def _party(request: KeyRequest) -> str:
+    """The place on the roster that a request is for."""
+    return request.name if request.role == "owner" else request.role
+
+
+def _shut_out(place: Place, config: Path) -> None:
+    if place.party in (CURATOR, CONSUMER):
+        raise ConfigError(
+            f"A session cannot go on without its {place.party}.",
+            advice="Stop the curator, and run another session with another key.",
+        )
+    text = read_text(config)
+    revoked: Sequence[str] = load_toml_text(CuratorFile, text, where=str(config)).revoked
+    document = tomlkit.parse(text)
+    document["revoked"] = [*revoked, *([] if place.party in revoked else [place.party])]
+    replace_file(config, tomlkit.dumps(document))
+
+
+def _described(place: Place) -> dict[str, str | None]:
+    key = place.key
+    return {
+        "name": place.party,
+        "role": place.role,
+        "public": None if key is None else key.text,
+        "fingerprint": None if key is None else key.fingerprint,
+        "missing": place.missing or None,
+    }

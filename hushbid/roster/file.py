@@ -1,0 +1,205 @@
+"""The roster of a session file that a person keeps: read, filled in, and written with its comments.
+
+A session file is refused by every party until its roster is complete. Here it may be anything between empty
+and complete; all else in the file is held to what parties hold it to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import tomlkit
+
+from hushbid.text_files import replace_file, write_new_file
+from protocol.config.key_request import Role
+from protocol.config.loading import load_toml_text, read_text, validated
+from protocol.config.session import DraftSession, SessionFile
+from protocol.crypto.identity import PublicIdentity
+from protocol.errors import ConfigError
+from protocol.names import CONSUMER, CURATOR
+from protocol.runtime.keys import new_keypair
+from protocol.session.session import open_session
+
+__all__ = ["Place", "RosterFile"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A party's place on a roster.
+
+    Attributes:
+        party: "curator", "consumer", or an owner's name.
+        role: What it is in the session.
+        text: What stands there.
+    """
+
+    party: str
+    role: Role
+    text: str
+
+    @property
+    def key(self) -> PublicIdentity | None:
+        """The party's key; None if there is none yet, or something else in its place."""
+        try:
+            return PublicIdentity(self.text)
+        except ConfigError:
+            return None
+
+    @property
+    def missing(self) -> str:
+        """What is missing; empty if nothing is."""
+        if self.key is not None:
+            return ""
+        return "no key: what stands there is none" if self.text else "no key yet"
+
+
+class RosterFile:
+    """A session file of which the roster is changed; `save` writes it.
+
+    Args:
+        path: The file.
+
+    Raises:
+        ConfigError: It cannot be read, or something other than its roster is wrong.
+    """
+
+    def __init__(self, path: Path) -> None:
+        text = read_text(path)
+        self.path = path
+        self.draft = load_toml_text(DraftSession, text, where=str(path))
+        self._document = tomlkit.parse(text)
+
+    def places(self) -> Iterator[Place]:
+        """Every place there is, the curator's and the consumer's first, then the owners' by name."""
+        roster = self.draft.roster
+        yield Place(CURATOR, "curator", roster.curator)
+        yield Place(CONSUMER, "consumer", roster.consumer)
+        for name in sorted(roster.owners):
+            yield Place(name, "owner", roster.owners[name])
+
+    def place(self, party: str) -> Place | None:
+        """A party's place; None if it has none."""
+        return next((place for place in self.places() if place.party == party), None)
+
+    def put(self, party: str, key: PublicIdentity, *, replace: bool) -> None:
+        """Give a party its key. An owner that has no place gets one.
+
+        Args:
+            party: "curator", "consumer", or an owner's name.
+            key: Its key.
+            replace: Whether another key that it has may be replaced.
+
+        Raises:
+            ConfigError: It has another key and that may not be replaced, or another party has this one.
+        """
+        for place in self.places():
+            if place.key is None:
+                continue
+            if place.party != party and place.key.curve == key.curve:
+                raise ConfigError(
+                    f"{self.path}: {place.party} has this key already, and {party} asks for it too.",
+                    advice="Every party makes a key of its own: `hushbid keys new`.",
+                )
+            if place.party == party and place.key != key and not replace:
+                raise ConfigError(
+                    f"{self.path}: {party} has another key already, with the fingerprint "
+                    f"{place.key.fingerprint}.",
+                    advice="If the new one is to take its place, say `--replace`; all parties then need the "
+                    "new file.",
+                )
+        self._set(party, key.text)
+
+    def remove(self, party: str) -> None:
+        """Take a party's key off the roster; an owner goes with its place."""
+        self._set(party, None)
+
+    def restrict(self, owners: Collection[str]) -> None:
+        """Leave these owners on the roster, and no others. One that has no place yet gets one without a key.
+
+        Raises:
+            ConfigError: The session would have fewer owners than it needs.
+        """
+        if len(owners) < self.draft.session.min_owners:
+            raise ConfigError(
+                f"{self.path}: session.min_owners is {self.draft.session.min_owners}, more than the "
+                f"{len(owners)} owners that are to be on the roster.",
+                advice="Choose more owners, or lower min_owners.",
+            )
+        roster = cast(dict[str, Any], self._document.setdefault("roster", tomlkit.table()))
+        places = roster.setdefault("owners", tomlkit.table())
+        for name in [*places]:
+            if name not in owners:
+                places.pop(name)
+        for name in sorted(owners):
+            places.setdefault(name, "")
+        self.draft = validated(DraftSession, self._document.unwrap(), where=str(self.path))
+
+    def session(self) -> tuple[SessionFile | None, str]:
+        """The session file as it stands, or why no party would take it yet.
+
+        Returns:
+            The session and nothing; or None and what is missing.
+        """
+        if without := [place.party for place in self.places() if place.missing]:
+            return None, f"Still without a key: {', '.join(without)}."
+        try:
+            session = validated(SessionFile, self._document.unwrap(), where=str(self.path))
+            open_session(session)
+        except ConfigError as error:
+            return None, error.what
+        return session, ""
+
+    def wrong(self) -> str:
+        """What no party would take of the file, whoever's key were still put there; empty if nothing.
+
+        A place with something in it that is no key counts; one that is empty does not.
+        """
+        no_keys = [place.party for place in self.places() if place.missing and place.text]
+        if no_keys:
+            return f"What stands there for {', '.join(no_keys)} is no key."
+        insecure = self.draft.network.insecure  # nobody has a key there
+        roster = {
+            place.party: place.text or ("" if insecure else new_keypair().public.text)
+            for place in self.places()
+        }
+        consumer, curator = roster.pop(CONSUMER), roster.pop(CURATOR)
+        values = {
+            **self._document.unwrap(),
+            "roster": {"curator": curator, "consumer": consumer, "owners": roster},
+        }
+        try:
+            open_session(validated(SessionFile, values, where=str(self.path)))
+        except ConfigError as error:
+            return error.what
+        return ""
+
+    def save(self) -> None:
+        """Write the file, its comments and its layout as they were.
+
+        Raises:
+            ConfigError: It cannot be written.
+        """
+        replace_file(self.path, tomlkit.dumps(self._document))
+
+    def save_as(self, path: Path) -> None:
+        """Write another file, which must not be there yet.
+
+        Raises:
+            ConfigError: It is there, or cannot be written.
+        """
+        write_new_file(path, tomlkit.dumps(self._document))
+
+    def _set(self, party: str, text: str | None) -> None:
+        roster = cast(dict[str, Any], self._document.setdefault("roster", tomlkit.table()))
+        if party in (CURATOR, CONSUMER):
+            roster[party] = text or ""
+        else:
+            owners = roster.setdefault("owners", tomlkit.table())
+            if text is None:
+                owners.pop(party, None)
+            else:
+                owners[party] = text
+        self.draft = validated(DraftSession, self._document.unwrap(), where=str(self.path))

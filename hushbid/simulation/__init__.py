@@ -1,0 +1,1 @@
+"""A whole session in one process."""

@@ -1,0 +1,378 @@
+"""A whole session in one process: the same machines, codec and driver, a simulated network and clock.
+
+A session's course depends on its file, its data and its network only (`hushbid.simulation.network`). Parties
+can be made to crash at any step, and start again from what was durable.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Final, NamedTuple, TypeVar
+
+from consumer.events import StorePurchases
+from consumer.machine import ConsumerMachine
+from consumer.party import consumer_party
+from curator.machine import CuratorMachine
+from curator.party import curator_party
+from hushbid.simulation.boxes import SimulatedBoxes
+from hushbid.simulation.network import Network, SteadyNetwork
+from owner.machine import OwnerMachine
+from owner.party import owner_party
+from protocol import __version__
+from protocol.data import Dataset
+from protocol.errors import LocalProtocolError
+from protocol.machine.machine import Event, Finish, Machine
+from protocol.names import CONSUMER, CURATOR
+from protocol.privacy.noise import NoiseSource, SimulatedNoise
+from protocol.runtime.driver import Driver, Numerics, Outgoing
+from protocol.runtime.party import head_signer
+from protocol.session.session import Session
+from protocol.transcript.journal import JournalLike, MemoryJournal, NullJournal
+from protocol.transcript.reader import TranscriptReader
+from protocol.transcript.record import Header
+from protocol.transcript.replay import EventReader
+from protocol.transcript.session_file import started
+from protocol.wire.codec import decode_message, said_to
+
+_T = TypeVar("_T")
+
+__all__ = ["UNRECORDED", "Crash", "Simulation", "SimulationOutcome"]
+
+DOWN: Final = 0.05
+"""Seconds from a party's crash to its next start."""
+IN_MEMORY: Final = 2**62
+"""Features are held in memory, however large."""
+UNRECORDED: Final = -1
+"""Of a step's frames, as many have left if not even its record is durable."""
+
+
+class Crash(NamedTuple):
+    """The death of a party's process.
+
+    Attributes:
+        party: Whose.
+        step: At the step of this record, counted from 0; at the first one after it that lets frames leave, if
+            several steps go together.
+        left: How many of the step's frames have left; `UNRECORDED`: the record is lost, too.
+        down: Seconds until it starts again.
+    """
+
+    party: str
+    step: int
+    left: int
+    down: float = DOWN
+
+
+@dataclass(frozen=True)
+class SimulationOutcome:
+    """How a simulation ended."""
+
+    finishes: Mapping[str, Finish]
+    """Per party."""
+    seconds: float
+    """Simulated time."""
+    curator: CuratorMachine
+    consumer: ConsumerMachine
+    owners: Mapping[str, OwnerMachine]
+    delivered: StorePurchases | None
+
+
+class Simulation:
+    """A session that runs in this process.
+
+    Args:
+        session: The session.
+        owners: Every owner's points, by name.
+        validation: D_v.
+        seed_set: D_init.
+        journal: Makes a party's journal of its role and name; None: nothing is recorded.
+        tap: Sees every frame that is sent: sender, receiver, frame.
+        network: Carries the frames; None: a `SteadyNetwork`.
+        curator: Makes the curator, of session and noise: `curator_party`, or what an audit must catch.
+        consumer: Makes the consumer, as `consumer_party` does; a rehearsal has one whose sets may share rows.
+        owner: Makes an owner, as `owner_party` does; an audit has one that forges its features.
+        noise: Makes a party's source of noise, by its name, at each of its starts; None: seeded as the
+            session file says.
+        crashes: Processes that die, each once. Journals are then the simulation's own (`image`), even if
+            nobody is to die. None: nobody does, and journals are `journal`'s.
+        salts: Gives the simulation's own journals as many random bytes as they ask for.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        owners: Mapping[str, Dataset],
+        validation: Dataset,
+        seed_set: Dataset,
+        journal: Callable[[str, str], JournalLike] | None = None,
+        tap: Callable[[str, str, Outgoing], None] | None = None,
+        network: Network | None = None,
+        curator: Callable[..., tuple[CuratorMachine, Numerics]] = curator_party,
+        consumer: Callable[..., tuple[ConsumerMachine, Numerics]] = consumer_party,
+        owner: Callable[..., tuple[OwnerMachine, Numerics]] = owner_party,
+        noise: Callable[[str], NoiseSource] | None = None,
+        crashes: Iterable[Crash] | None = None,
+        salts: Callable[[int], bytes] = os.urandom,
+    ) -> None:
+        self._session = session
+        self._data = owners
+        self._validation, self._seed_set = validation, seed_set
+        self._tap = tap
+        self._make_curator, self._make_consumer, self._make_owner = curator, consumer, owner
+        self._make_noise = partial(_seeded_noise, session) if noise is None else noise
+        self._salts = salts
+        self._crashes = sorted(crashes or ())
+        self.crashed: list[Crash] = []
+        """Crashes that came, in their order."""
+        self._boxes: SimulatedBoxes | None = None
+        make_journal = journal or (lambda _role, _name: NullJournal())
+        if crashes is not None:
+            self._boxes = SimulatedBoxes()
+            make_journal = self._memory_journal
+        # A broadcast goes to all owners in the same bytes: decode them once.
+        self._decode = lru_cache(maxsize=2)(decode_message)
+        self._up: set[str] = set()
+        self._down: dict[str, tuple[float, bytes]] = {}
+        """Parties that have crashed: when they start again, and what they have."""
+        self._delivered: StorePurchases | None = None
+        roles = {CURATOR: "curator", CONSUMER: "consumer"} | dict.fromkeys(sorted(owners), "owner")
+        self.parties = tuple(roles)
+        """Their names, the curator's first."""
+        self._journals = {name: make_journal(role, name) for name, role in roles.items()}
+        self._drivers = {name: self._driver(name) for name in roles}
+        self._network = SteadyNetwork() if network is None else network
+        self._network.join(self)
+
+    @property
+    def curator(self) -> CuratorMachine:
+        """The curator's machine."""
+        return _of_kind(CuratorMachine, self._drivers[CURATOR].machine)
+
+    @property
+    def consumer(self) -> ConsumerMachine:
+        """The consumer's machine."""
+        return _of_kind(ConsumerMachine, self._drivers[CONSUMER].machine)
+
+    @property
+    def owners(self) -> dict[str, OwnerMachine]:
+        """The owners' machines."""
+        return {name: _of_kind(OwnerMachine, self._drivers[name].machine) for name in sorted(self._data)}
+
+    @property
+    def finishes(self) -> dict[str, Finish]:
+        """How each party ended that has."""
+        return {name: driver.finished for name, driver in self._drivers.items() if driver.finished}
+
+    def records(self, party: str) -> int:
+        """How many records a party has made."""
+        return self._journals[party].count
+
+    def image(self, party: str) -> bytes:
+        """A party's transcript as it would survive a crash now; where journals are the simulation's own."""
+        return _of_kind(MemoryJournal, self._journals[party]).image
+
+    def _driver(self, name: str) -> Driver:
+        machine, numerics = self._party(name)
+        return Driver(
+            machine,
+            numerics,
+            self._journals[name],
+            session=self._session.identifier,
+            direction=said_to(name),
+            boxes=self._boxes if name == CURATOR else None,
+            sign=head_signer(self._session, name, self._session.simulated_identity(name)),
+            decode=self._decode,
+        )
+
+    def _party(self, name: str) -> tuple[Machine, Numerics]:
+        session, noise = self._session, self._make_noise(name)
+        if name == CURATOR:
+            return self._make_curator(session, noise=noise)
+        identity = session.simulated_identity(name)
+        if name == CONSUMER:
+            return self._make_consumer(
+                session,
+                identity=identity,
+                noise=noise,
+                validation=self._validation,
+                seed_set=self._seed_set,
+                store=self._store,
+            )
+        return self._make_owner(
+            session,
+            name,
+            self._data[name],
+            identity=identity,
+            noise=noise,
+            scratch=None,
+            memory_limit=IN_MEMORY,
+        )
+
+    def _memory_journal(self, role: str, party: str) -> MemoryJournal:
+        file = self._session.file
+        identifier, digest = self._session.identifier.hex(), self._session.digest
+        return MemoryJournal(
+            Header(role, party, identifier, digest, __version__, {}, file.noise.source),
+            salts=self._salts,
+        )
+
+    def run(
+        self, progress: Callable[[CuratorMachine], None] | None = None, *, until: float = math.inf
+    ) -> SimulationOutcome:
+        """Run to the end.
+
+        Args:
+            progress: Called after every round.
+            until: Simulated seconds after which it stops, whoever has not come to an end by then.
+
+        Raises:
+            LocalProtocolError: A party neither finished nor waits for anything.
+        """
+        now = 0.0
+        for name in self.parties:
+            self._begin(name, now)
+        shown = 0
+        while now < until and (self._down or any(not driver.finished for driver in self._drivers.values())):
+            now = self._advance(now)
+            if self.curator.round != shown:
+                shown = self.curator.round
+                self._network.round_began(shown, now)
+                if progress is not None:
+                    progress(self.curator)
+        for name in self._up:
+            self._drivers[name].settle()  # as a process does when it ends
+        return SimulationOutcome(
+            finishes=self.finishes,
+            seconds=now,
+            curator=self.curator,
+            consumer=self.consumer,
+            owners=self.owners,
+            delivered=self._delivered,
+        )
+
+    def _begin(self, party: str, now: float) -> None:
+        self._up.add(party)
+        if self.records(party) == 0 or self.goes_on(party):
+            self._drivers[party].begin(started(self._session.file), now)
+            self.send_out(party, now)
+        if self.is_up(party):
+            self._network.started(party, now)
+
+    def _advance(self, now: float) -> float:
+        """Let the network do what is due, timers fire, or a party start again; returns the new time."""
+        network_due = self._network.next_due
+        start_due = min((due for due, _ in self._down.values()), default=math.inf)
+        event_due = min(network_due, start_due)
+        timer_due = math.inf if event_due <= now else self._next_timer()
+        if event_due == timer_due == math.inf:
+            raise LocalProtocolError("The simulated session waits for nothing and is not over.")
+        if timer_due < event_due:
+            for name in self.parties:
+                if self.is_up(name):
+                    self._drivers[name].fire_due(timer_due)
+                    self.send_out(name, timer_due)
+            return timer_due
+        if start_due <= network_due:
+            self._start_again(min(self._down, key=lambda name: (self._down[name][0], name)), start_due)
+            return start_due
+        self._network.turn(network_due)
+        return network_due
+
+    def _next_timer(self) -> float:
+        waiting = [self._drivers[name] for name in self.parties if self.goes_on(name)]
+        return min((driver.next_due for driver in waiting if driver.next_due is not None), default=math.inf)
+
+    # -- what a network needs ---------------------------------------------------------------------------
+
+    def is_up(self, party: str) -> bool:
+        """Whether a party's process runs, or has come to its end."""
+        return party in self._up
+
+    def goes_on(self, party: str) -> bool:
+        """Whether a party's process runs, and its machine is not done."""
+        return party in self._up and self._drivers[party].finished is None
+
+    def feed(self, party: str, event: Event, now: float) -> None:
+        """Let an event happen to a party that is up; what comes of it leaves with the next `send_out`."""
+        self._drivers[party].feed(event, now)
+
+    def receive(self, party: str, sender: str, data: bytes, now: float) -> None:
+        """Hand a frame to a party that is up; what comes of it leaves with the next `send_out`."""
+        self._drivers[party].receive(sender, data, now)
+
+    def send_out(self, party: str, now: float) -> None:
+        """Let what a party has to send leave."""
+        if not self.is_up(party):
+            return
+        crash = self._crash_due(party)
+        if crash is not None and crash.left == UNRECORDED:
+            self._crash(crash, now)
+            return
+        driver = self._drivers[party]
+        outgoing = driver.release()
+        if crash is not None:
+            if not outgoing:
+                driver.settle()  # as a loop does that has time
+            outgoing = outgoing[: crash.left]
+        while outgoing:
+            for frame in outgoing:
+                if self._network.send(party, frame, now) and self._tap is not None:
+                    self._tap(party, frame.peer, frame)
+            # What a frame that could not leave has led to, unless that is the end.
+            outgoing = driver.release() if crash is None else []
+        if crash is not None:
+            self._crash(crash, now)
+
+    # -- crashes ------------------------------------------------------------------------------------
+
+    def spare(self) -> None:
+        """Let nobody crash any more."""
+        self._crashes.clear()
+
+    def _crash_due(self, party: str) -> Crash | None:
+        """The crash that is to come at the step that a party has just taken; it comes once."""
+        for crash in self._crashes:
+            if crash.party == party and self._journals[party].count > crash.step:
+                self._crashes.remove(crash)
+                self.crashed.append(crash)
+                return crash
+        return None
+
+    def _crash(self, crash: Crash, now: float) -> None:
+        """A party's process dies: what was not durable is gone."""
+        party = crash.party
+        self._up.discard(party)
+        self._down[party] = now + crash.down, self.image(party)
+        if self._boxes is not None and party == CURATOR:
+            self._boxes.forget_uncommitted()
+        self._network.stopped(party, now)
+
+    def _start_again(self, party: str, now: float) -> None:
+        _, image = self._down.pop(party)
+        self._journals[party] = MemoryJournal.reopen(image, salts=self._salts)
+        driver = self._drivers[party] = self._driver(party)
+        records = TranscriptReader(Path(party), image)
+        driver.resume(records, EventReader(driver.machine.OUTCOMES, said_to(party), self._boxes))
+        self._begin(party, now)
+
+    def _store(self, purchases: StorePurchases) -> None:
+        self._delivered = purchases
+
+
+def _seeded_noise(session: Session, party: str) -> NoiseSource:
+    seed = session.file.noise.seed
+    if seed is None:
+        raise LocalProtocolError("A simulation was made of a session whose noise has no seed.")
+    return SimulatedNoise(seed, party)
+
+
+def _of_kind(kind: type[_T], value: object) -> _T:
+    if not isinstance(value, kind):
+        raise LocalProtocolError(f"The simulation holds another thing than a {kind.__name__}.")
+    return value

@@ -1,0 +1,47 @@
+"""Tables of any library in and out: `protocol.data.frames` takes them in, and this gives them back."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from protocol.data.frames import ArrowTable, Frame, as_arrow, library_of
+from protocol.errors import DataError
+from protocol.runtime.files.durable import in_place_of
+
+__all__ = ["ArrowTable", "Frame", "as_arrow", "like", "write_table"]
+
+
+def like(frame: Frame, table: ArrowTable) -> Any:
+    """A table as a DataFrame of the library that another one is of; else as it is."""
+    library = library_of(frame)
+    if library == "pandas":
+        return table.to_pandas().copy()  # what it has of Arrow's memory cannot be written to
+    if library == "polars":
+        return importlib.import_module("polars").from_arrow(table)
+    return table
+
+
+def write_table(table: ArrowTable, path: Path) -> None:
+    """Write a table as its name's ending says, ``.csv`` or ``.parquet``, readable by its owner only.
+
+    It takes the place of an earlier file as a whole.
+
+    Raises:
+        DataError: Another ending, or the file cannot be written.
+    """
+    name = path.name.lower()
+    if not name.endswith((".csv", ".parquet")):
+        raise DataError(f"{path} is neither .csv nor .parquet.", advice="Name one of these.")
+    try:
+        write = pacsv.write_csv if name.endswith(".csv") else pq.write_table
+        with in_place_of(path) as stream:
+            write(table, stream)
+    except OSError as error:
+        raise DataError(
+            f"{path} cannot be written: {error.strerror}.", advice="Make room, or name another place."
+        ) from None

@@ -1,0 +1,164 @@
+"""Schemas and files: a draft from a table, rows encoded for a session, delivered rows as a table again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import tomli_w
+
+from consumer.delivered import delivered_table
+from consumer.store import write_arrays
+from hushbid.tables.frames import ArrowTable, as_arrow, write_table
+from protocol.data.schema import Kind, Schema
+from protocol.errors import ConfigError, DataError
+
+__all__ = ["MOST_CATEGORIES", "arrays_of", "decode_file", "draft", "encode_file"]
+
+MOST_CATEGORIES: Final = 100
+"""Of a column of text in a draft: one of more is left out."""
+
+
+def draft(path: Path, *, public: bool) -> str:
+    """A schema for a table's columns, as TOML to be filled in.
+
+    Args:
+        path: A CSV or Parquet file.
+        public: Whether its values may be shown to everybody: bounds and categories are then read off them.
+            Else they are left for people to fill in, as they would tell something of private rows.
+
+    Raises:
+        DataError: The file cannot be read.
+    """
+    table = as_arrow(path, path.name)
+    lines = [
+        "# Every party encodes its rows by this file, which is public." if public else
+        "# Fill in what is marked by ?, from what everybody may know, and never from private rows."
+    ]  # fmt: skip
+    if len(set(table.column_names)) != table.num_columns:
+        raise DataError(
+            f"{path.name} has two columns of one name.", advice="Give every column a name of its own."
+        )
+    for name in table.column_names:
+        lines.append(_drafted(name, table.column(name), public=public))
+    return "\n".join(lines) + "\n"
+
+
+def _drafted(name: str, column: Any, *, public: bool) -> str:
+    """A column's table, with ? where people have to fill in, or why it is left out."""
+    kind = _kind(column)
+    if kind is None:
+        return f"\n# {name!r} is left out: values of type {column.type} have no kind of column"
+    values: dict[str, Any] = {"name": name, "kind": kind}
+    blank: list[str] = []
+    gaps = public and bool(pc.any(pc.is_null(column, nan_is_null=True)).as_py())
+    if kind in ("number", "integer"):
+        if public:
+            values |= _range(column)
+        else:
+            blank += ["lower = ?", "upper = ?"]
+    elif kind == "category":
+        if public:
+            found = sorted(pc.unique(column.drop_null()).to_pylist())
+            if len(found) > MOST_CATEGORIES:
+                return f"\n# {name!r} is left out: it has {len(found)} different texts"
+            values["categories"] = found
+        else:
+            blank.append("categories = ?")
+    if gaps:
+        values |= {"missing": "own"} if kind == "category" else {}
+        blank += [] if kind == "category" else ["missing = ?  # what a gap stands for"]
+    if public:
+        try:
+            Schema.of([values])
+        except ConfigError as refused:
+            return f"\n# {name!r} is left out: {refused.what.rpartition(': ')[2]}"
+    return "\n".join([f"\n[[columns]]\n{tomli_w.dumps(values).rstrip()}", *blank])
+
+
+def _range(column: Any) -> dict[str, Any]:
+    """Bounds of the values that are numbers; none of a column without any."""
+    whole = pa.types.is_integer(column.type)
+    numbers = column if whole else column.cast(pa.float64())
+    numbers = numbers.filter(pc.is_finite(numbers))
+    if not len(numbers):
+        return {}
+    return {"lower": pc.min(numbers).as_py(), "upper": pc.max(numbers).as_py()}
+
+
+def _kind(column: Any) -> Kind | None:
+    kind = column.type
+    if pa.types.is_boolean(kind):
+        return "boolean"
+    if pa.types.is_integer(kind):
+        return "integer"
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "number"
+    return "category" if pa.types.is_string(kind) else None
+
+
+def arrays_of(
+    schema: Schema, table: ArrowTable, name: str, *, label: str | None = None, identifier: str | None = None
+) -> dict[str, npt.NDArray[Any]]:
+    """What a party's ``.npz`` has of a table: ``features``, and ``labels`` and ``identifiers`` if named.
+
+    Raises:
+        DataError: A row does not fit the schema, or a label or an identifier is missing.
+    """
+    arrays = {"features": schema.encode(table, name=name)}
+    for array, column in (("labels", label), ("identifiers", identifier)):
+        if column is not None:
+            arrays[array] = _attribute(table, column, name)
+    return arrays
+
+
+def _attribute(table: ArrowTable, name: str, where: str) -> npt.NDArray[Any]:
+    if table.column_names.count(name) != 1:
+        raise DataError(
+            f"{where} has no column {name!r}, or several.", advice="Correct the name, or name none."
+        )
+    column = table.column(name)
+    if column.null_count:
+        raise DataError(f"{where}: column {name!r} has a gap.", advice="Fill it in, or remove the row.")
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    if pa.types.is_string(column.type):
+        return np.asarray(column.to_pylist(), dtype=np.str_)
+    return np.asarray(column.to_numpy())
+
+
+def encode_file(
+    schema: Schema, path: Path, output: Path, *, label: str | None = None, identifier: str | None = None
+) -> int:
+    """Write a table's rows as the ``.npz`` that a party's file names, and say how many there are.
+
+    Raises:
+        DataError: A file cannot be read or written, or a row does not fit.
+    """
+    arrays = arrays_of(
+        schema, as_arrow(path, path.name, schema), path.name, label=label, identifier=identifier
+    )
+    if output.suffix != ".npz":
+        raise DataError(f"{output} is no .npz.", advice="Give it that ending.")
+    try:
+        write_arrays(output, arrays)
+    except OSError as error:
+        raise DataError(
+            f"{output} cannot be written: {error.strerror}.", advice="Make room, or name another place."
+        ) from None
+    return len(arrays["features"])
+
+
+def decode_file(schema: Schema, path: Path, output: Path, *, label: str = "label") -> int:
+    """Write a delivery as a table, and say how many rows it has.
+
+    Raises:
+        DataError: As `delivered_table`, or the file cannot be written.
+    """
+    table = delivered_table(schema, path, label=label)
+    write_table(table, output)
+    return int(table.num_rows)

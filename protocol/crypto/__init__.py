@@ -1,0 +1,1 @@
+"""Keys and what is made with them: identities, sealed boxes, signatures."""

@@ -1,0 +1,426 @@
+"""What `sealed` acquisition is made of: sealed boxes, contents of one size, signed statements.
+
+Nothing here draws randomness: ephemeral keys and nonces are arguments, as noise is, so that they can be
+recorded, and the same inputs give the same bytes.
+
+A *content* is a point and its attributes at the session's size for all of them (`acquisition.box_bytes`)::
+
+    u32  length of the msgpack, big-endian
+    ...  msgpack of [point as extension type 1 (`protocol.wire.arrays`), attributes as bytes]
+    ...  zeros
+
+A *box* is a content sealed to the consumer, `SEAL_BYTES` longer, in libsodium's sealed-box format::
+
+    32 bytes  ephemeral X25519 public key
+    ...       crypto_box of the content; nonce = BLAKE2b-192(ephemeral key || recipient's key)
+
+It hides the content from everybody but the recipient, and says nothing about who sealed it: that is what the
+owner's signature over `candidate_statement` is for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from typing import Final
+
+import msgpack
+import nacl.bindings
+import nacl.exceptions
+import nacl.public
+import nacl.signing
+import numpy as np
+import numpy.typing as npt
+
+from protocol import limits
+from protocol.errors import ConfigError, DataError, LocalProtocolError, Offence, RemoteProtocolError
+from protocol.wire.arrays import ARRAY_EXT, Array, ArrayError, pack_array, unpack_extension
+
+__all__ = [
+    "BETWEEN_BYTES",
+    "DIGEST_BYTES",
+    "EPHEMERAL_BYTES",
+    "NONCE_BYTES",
+    "SEAL_BYTES",
+    "SIGNATURE_BYTES",
+    "batch_statement",
+    "batched_digest",
+    "candidate_statement",
+    "content_bytes",
+    "default_content_size",
+    "head_statement",
+    "open_between",
+    "open_sealed",
+    "pack_content",
+    "seal",
+    "seal_between",
+    "sign",
+    "unpack_content",
+    "verify_signature",
+]
+
+EPHEMERAL_BYTES: Final = nacl.bindings.crypto_box_SECRETKEYBYTES
+"""Bytes of the ephemeral secret of a sealed box."""
+SEAL_BYTES: Final = nacl.bindings.crypto_box_SEALBYTES
+"""How much longer a sealed box is than what it holds."""
+NONCE_BYTES: Final = nacl.bindings.crypto_box_NONCEBYTES
+"""Bytes of the nonce of a box between two parties."""
+SIGNATURE_BYTES: Final = nacl.bindings.crypto_sign_BYTES
+"""Bytes of an Ed25519 signature."""
+
+_DIGEST: Final = hashlib.sha256
+DIGEST_BYTES: Final = 32
+"""Of the digest that stands for one point of a batch."""
+_BINDING_BYTES: Final = _DIGEST().digest_size
+_MAC_BYTES: Final = nacl.bindings.crypto_box_BOXZEROBYTES
+BETWEEN_BYTES: Final = NONCE_BYTES + _MAC_BYTES + _BINDING_BYTES
+"""How much longer a box between two parties is than what it holds."""
+
+_BETWEEN: Final = b"hushbid box between 1\0"
+_CANDIDATE: Final = b"hushbid candidate 1\0"
+_BATCHED: Final = b"hushbid batched 1\0"
+_BATCH: Final = b"hushbid batch 1\0"
+_HEAD: Final = b"hushbid transcript head 1\0"
+_SESSION_BYTES: Final = 16
+_LENGTH: Final = struct.Struct(">I")
+_PLACE: Final = struct.Struct(">QqB")
+_SIZE_STEP: Final = 64
+_SIZE_SPARE: Final = 256
+"""Room in a default content for attributes and for what frames it."""
+
+
+def seal(plaintext: bytes, recipient: nacl.public.PublicKey, ephemeral: bytes) -> bytes:
+    """Seal bytes to a key, as libsodium's ``crypto_box_seal`` does with this ephemeral secret.
+
+    Args:
+        plaintext: Any bytes.
+        recipient: The X25519 key that shall open it.
+        ephemeral: `EPHEMERAL_BYTES` secret random bytes, used for this box alone: whoever has them opens it.
+
+    Returns:
+        `SEAL_BYTES` more than the plaintext.
+
+    Raises:
+        ConfigError: The recipient's key is of low order, so that anybody could open the box.
+        LocalProtocolError: The ephemeral secret has another length.
+    """
+    if len(ephemeral) != EPHEMERAL_BYTES:
+        raise LocalProtocolError(f"An ephemeral key of {len(ephemeral)} bytes, not {EPHEMERAL_BYTES}.")
+    key = bytes(recipient)
+    public = nacl.bindings.crypto_scalarmult_base(ephemeral)
+    nonce = hashlib.blake2b(public + key, digest_size=NONCE_BYTES).digest()
+    return public + _box(plaintext, nonce, key, ephemeral)
+
+
+def open_sealed(box: bytes, secret: nacl.public.PrivateKey) -> bytes:
+    """What was sealed to a key.
+
+    Raises:
+        RemoteProtocolError: `MISMATCH`: the box does not open. It was made for another key, or changed.
+    """
+    try:
+        return nacl.public.SealedBox(secret).decrypt(box)
+    except nacl.exceptions.CryptoError:
+        raise RemoteProtocolError(
+            Offence.MISMATCH,
+            "A sealed box does not open with our key.",
+            advice="Its sender should compare our key in its roster with ours, by fingerprint.",
+        ) from None
+
+
+def seal_between(
+    plaintext: bytes,
+    recipient: nacl.public.PublicKey,
+    sender: nacl.public.PrivateKey,
+    nonce: bytes,
+    *,
+    context: bytes,
+) -> bytes:
+    """Encrypt bytes for a party so that it knows from whom they are (libsodium's ``crypto_box``).
+
+    The recipient knows; it could have made the box itself, and so can prove nothing to others. Sender,
+    recipient and context are bound, since the bare box of one direction or session would open in the other.
+
+    Args:
+        plaintext: Any bytes.
+        recipient: The X25519 key that shall open it.
+        sender: Our secret key.
+        nonce: `NONCE_BYTES` bytes that no other box between the two ever has; random ones do.
+        context: What the box is for: a purpose and the session's identifier.
+
+    Returns:
+        `BETWEEN_BYTES` more than the plaintext: the nonce, then the box of a digest of what is bound and
+        the plaintext.
+
+    Raises:
+        ConfigError: The recipient's key is of low order.
+        LocalProtocolError: The nonce has another length.
+    """
+    if len(nonce) != NONCE_BYTES:
+        raise LocalProtocolError(f"A nonce of {len(nonce)} bytes, not {NONCE_BYTES}.")
+    bound = _binding(bytes(sender.public_key), bytes(recipient), context)
+    return nonce + _box(bound + plaintext, nonce, bytes(recipient), bytes(sender))
+
+
+def open_between(
+    box: bytes, sender: nacl.public.PublicKey, secret: nacl.public.PrivateKey, *, context: bytes
+) -> bytes:
+    """What `seal_between` encrypted.
+
+    Args:
+        box: The box.
+        sender: The X25519 key that it must be from.
+        secret: Our key.
+        context: As `seal_between` had it.
+
+    Raises:
+        RemoteProtocolError: `MISMATCH`: the box is not the sender's, not for us, of another context, or was
+            changed.
+    """
+    try:
+        opened = nacl.public.Box(secret, sender).decrypt(box)
+    except nacl.exceptions.CryptoError:
+        opened = b""
+    bound = _binding(bytes(sender), bytes(secret.public_key), context)
+    if opened[:_BINDING_BYTES] != bound:
+        raise RemoteProtocolError(
+            Offence.MISMATCH,
+            "A box between two parties does not open: not the sender's, or not for us and this session.",
+            advice="Compare both keys with both rosters, by fingerprint.",
+        )
+    return opened[_BINDING_BYTES:]
+
+
+def pack_content(point: Array, attributes: bytes, size: int) -> bytes:
+    """A point and its attributes as bytes of one size.
+
+    Args:
+        point: Raw columns, shape (columns,); a dtype of `protocol.wire.arrays`.
+        attributes: The packed label and identifier (`protocol.data.attributes`).
+        size: The session's size of a content.
+
+    Returns:
+        `size` bytes.
+
+    Raises:
+        DataError: The two take more; says how many and which key of the session file to raise.
+        LocalProtocolError: They are not what a dataset gives.
+    """
+    packed = _packed(point, attributes)
+    needed = _LENGTH.size + len(packed)
+    if needed > size:
+        raise DataError(
+            f"A point with its label takes {needed} bytes, and the session's boxes hold {size}.",
+            advice=f"Raise `acquisition.box_bytes` in the session file to {needed} or more, for all parties, "
+            "or store the points in a smaller number type.",
+        )
+    return (_LENGTH.pack(len(packed)) + packed).ljust(size, b"\0")
+
+
+def unpack_content(content: bytes) -> tuple[Array, bytes]:
+    """The point and the attributes of a content, for bytes that another party wrote.
+
+    Returns:
+        The point, shape (columns,), read-only and of the dtype it was packed with; and the packed attributes,
+        which are not looked at.
+
+    Raises:
+        RemoteProtocolError: `MALFORMED`: the bytes are not what `pack_content` returns for any point.
+    """
+    if len(content) < _LENGTH.size:
+        raise _malformed("is too short")
+    end = _LENGTH.size + int(_LENGTH.unpack_from(content)[0])
+    if end > len(content):
+        raise _malformed("is shorter than it says")
+    if content.count(0, end) != len(content) - end:
+        raise _malformed("is followed by other bytes than padding")
+    packed = content[_LENGTH.size : end]
+    try:
+        value = msgpack.unpackb(
+            packed,
+            ext_hook=unpack_extension,
+            use_list=False,
+            max_array_len=2,
+            max_map_len=0,
+            max_str_len=0,
+        )
+    except (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException):
+        # The exception may quote the bytes, which are private.
+        raise _malformed("is not msgpack") from None
+    if not isinstance(value, tuple) or len(value) != 2:
+        raise _malformed("is not a pair")
+    point, attributes = value
+    if not isinstance(point, np.ndarray) or not isinstance(attributes, bytes):
+        raise _malformed("is not a point and its attributes")
+    if (fault := _fault(point, attributes)) is not None:
+        raise _malformed(fault)
+    if _packed(point, attributes) != packed:
+        raise _malformed("does not encode to the same bytes again")
+    return point, attributes
+
+
+def content_bytes(columns: int, dtype: npt.DTypeLike, attribute_length: int) -> int:
+    """The least size that a content of such a point can have, in bytes.
+
+    Args:
+        columns: Columns of the point.
+        dtype: Their type, one of `protocol.wire.arrays`.
+        attribute_length: Bytes of the packed attributes.
+    """
+    return _LENGTH.size + len(_packed(np.zeros(columns, dtype), bytes(attribute_length)))
+
+
+def default_content_size(columns: int) -> int:
+    """A size with room for float64 columns and for a label and an identifier of some 230 bytes."""
+    return -(-(columns * 8 + _SIZE_SPARE) // _SIZE_STEP) * _SIZE_STEP
+
+
+def candidate_statement(
+    session: bytes, owner: str, round: int, handle: int, box: bytes, features: Array
+) -> bytes:
+    """What an owner signs for a candidate, so that a dispute about it has an author.
+
+    Args:
+        session: The session's identifier, 16 bytes.
+        owner: The owner's name.
+        round: The round of the bid, 0 to 2^64 - 1.
+        handle: The owner's number of the candidate, an int64.
+        box: The sealed candidate.
+        features: φ on the grid.
+
+    Returns:
+        A tag that no other statement has; session, round, handle, length of the name and the name; SHA-256 of
+        the box; SHA-256 of the features as `protocol.wire.arrays` encodes them, dtype and shape included.
+
+    Raises:
+        LocalProtocolError: The identifier has another length.
+    """
+    return b"".join(
+        (
+            _CANDIDATE,
+            _placed(session, round, handle, owner),
+            _DIGEST(box).digest(),
+            _DIGEST(pack_array(features)).digest(),
+        )
+    )
+
+
+def batched_digest(handle: int, box: bytes, features: Array) -> bytes:
+    """What stands for one point of a batch in what its owner signs.
+
+    Args:
+        handle: The owner's number of the candidate, an int64; 0 for padding.
+        box: The sealed candidate.
+        features: φ on the grid.
+
+    Returns:
+        SHA-256, 32 bytes, of a tag, the handle, SHA-256 of the box, and SHA-256 of the features as
+        `protocol.wire.arrays` encodes them.
+    """
+    parts = (_DIGEST(box).digest(), _DIGEST(pack_array(features)).digest())
+    return _DIGEST(b"".join((_BATCHED, handle.to_bytes(8, "big", signed=True), *parts))).digest()
+
+
+def batch_statement(session: bytes, owner: str, round: int, digests: bytes) -> bytes:
+    """What an owner signs for all points of a batch together.
+
+    Args:
+        session: The session's identifier, 16 bytes.
+        owner: The owner's name.
+        round: The round of the bids, 0 to 2^64 - 1.
+        digests: Of its points (`batched_digest`), in order, padding included.
+
+    Returns:
+        A tag that no other statement has; session, round, number of points, length of the name and the name;
+        the digests.
+
+    Raises:
+        LocalProtocolError: The identifier has another length.
+    """
+    return b"".join((_BATCH, _placed(session, round, len(digests) // DIGEST_BYTES, owner), digests))
+
+
+def _placed(session: bytes, round: int, number: int, owner: str) -> bytes:
+    if len(session) != _SESSION_BYTES:
+        raise LocalProtocolError(f"A session identifier of {len(session)} bytes, not {_SESSION_BYTES}.")
+    name = owner.encode("utf-8")
+    return session + _PLACE.pack(round, number, len(name)) + name
+
+
+def head_statement(session: bytes, party: str, head: bytes) -> bytes:
+    """What a party signs of its transcript at the end, so that it cannot show another one later.
+
+    Args:
+        session: The session's identifier, 16 bytes.
+        party: "curator", "consumer", or an owner's name.
+        head: Digest of the transcript's chain, 32 bytes.
+
+    Returns:
+        A tag that no other statement has; session, head, length of the name (u32, little-endian), the name.
+
+    Raises:
+        LocalProtocolError: The identifier has another length.
+    """
+    if len(session) != _SESSION_BYTES:
+        raise LocalProtocolError(f"A session identifier of {len(session)} bytes, not {_SESSION_BYTES}.")
+    name = party.encode("utf-8")
+    return b"".join((_HEAD, session, head, len(name).to_bytes(4, "little"), name))
+
+
+def sign(statement: bytes, key: nacl.signing.SigningKey) -> bytes:
+    """The Ed25519 signature of a statement, `SIGNATURE_BYTES` long. It is deterministic (RFC 8032)."""
+    return key.sign(statement).signature
+
+
+def verify_signature(statement: bytes, signature: bytes, key: nacl.signing.VerifyKey) -> bool:
+    """Whether a signature is the key's over this statement; false for bytes that are none at all."""
+    try:
+        key.verify(statement, signature)
+    except nacl.exceptions.CryptoError:
+        return False
+    return True
+
+
+def _box(plaintext: bytes, nonce: bytes, recipient: bytes, secret: bytes) -> bytes:
+    try:
+        return nacl.bindings.crypto_box_easy(plaintext, nonce, recipient, secret)
+    except nacl.exceptions.CryptoError:
+        # All lengths are right, so the shared point is zero.
+        raise ConfigError(
+            "The key that something is to be sealed to is of low order: anybody could open it.",
+            advice="Have the roster corrected: a key that `hushbid keys new` made is of full order.",
+        ) from None
+
+
+def _binding(sender: bytes, recipient: bytes, context: bytes) -> bytes:
+    return _DIGEST(_BETWEEN + sender + recipient + context).digest()
+
+
+def _packed(point: Array, attributes: bytes) -> bytes:
+    if (fault := _fault(point, attributes)) is not None:
+        raise LocalProtocolError(f"A content that we pack {fault}.")
+    try:
+        array = pack_array(point)
+    except ArrayError as error:
+        raise LocalProtocolError(f"A point cannot be packed: {error}.") from None
+    packed: bytes = msgpack.packb((msgpack.ExtType(ARRAY_EXT, array), attributes), use_bin_type=True)
+    return packed
+
+
+def _fault(point: Array, attributes: bytes) -> str | None:
+    """Why a pair is no content."""
+    if point.ndim != 1:
+        return f"holds a point of {point.ndim} axes, not 1"
+    if not 1 <= len(point) <= limits.MAX_COLUMNS:
+        return f"holds a point of {len(point)} columns; 1 to {limits.MAX_COLUMNS} are allowed"
+    if len(attributes) > limits.MAX_ATTRIBUTES:
+        return f"holds attributes of {len(attributes)} bytes, over the limit of {limits.MAX_ATTRIBUTES}"
+    return None
+
+
+def _malformed(what: str) -> RemoteProtocolError:
+    return RemoteProtocolError(
+        Offence.MALFORMED,
+        f"What a sealed box holds {what}.",
+        advice="The owner of the point should check its software.",
+    )

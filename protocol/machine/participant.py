@@ -1,0 +1,189 @@
+"""What owners and the consumer have in common: hello, welcome, refusal, and a curator that is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Final, Literal
+
+from protocol import __version__
+from protocol.errors import ExitCode, Offence
+from protocol.machine.machine import (
+    Connected,
+    Finish,
+    HeadSigned,
+    Lost,
+    Machine,
+    Offended,
+    Restarted,
+    Returned,
+    SignHead,
+    Started,
+    Transition,
+    expand,
+)
+from protocol.names import CONSUMER, CURATOR
+from protocol.session.session import Session
+from protocol.wire.link import Link
+from protocol.wire.messages import PROTOCOL_VERSION, Close, Farewell, Hello, Refused, Welcome
+
+__all__ = ["CONSUMER", "CURATOR", "Participant", "participant_transitions"]
+
+
+_REFUSAL_EXIT: Final[Mapping[str, ExitCode]] = {
+    Offence.VERSION: ExitCode.CONNECTION,
+    Offence.UNKNOWN_PEER: ExitCode.CONNECTION,
+    Offence.CONFIGURATION: ExitCode.USAGE,
+    Offence.STATE_LOST: ExitCode.USAGE,
+    Offence.DUPLICATE: ExitCode.USAGE,
+}
+"""Exit codes of refusals of a hello, which another try may mend; all others are failures of the job."""
+
+
+def participant_transitions(phases: tuple[str, ...], welcome: Transition) -> tuple[Transition, ...]:
+    """The rows of `Participant`, for a role whose open phases are `phases`, the first being "greeting".
+
+    Args:
+        phases: All phases but "leaving" and "done".
+        welcome: The row of the first welcome, in "greeting".
+    """
+    return (
+        Transition("greeting", "started", "_on_started", ("greeting",)),
+        welcome,
+        *expand(phases, "connected", "_on_connected"),
+        *expand(phases[1:], "received:welcome", "_on_welcome_back"),
+        *expand(phases, "lost", "_on_lost"),
+        *expand(phases, "returned", "_on_returned"),
+        *expand(phases, "restarted", "_on_restarted"),
+        *(Transition(phase, "received:refused", "_on_refused", (phase, "done")) for phase in phases),
+        *expand(phases, "received:close", "_on_close", "leaving"),
+        Transition("leaving", "head-signed", "_on_head_signed", ("done",)),
+        *expand(phases, "offended", "_on_offended", "done"),
+        *expand(phases, "timer:abandon", "_on_abandon"),
+    )
+
+
+class Participant(Machine):
+    """A party that speaks with the curator only.
+
+    Args:
+        session: The session.
+        name: The roster name.
+    """
+
+    ROLE: ClassVar[Literal["owner", "consumer"]]
+
+    def __init__(self, session: Session, *, name: str) -> None:
+        super().__init__()
+        self._session = session.file
+        self._digest = session.digest
+        public_map = session.public_map
+        self._feature_map = None if public_map is None else public_map.digest
+        self.name = name
+        self.round = 0
+        """The round of the last broadcast; the consumer is sent none."""
+        self.links[CURATOR] = Link()
+        self._ending = Finish(ExitCode.DONE, "")
+
+    def _on_started(self, event: Started) -> None:
+        self._set_timer("abandon", self._session.timeouts.enrolment)
+
+    def _on_connected(self, event: Connected) -> None:
+        link = self.links[CURATOR]
+        hello = Hello(
+            versions=(PROTOCOL_VERSION,),
+            role=self.ROLE,
+            name=self.name,
+            session=self._digest,
+            software=__version__,
+            sent=link.sent,
+            received=link.received,
+        )
+        self._greet(CURATOR, hello)
+
+    def _welcomed(self, welcome: Welcome) -> bool:
+        """Whether the curator is of the same session; if not, this party's process ends."""
+        link = self.links[CURATOR]
+        if welcome.version != PROTOCOL_VERSION:
+            what = f"The curator chose version {welcome.version} of the protocol."
+            self._stop(ExitCode.CONNECTION, what, "Use the same release of hushbid on both sides.")
+            return False
+        if welcome.feature_map != self._feature_map:
+            self._stop(
+                ExitCode.USAGE,
+                "The curator's feature map is not ours: the digests of W and b differ.",
+                "Use the same session file, and the same version of hushbid, on both sides.",
+            )
+            return False
+        if welcome.received > link.sent or welcome.sent < link.received:
+            self._stop(
+                ExitCode.FAILED,
+                "The curator came back without the state of this session.",
+                "It was started again without its transcript: have it started with the one that is there.",
+            )
+            return False
+        self._clear_timer("abandon")
+        self._resend(CURATOR, welcome.received)
+        return True
+
+    def _on_welcome_back(self, peer: str, welcome: Welcome) -> None:
+        self._welcomed(welcome)
+
+    def _on_lost(self, event: Lost) -> None:
+        self._set_timer("abandon", self._session.timeouts.abandon)
+
+    def _on_restarted(self, event: Restarted) -> None:
+        timeouts = self._session.timeouts
+        self._set_timer("abandon", timeouts.enrolment if self.phase == "greeting" else timeouts.abandon)
+
+    def _on_returned(self, event: Returned) -> None:
+        if self.phase == "greeting":
+            # It lives, but has not answered the hello: that it must, too.
+            self._set_timer("abandon", self._session.timeouts.enrolment)
+        else:
+            self._clear_timer("abandon")
+
+    def _on_refused(self, peer: str, refused: Refused) -> None:
+        what = f"The curator refused us ({refused.code}): {refused.detail}"
+        code = _REFUSAL_EXIT.get(refused.code)
+        if code is not None:
+            self._stop(code, what, refused.advice)
+        else:
+            self._fail(ExitCode.FAILED, what, refused.advice)
+
+    def _on_close(self, peer: str, close: Close) -> None:
+        if close.outcome == "complete":
+            self._ending = Finish(ExitCode.DONE, "The session is complete.")
+        else:
+            self._ending = Finish(ExitCode.FAILED, "The curator abandoned the session.", "Its log says why.")
+        self.phase = "leaving"
+        self._do(SignHead())
+
+    def _on_head_signed(self, signed: HeadSigned) -> None:
+        self._send(CURATOR, Farewell(head=signed.head, signature=signed.signature))
+        self.phase = "done"
+        self._do(self._ending)
+
+    def _on_offended(self, offended: Offended) -> None:
+        self._fail(
+            ExitCode.FAILED,
+            f"The curator broke the protocol ({offended.offence.value}): {offended.detail}",
+            offended.advice,
+        )
+
+    def _on_abandon(self) -> None:
+        never = self.phase == "greeting"
+        self._stop(
+            ExitCode.TIMEOUT,
+            f"The curator {'never answered' if never else 'has been gone too long'}.",
+            f"Check that it runs at {self._session.network.address} and can be reached from here, and start "
+            "again.",
+        )
+
+    def _fail(self, code: ExitCode, reason: str, advice: str) -> None:
+        """End: the session is over for this party."""
+        self.phase = "done"
+        self._do(Finish(code, reason, advice))
+
+    def _stop(self, code: ExitCode, reason: str, advice: str) -> None:
+        """End the process for a reason that may be gone when it is started again, and goes on from here."""
+        self._do(Finish(code, reason, advice, final=False))

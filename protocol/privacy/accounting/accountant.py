@@ -1,0 +1,222 @@
+"""The accountant: (ε, δ) of everything that was spent, by whatever bound is the smallest.
+
+Composition is adaptive: each release may depend on those before it. Which releases there are and how much
+noise they have must not: the costs are fixed by public parameters (DESIGN §4).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final, TypeGuard
+
+import numpy as np
+import numpy.typing as npt
+
+from protocol.errors import ConfigError
+from protocol.privacy.accounting.costs import (
+    ApproximateCost,
+    BoundedRangeCost,
+    Cost,
+    DiscreteGaussianCost,
+    GaussianCost,
+    LaplaceCost,
+    ZcdpCost,
+    merge_costs,
+)
+from protocol.privacy.accounting.distribution import compose_distribution, numerical_allowance
+from protocol.privacy.accounting.gaussian import (
+    epsilon_of_gaussians,
+    gaussian_delta,
+    law_ratios,
+    odometer_of_gaussians,
+    usable_delta,
+)
+from protocol.privacy.accounting.validation import check_delta
+from protocol.privacy.accounting.zcdp import delta_of_rho, epsilon_of_rho, epsilons_of_rho, pure_rho
+
+__all__ = ["delta_of", "epsilon_of", "odometer", "total_rho"]
+
+MAX_RHO: Final = 50.0
+"""Compositions of a larger ρ are left to zCDP: their ε is past all use, and e^loss past float64."""
+
+NEGLIGIBLE_DELTA: Final = 1e-30
+"""What the comparison of discrete with rounded noise may add to a δ that is asked for."""
+
+SMALLEST_SHARE: Final = 10.0
+"""Least multiple of its numerical error that a δ must be for the distribution to be asked."""
+
+LARGEST_EPSILON: Final = 1000.0
+"""ε up to which discrete noise is compared with rounded noise where no ρ bounds it."""
+
+
+def total_rho(costs: Sequence[Cost]) -> float:
+    """ρ of all costs together; infinite if one of them has none."""
+    return math.fsum(cost.rho for cost in costs)
+
+
+def epsilon_of(costs: Sequence[Cost], delta: float) -> float:
+    """The ε that all costs together have at δ: the smallest of the bounds that apply.
+
+    They are zCDP with its tight conversion; the sum of pure ε; the privacy-loss distribution, for Gaussian
+    noise alone in closed form, with what discrete noise costs beyond rounded noise
+    (`discrete_gaussian_epsilon`); and the sum of those known by their (ε, δ) alone and of one of the other
+    bounds for the rest.
+
+    Args:
+        costs: Of one neighbour relation, in any order; none: nothing was spent.
+        delta: In (0, 1).
+
+    Returns:
+        ε ≥ 0; infinite where no bound gives one at this δ.
+
+    Raises:
+        ConfigError: `delta` outside of (0, 1).
+    """
+    check_delta(delta)
+    merged = tuple(merge_costs(costs))
+    known = [cost for cost in merged if isinstance(cost, ApproximateCost)]
+    rest = tuple(cost for cost in merged if not isinstance(cost, ApproximateCost))
+    best = _epsilon_by_rho_or_distribution(merged, delta)
+    if known:
+        left = delta - math.fsum(cost.delta * cost.count for cost in known)
+        summed = math.fsum(cost.epsilon * cost.count for cost in known)
+        if left > 0.0:
+            best = min(best, summed + _epsilon_by_rho_or_distribution(rest, left))
+        elif left == 0.0 and not rest:
+            best = min(best, summed)
+    return best
+
+
+def delta_of(costs: Sequence[Cost], epsilon: float) -> float:
+    """The δ that all costs together have at ε: as `epsilon_of`, which is its inverse but for rounding.
+
+    Args:
+        costs: Of one neighbour relation, in any order.
+        epsilon: At least 0.
+
+    Returns:
+        δ in [0, 1].
+
+    Raises:
+        ConfigError: ε < 0 or not finite.
+    """
+    if not (math.isfinite(epsilon) and epsilon >= 0.0):
+        raise ConfigError(f"epsilon is {epsilon}.", advice="Set epsilon to at least 0.")
+    merged = merge_costs(costs)
+    known = [cost for cost in merged if isinstance(cost, ApproximateCost)]
+    best = _delta_by_rho_or_distribution(merged, epsilon)
+    if known:
+        left = epsilon - math.fsum(cost.epsilon * cost.count for cost in known)
+        summed = math.fsum(cost.delta * cost.count for cost in known)
+        if left >= 0.0:
+            rest = [cost for cost in merged if not isinstance(cost, ApproximateCost)]
+            best = min(best, summed + _delta_by_rho_or_distribution(rest, left))
+    return min(best, 1.0)
+
+
+def odometer(costs: Sequence[Sequence[Cost]], delta: float) -> npt.NDArray[np.float64]:
+    """ε at δ after each of n releases, for a report; ten thousand take well under a second.
+
+    Gaussian releases, and what has a ρ, are composed at every release. Other bounds than these are taken for
+    all n together, and cap what comes before.
+
+    Args:
+        costs: What each release costs, in order; an empty one costs nothing.
+        delta: In (0, 1).
+
+    Returns:
+        float64 of shape (n,), never decreasing; its last element is `epsilon_of` of all, but for rounding.
+
+    Raises:
+        ConfigError: `delta` outside of (0, 1).
+    """
+    check_delta(delta)
+    flat = [cost for release in costs for cost in release]
+    if not flat:
+        return np.zeros(len(costs))
+    if _all_gaussian(flat):
+        after = odometer_of_gaussians(flat, delta)
+    else:
+        after = np.minimum(
+            epsilons_of_rho(np.cumsum([cost.rho for cost in flat]), delta), epsilon_of(flat, delta)
+        )
+    last = np.cumsum([len(release) for release in costs])
+    return np.where(last > 0, after[np.maximum(last - 1, 0)], 0.0)
+
+
+@lru_cache(maxsize=256)
+def _epsilon_by_rho_or_distribution(costs: tuple[Cost, ...], delta: float) -> float:
+    """Kept for what was asked last: a party asks the same at each start, and it takes milliseconds."""
+    if not costs:
+        return 0.0
+    if _all_gaussian(costs):
+        return epsilon_of_gaussians(costs, delta)
+    rho = total_rho(costs)
+    simple = min(epsilon_of_rho(rho, delta), _sum_of_bounds(costs))
+    if not _has_distribution(costs):
+        return simple
+    # A bound on the ε that the comparison of discrete with rounded noise may be used for; past it zCDP is
+    # the smaller anyway, or nothing is promised.
+    largest = min(simple, LARGEST_EPSILON)
+    down, up = law_ratios(_discrete(costs), largest, delta)
+    left = usable_delta(delta, down) if math.isfinite(up) else 0.0
+    allowance = numerical_allowance(costs)
+    if left < SMALLEST_SHARE * allowance:
+        return simple
+    composed = float(compose_distribution(costs).get_epsilon_for_delta(left - allowance))
+    return min(simple, composed + down + up if composed <= largest else math.inf)
+
+
+def _delta_by_rho_or_distribution(costs: Sequence[Cost], epsilon: float) -> float:
+    if not costs:
+        return 0.0
+    if _sum_of_bounds(costs) <= epsilon:
+        return 0.0
+    simple = delta_of_rho(total_rho(costs), epsilon)
+    if not _has_distribution(costs) or epsilon > LARGEST_EPSILON:
+        return simple
+    down, up = law_ratios(_discrete(costs), epsilon, NEGLIGIBLE_DELTA)
+    left = epsilon - down - up
+    if not left >= 0.0:
+        return simple
+    if _all_gaussian(costs):
+        exact = gaussian_delta(math.sqrt(2.0 * total_rho(costs)), left)
+    else:
+        exact = float(compose_distribution(costs).get_delta_for_epsilon(left)) + numerical_allowance(costs)
+    return min(simple, math.exp(down) * (exact + NEGLIGIBLE_DELTA if up > 0.0 else exact))
+
+
+def _all_gaussian(costs: Sequence[Cost]) -> TypeGuard[Sequence[GaussianCost | DiscreteGaussianCost]]:
+    return all(isinstance(cost, GaussianCost | DiscreteGaussianCost) for cost in costs)
+
+
+def _discrete(costs: Sequence[Cost]) -> list[DiscreteGaussianCost]:
+    return [cost for cost in costs if isinstance(cost, DiscreteGaussianCost)]
+
+
+def _has_distribution(costs: Sequence[Cost]) -> bool:
+    """Whether the costs have a privacy-loss distribution that can be computed."""
+    rho = math.fsum(
+        cost.count * pure_rho(cost.epsilon) if isinstance(cost, ApproximateCost) else cost.rho
+        for cost in costs
+    )
+    return rho <= MAX_RHO and not any(isinstance(cost, ZcdpCost) for cost in costs)
+
+
+def _sum_of_bounds(costs: Sequence[Cost]) -> float:
+    """ε of pure differential privacy: infinite where one of the costs has none."""
+    return math.fsum(cost.count * _pure_epsilon(cost) for cost in costs)
+
+
+def _pure_epsilon(cost: Cost) -> float:
+    match cost:
+        case LaplaceCost():
+            return cost.epsilon
+        case BoundedRangeCost():
+            return cost.eta
+        case ApproximateCost() if cost.delta == 0.0:
+            return cost.epsilon
+        case _:
+            return math.inf

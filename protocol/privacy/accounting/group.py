@@ -1,0 +1,69 @@
+"""What a release costs where datasets are two steps apart: a record that is another, and not there or not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from protocol.privacy.accounting.costs import (
+    ApproximateCost,
+    BoundedRangeCost,
+    Cost,
+    DiscreteGaussianCost,
+    GaussianCost,
+    LaplaceCost,
+    ZcdpCost,
+)
+
+__all__ = ["for_two_steps"]
+
+
+def for_two_steps(costs: Sequence[Cost]) -> tuple[Cost, ...] | None:
+    """Costs for datasets that are two steps of the costs' own neighbour relation apart.
+
+    Under `add-remove-one` a step adds a record or removes one. A record that is *another* is two steps: D,
+    D without it, D with the other in its place. So what a release costs by `add-remove-one` tells what it
+    costs by `substitute-one`. The other direction does not hold: a release that is private by substitution
+    may show the number of records exactly, and datasets that differ by a record differ in it.
+
+    Proof, for P, Q, R the release's laws on the three datasets, each of the steps at the stated cost.
+
+    - Gaussian noise, continuous and discrete: ‖s(D) - s(D'')‖ ≤ ‖s(D) - s(D')‖ + ‖s(D') - s(D'')‖ ≤ 2Δ. So μ
+      doubles, and ρ is four times as large.
+    - Laplace noise: likewise in the L1 norm, and ε doubles.
+    - Bounded range η: ln P/R = ln P/Q + ln Q/R, each of which stays within an interval of length η. So
+      the sum stays within one of length 2η.
+    - zCDP: k² times ρ for k steps (Bun and Steinke 2016, Proposition 27), four times for two.
+    - (ε, δ): P(E) ≤ e^ε·Q(E) + δ ≤ e^ε·(e^ε·R(E) + δ) + δ = e^2ε·R(E) + (1 + e^ε)·δ.
+
+    Adaptive releases keep this: given what was released before, each is a release with these laws. ∎
+
+    Args:
+        costs: For one step.
+
+    Returns:
+        The costs for two, of the same kinds and counts; None where a δ would reach 1, and nothing is left.
+    """
+    doubled = [_doubled(cost) for cost in costs]
+    return None if None in doubled else tuple(cost for cost in doubled if cost is not None)
+
+
+def _doubled(cost: Cost) -> Cost | None:
+    match cost:
+        case GaussianCost():
+            return replace(cost, noise_multiplier=cost.noise_multiplier / 2.0)
+        case DiscreteGaussianCost():
+            return replace(cost, sensitivity=2.0 * cost.sensitivity)
+        case LaplaceCost():
+            return replace(cost, epsilon=2.0 * cost.epsilon)
+        case BoundedRangeCost():
+            return replace(cost, eta=2.0 * cost.eta)
+        case ZcdpCost():
+            return replace(cost, rho_each=4.0 * cost.rho_each)
+        case ApproximateCost():
+            # As e^(ε + ln δ): e^ε alone may be past float64.
+            delta = (
+                cost.delta + math.exp(min(cost.epsilon + math.log(cost.delta), 0.0)) if cost.delta else 0.0
+            )
+            return replace(cost, epsilon=2.0 * cost.epsilon, delta=delta) if delta < 1.0 else None

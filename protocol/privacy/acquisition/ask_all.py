@@ -1,0 +1,35 @@
+"""`ask-all`: every owner hands over its best new point every round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from protocol.privacy.acquisition.base import AcquisitionRule, Standing
+
+__all__ = ["AskAll"]
+
+
+class AskAll(AcquisitionRule):
+    """The point comes with the bid, so nobody is asked and nobody learns anything (DPDS §3, way b).
+
+    The curator sees up to K·p raw points, each once. Right for few owners who trust the curator.
+    """
+
+    name = "ask-all"
+    private = True
+    candidate_with_bid = True
+    exact = True
+    learns = "nothing"
+
+    def ask(
+        self,
+        stage: int,
+        standings: Sequence[Standing],
+        obtained: frozenset[str],
+        noise: tuple[npt.NDArray[np.float64], ...],
+    ) -> tuple[str, ...]:
+        """Nobody: the points are there."""
+        return ()

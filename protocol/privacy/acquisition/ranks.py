@@ -1,0 +1,55 @@
+"""Ranks of bids that one record of another owner shifts by at most one (DESIGN §3, "`logistic`, soundly").
+
+An owner's rank is one more than the number of *other* present owners whose best unselected point scores
+higher than its bid under the round's weight: their bid, or their best verified point in the pool, whichever
+is better. Owners are counted, not points, and equal scores have equal ranks.
+
+**What was asked for does not matter.** A present owner's points are in the pool, selected, or still its own,
+and its bid is the best of the last. So its best unselected point is that of its data without S: whose points
+the others' coins brought into the pool changes no rank.
+
+**One record shifts a rank by at most one.** Fix what owner i saw: the releases and its own asks. Then its
+bid is fixed, as it knows what it has handed over. Let D' be D with one record more of an owner other than i.
+If the best available point is taken in every round, then by the lemma of DESIGN §1 S' is S, or S with one
+point x in the place of another, y: either way the unselected points are the same but for one point e more in
+D' (the record itself, or y). So all owners' best unselected points are the same but for e's owner's, whoever
+that is, and it is one owner in the count:
+
+- e of any other owner than i: the count grows by one or stays, and so does i's rank;
+- e of i itself (y was i's): i's own points are not counted, and its bid is what it was. No shift.
+
+That x and y are of different owners makes no difference: x is unselected in neither, and y is e. An owner
+without bid, because it is exhausted, still counts with its pool.
+
+**The best available point has rank 1** if it is a bid, and so has every bid of the same score: only φ tells
+which of these is the first in the total order, and the curator does not have their φ. Ties that are broken by
+owner would put the best point at rank 2 or lower, and it would be missed more often than is charged.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from protocol.space.grid import Scores
+from protocol.space.scoring import NO_SCORE
+
+__all__ = ["bid_ranks"]
+
+
+def bid_ranks(bids: Scores, pooled: Scores) -> npt.NDArray[np.intp]:
+    """The rank of every owner's bid.
+
+    Args:
+        bids: Score of each owner's bid, int64 of shape (K,); `NO_SCORE` for owners without one, or absent.
+        pooled: Score of each owner's best point in the pool, likewise (`Pool.best_scores`).
+
+    Returns:
+        From 1, shape (K,); 0 for owners without bid.
+    """
+    best = np.maximum(bids, pooled)
+    counted = np.sort(best[best > NO_SCORE])
+    higher = len(counted) - np.searchsorted(counted, bids, side="right")
+    # An owner does not count against itself.
+    higher -= pooled > bids
+    return np.where(bids > NO_SCORE, higher + 1, 0)

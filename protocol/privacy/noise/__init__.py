@@ -1,0 +1,34 @@
+"""Sources of noise behind one narrow interface.
+
+A source is one file and one line of `NOISE_SOURCES`; releases ask for `Draw` values and never know which
+source answers.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from protocol.privacy.noise.base import MAX_DISCRETE_SCALE, Distribution, Draw, NoiseSource, drawn_type
+from protocol.privacy.noise.recorded import RecordedNoise
+from protocol.privacy.noise.secure import SecureNoise
+from protocol.privacy.noise.simulated import SimulatedNoise
+
+__all__ = [
+    "MAX_DISCRETE_SCALE",
+    "NOISE_SOURCES",
+    "Distribution",
+    "Draw",
+    "NoiseSource",
+    "RecordedNoise",
+    "SecureNoise",
+    "SimulatedNoise",
+    "drawn_type",
+]
+
+NOISE_SOURCES: Final[dict[str, type[NoiseSource]]] = {
+    SecureNoise.name: SecureNoise,
+    SimulatedNoise.name: SimulatedNoise,
+    RecordedNoise.name: RecordedNoise,
+}
+"""Every source, by the name that stands in records. What one is made from is its own affair: nothing, a seed,
+a recording."""

@@ -1,0 +1,108 @@
+"""Release mechanisms: one file each, and one line of `RELEASES`; others come by `register_release`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+
+from protocol import limits
+from protocol.errors import ConfigError
+from protocol.privacy.releases.base import (
+    Guarantee,
+    Neighbours,
+    ReleaseMechanism,
+    Setting,
+    check_delta,
+    largest_norm,
+)
+from protocol.privacy.releases.exact import ExactRelease
+from protocol.privacy.releases.filtered_gaussian import FilteredGaussianRelease
+from protocol.privacy.releases.gaussian import GaussianRelease
+from protocol.privacy.releases.mwem import MwemRelease
+from protocol.privacy.releases.prior import Prior
+from protocol.privacy.releases.race import RaceRelease
+from protocol.privacy.releases.statistic import Statistic
+from protocol.privacy.releases.subspace import SubspaceRelease, seed_weights
+
+__all__ = [
+    "RELEASES",
+    "ExactRelease",
+    "FilteredGaussianRelease",
+    "GaussianRelease",
+    "Guarantee",
+    "MwemRelease",
+    "Neighbours",
+    "Prior",
+    "RaceRelease",
+    "ReleaseMechanism",
+    "Setting",
+    "Statistic",
+    "SubspaceRelease",
+    "register_release",
+    "release_mechanism",
+    "seed_weights",
+]
+
+RELEASES: Final[dict[str, type[ReleaseMechanism[Any]]]] = {
+    ExactRelease.name: ExactRelease,
+    MwemRelease.name: MwemRelease,
+    GaussianRelease.name: GaussianRelease,
+    FilteredGaussianRelease.name: FilteredGaussianRelease,
+    SubspaceRelease.name: SubspaceRelease,
+    RaceRelease.name: RaceRelease,
+}
+"""Every release mechanism, by the name that a session file uses."""
+
+R = TypeVar("R", bound=type[ReleaseMechanism[Any]])
+
+
+def register_release(mechanism: R) -> R:
+    """Make a release mechanism known to sessions, plans, audits and sweeps; serves as a class decorator.
+
+    It is known in this process, as soon as the module that calls this is imported. Every party of a session
+    needs it.
+
+    Args:
+        mechanism: Its `name` is what a session file calls it by.
+
+    Raises:
+        ValueError: There is another mechanism of that name.
+    """
+    if RELEASES.setdefault(mechanism.name, mechanism) is not mechanism:
+        raise ValueError(f"There is a release mechanism named {mechanism.name!r} already.")
+    return mechanism
+
+
+def release_mechanism(name: str, parameters: Mapping[str, Any], setting: Setting) -> ReleaseMechanism[Any]:
+    """The mechanism of that name, for one dataset and a fixed number of releases.
+
+    Args:
+        name: A key of `RELEASES`.
+        parameters: The mechanism's own table of the session file.
+        setting: What it is to release: 1 release for the consumer's target, p for the curator's summary.
+
+    Raises:
+        ConfigError: An unknown name; a key of `parameters` that is unknown, missing, of a wrong type
+            or out of range; a dimension, count, bound or δ out of range; a budget that is too small.
+    """
+    if name not in RELEASES:
+        raise ConfigError(
+            f"There is no release mechanism named {name!r}.", advice=f"Choose one of: {', '.join(RELEASES)}."
+        )
+    dimension, releases, bound = setting.dimension, setting.releases, setting.norm_bound
+    if not limits.MIN_DIMENSION <= dimension <= limits.MAX_DIMENSION:
+        raise ConfigError(
+            f"Dimension {dimension} is not in {limits.MIN_DIMENSION}..{limits.MAX_DIMENSION}.",
+            advice="Correct the feature map's dimension in the session file.",
+        )
+    if not 1 <= releases <= limits.MAX_POINTS:
+        raise ConfigError(
+            f"{releases} releases are not in 1..{limits.MAX_POINTS}.", advice="Correct the number of rounds."
+        )
+    if not 0.0 < bound <= largest_norm(dimension):
+        raise ConfigError(
+            f"No feature map of dimension {dimension} has a norm bound of {bound}.",
+            advice="Pass the map's own `norm_bound`.",
+        )
+    check_delta(setting.delta)
+    return RELEASES[name].build(parameters, setting)

@@ -1,0 +1,126 @@
+"""What the public seed set tells of the private points: where they lie, and how far from there."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from protocol import limits
+from protocol.errors import DataError, LocalProtocolError
+from protocol.privacy.releases.statistic import BASIS_BITS
+from protocol.space.grid import FEATURE_BITS, Features, Totals
+
+__all__ = ["Prior", "check_directions"]
+
+ONE: Final = 2**FEATURE_BITS
+"""‖φ‖ = 1 in grid units: exact for `paired`, the mean over phases for `cosine`."""
+
+SMALLEST_SPREAD: Final = ONE // 4
+"""Where a seed set of one point, or of equal points, tells nothing of how far others lie apart."""
+
+SMALLEST_SHARE: Final = 2.0**-20
+"""Of all lengths, squared, where the points of a seed set hardly differ."""
+
+LARGEST_SCALE: Final = 7.0
+"""Of a basis, so that its coordinates fit int16."""
+
+RADIUS_SHARE: Final = 0.9
+"""Of the spread, what the clip radius is. Norms of φ - centre hardly differ, as ‖φ‖ is 1: between 0.8 and 1.0
+it makes no difference to the selection."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Public statistics of φ over the seed set D_init (DESIGN §2, `filtered-gaussian`).
+
+    They follow from Σφ and the number of points by whole numbers and one square root, which IEEE 754 rounds
+    correctly: every machine has the same.
+
+    Attributes:
+        size: Points of the seed set.
+        centre: Mean of φ, rounded: int64 of shape (d,), in units of 2^-15.
+        spread: Root mean square of ‖φ(x) - centre‖ for a point like these, in units of 2^-15, positive.
+        basis: Leading directions of φ about the centre, as `Statistic` has a basis: int16 of shape (F, d), in
+            units of 2^-12. None: nobody needs them, and they do not follow from Σφ.
+    """
+
+    size: int
+    centre: Totals
+    spread: int
+    basis: npt.NDArray[np.int16] | None = None
+
+    @classmethod
+    def of_total(
+        cls, total: npt.NDArray[np.int64], size: int, basis: npt.NDArray[np.int16] | None = None
+    ) -> Self:
+        """The prior of `size` points whose features sum to `total`.
+
+        1 - ‖mean‖² is the mean of ‖φ - mean‖² over these points; times (n + 1)/(n - 1) it is unbiased for
+        another point of the same kind.
+
+        Args:
+            total: Σφ, int64 of shape (d,), in units of 2^-15.
+            size: n, at least 1.
+            basis: Of a party that has the points (`of_features`).
+
+        Raises:
+            LocalProtocolError: No points, or a total that is not a sum of n features.
+        """
+        if total.ndim != 1 or total.dtype != np.int64 or size < 1:
+            raise LocalProtocolError(f"A prior of {size} points was asked for a total {total.shape}.")
+        centre = (2 * total + size) // (2 * size)  # rounded, halves up
+        if len(total) > limits.MAX_DIMENSION or max(int(centre.max()), -int(centre.min())) > ONE:
+            raise LocalProtocolError("A seed set's mean lies outside of what features can have.")
+        square = int(centre @ centre)
+        unbiased = max(ONE * ONE - square, 0) * (size + 1) // max(size - 1, 1)
+        # Two features are at most 2 apart.
+        spread = min(max(math.isqrt(unbiased), SMALLEST_SPREAD), 2 * ONE)
+        centre.flags.writeable = False
+        return cls(size, centre, spread, basis)
+
+    @classmethod
+    def of_features(cls, features: Features, directions: int) -> Self:
+        """The prior of the points themselves.
+
+        Directions are right singular vectors of φ - mean, those of the largest singular values first; the
+        sign of each is that with a positive largest coordinate. All are scaled by one number, so that the
+        projection of a point like these has a root mean square of `spread`.
+
+        Args:
+            features: φ of the seed set, int16 of shape (n, d), in units of 2^-15.
+            directions: F, from 0 (no basis) to d.
+
+        Raises:
+            DataError: Too few points for so many directions.
+        """
+        plain = cls.of_total(features.sum(axis=0, dtype=np.int64), len(features))
+        if directions == 0:
+            return plain
+        check_directions(len(features), directions)
+        moved = features - features.mean(axis=0)
+        lengths, axes = np.linalg.svd(moved, full_matrices=False)[1:]
+        axes = axes[:directions]
+        axes *= np.sign(axes[np.arange(directions), np.abs(axes).argmax(axis=1)])[:, None]
+        share = float(np.sum(lengths[:directions] ** 2) / max(np.sum(lengths**2), 1.0))
+        scale = min(1.0 / math.sqrt(max(share, SMALLEST_SHARE)), LARGEST_SCALE)
+        basis = np.rint(axes * (scale * 2.0**BASIS_BITS)).astype(np.int16)
+        basis.flags.writeable = False
+        return replace(plain, basis=basis)
+
+    @property
+    def radius(self) -> int:
+        """Clip radius about the centre (`protocol.privacy.releases.statistic`), in units of 2^-15."""
+        return math.floor(RADIUS_SHARE * self.spread)
+
+
+def check_directions(size: int, directions: int) -> None:
+    """Raises DataError if a seed set of `size` points has not so many directions about its mean."""
+    if size <= directions:
+        raise DataError(
+            f"The seed set has {size} points; {directions} directions need {directions + 1}.",
+            advice="Give more public points, or set a smaller `directions` in the session file.",
+        )

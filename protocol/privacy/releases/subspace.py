@@ -1,0 +1,113 @@
+"""KME Algorithm 1: the mean embedding within the span of public points, with noise on few coordinates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from protocol import limits
+from protocol.errors import ConfigError, LocalProtocolError
+from protocol.privacy.releases.base import MechanismParameters, Setting
+from protocol.privacy.releases.clipped_gaussian import ClippedGaussianRelease
+from protocol.privacy.releases.gaussian_noise import GaussianNoiseParameters
+from protocol.privacy.releases.prior import Prior
+from protocol.privacy.releases.statistic import BASIS_BITS
+from protocol.space.grid import Features, features_to_float
+
+__all__ = ["SubspaceParameters", "SubspaceRelease", "seed_weights"]
+
+
+class SubspaceParameters(GaussianNoiseParameters):
+    """The table of `subspace` in a session file.
+
+    Attributes:
+        directions: F, coordinates that are released: fewer than the seed set has points, and at most d.
+    """
+
+    directions: int = Field(ge=1, le=limits.MAX_DIMENSION)
+
+
+class SubspaceRelease(ClippedGaussianRelease[SubspaceParameters]):
+    """Σy + Z in F coordinates: φ about the seed set's mean, projected on leading directions of the seed set.
+
+    The release lies in the affine span of the public points' features, and so is a weighted sum of them, as
+    KME Algorithm 1 has it (`seed_weights`). Noise is on F coordinates, where `filtered-gaussian` has it on
+    all d, so that d can be large, and the feature map good, at no cost in noise; what of a point lies
+    outside of the span is lost.
+
+    Sensitivity: 2 in L2, whatever the points and whatever the basis (`Statistic`): y is clipped to a length
+    of 1 in whole numbers. So a basis that is forged, or not orthonormal, voids no guarantee; it makes the
+    release worse. Honest ones have orthogonal rows of one length, chosen so that a point's projection is
+    about as long as φ - c is (`Prior.of_features`), and the clip radius is that of `filtered-gaussian`.
+    The basis follows from public points alone, and F is a parameter: noise and cost do not depend on it.
+
+    Post-processing, which costs nothing: the filter and the embedding of `ClippedGaussianRelease`, with the
+    basis' pseudoinverse B⁺ in between: Σφ is estimated by n·c + ρ·B⁺Σy.
+
+    Status: private. Source: KME Algorithm 1 (Balog, Tolstikhin, Schölkopf 2018), with a sensitivity of 2
+    clipped lengths in the place of 2/N, and a calibrated discrete Gaussian.
+    """
+
+    name: ClassVar[str] = "subspace"
+    private: ClassVar[bool] = True
+    Parameters: ClassVar[type[MechanismParameters]] = SubspaceParameters
+    small_keys: ClassVar[Mapping[str, Any]] = {"directions": 4}
+
+    def __init__(self, parameters: SubspaceParameters, setting: Setting) -> None:
+        if parameters.directions > setting.dimension:
+            raise ConfigError(
+                f"Release mechanism 'subspace', key 'directions': there are no {parameters.directions} "
+                f"directions among features of {setting.dimension} coordinates.",
+                advice="Set it to features.dimension or less.",
+            )
+        if parameters.directions * setting.dimension > limits.MAX_BASIS:
+            raise ConfigError(
+                f"Release mechanism 'subspace', key 'directions': {parameters.directions} directions of "
+                f"{setting.dimension} coordinates are more numbers than the limit of {limits.MAX_BASIS}.",
+                advice="Set fewer directions, or a smaller features.dimension.",
+            )
+        super().__init__(parameters, setting, width=parameters.directions)
+        self.directions = parameters.directions
+
+    def _basis(self, prior: Prior) -> npt.NDArray[np.int16]:
+        if prior.basis is None or len(prior.basis) < self.directions:
+            raise LocalProtocolError(
+                "A subspace release was asked for before the seed set's prior had a basis."
+            )
+        return prior.basis[: self.directions]
+
+    @cached_property
+    def _inverse(self) -> npt.NDArray[np.float64]:
+        """B⁺, shape (d, F)."""
+        return np.linalg.pinv(self._basis(self.prior()) * 2.0**-BASIS_BITS)
+
+    @cached_property
+    def _stretch(self) -> float:
+        return float(np.linalg.norm(self._inverse)) / math.sqrt(self.dimension)
+
+    def _in_features(self, moved: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        return np.asarray(self._inverse @ moved)
+
+
+def seed_weights(embedding: npt.NDArray[np.float64], seeds: Features) -> npt.NDArray[np.float64]:
+    """A release as weights of the public points: what KME Algorithm 1 publishes.
+
+    Args:
+        embedding: Of `SubspaceRelease`, float64 of shape (d,), in units of φ.
+        seeds: φ of the seed set that the basis is of, int16 of shape (M, d).
+
+    Returns:
+        w, float64 of shape (M,), of sum 1 but for rounding: Σ w_i·φ(z_i) is the point of the seed set's
+        affine span that is nearest to the embedding, and of all such weights these are nearest to 1/M each.
+    """
+    points = features_to_float(seeds)
+    mean = points.mean(axis=0)
+    solved = np.linalg.lstsq((points - mean).T, embedding - mean, rcond=None)[0]
+    # The solution of least length is orthogonal to what changes nothing, the vector of ones among it.
+    return np.asarray(solved + 1.0 / len(points))

@@ -1,0 +1,1 @@
+"""Files that are durable, private, or signed."""

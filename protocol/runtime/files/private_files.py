@@ -1,0 +1,62 @@
+"""Files that only their owner may read, and that are bytes of this project's own."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+from protocol import platform
+from protocol.errors import ConfigError, DataError
+from protocol.plain_files import read_plain
+from protocol.runtime.files.durable import new_file
+
+__all__ = ["read_private", "write_private"]
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a new file that only its owner can read, durably.
+
+    Raises:
+        ConfigError: It is there already, or cannot be written; then nothing of it is left.
+    """
+    try:
+        with new_file(path) as stream:
+            stream.write(content)
+    except FileExistsError:
+        raise ConfigError(
+            f"{path} is there already, and was left as it is.", advice="Name another file."
+        ) from None
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot be written: {error.strerror}.",
+            advice="Name a file in a directory that exists, that this user can write to, and that has room.",
+        ) from None
+
+
+def read_private(path: Path, longest: int) -> bytes:
+    """What a file holds that only its owner can read.
+
+    Args:
+        path: The file.
+        longest: Most bytes that it may have.
+
+    Raises:
+        DataError: It cannot be read, is no plain file, or is longer.
+        ConfigError: Others than its owner can read or change it.
+    """
+    try:
+        content, status = read_plain(path, longest)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}.", advice="Check the path.") from None
+    if platform.others_may_use(status):
+        raise ConfigError(
+            f"{path} holds what is private, and can be used by others than its owner "
+            f"(mode {stat.S_IMODE(status.st_mode):04o}).",
+            advice=f"Run `chmod 600 {path}`; if others had it, take it for known.",
+        )
+    if len(content) > longest:
+        raise DataError(
+            f"{path}: longer than {longest} bytes, the most that such a file has.",
+            advice="Check which file was named.",
+        )
+    return content

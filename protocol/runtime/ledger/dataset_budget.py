@@ -1,0 +1,195 @@
+"""What a session costs one party's data: checked before it enrols, charged before anything is released."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from protocol.config.party import BudgetSection, ConsumerFile, OwnerFile
+from protocol.data import Dataset
+from protocol.errors import ConfigError
+from protocol.machine.machine import Charge
+from protocol.names import CONSUMER
+from protocol.privacy.accounting.validation import check_delta_of
+from protocol.runtime.ledger.cap import Cap
+from protocol.runtime.ledger.known_ledgers import KnownRows
+from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger, read_ledger
+from protocol.runtime.ledger.spending import Spending
+from protocol.session.guarantee import PrivacyStatement
+from protocol.session.session import Session
+
+__all__ = ["DatasetBudget", "charges", "dataset_budget", "ledger_path"]
+
+
+@dataclass(frozen=True)
+class DatasetBudget:
+    """The lifetime ledger of a party's data, and what this session is to charge it.
+
+    Attributes:
+        path: The ledger's file.
+        budget: What the party's file says of the most that it may come to; None: nothing.
+        rows: The data's rows.
+        spending: The session's.
+        paid_as: What a release that the session uses again is on record as; empty: it makes its own.
+    """
+
+    path: Path
+    budget: BudgetSection | None
+    rows: KnownRows
+    spending: Spending
+    paid_as: str = ""
+
+    def check(self, *, resumed: bool = False, record: bool = True, warn: bool = True) -> Cap | None:
+        """Refuse to enrol in a session that the budget does not allow.
+
+        Args:
+            resumed: The party goes on with a session that it has a transcript of.
+            record: Whether the ledger takes down what the party says of its budget; False: it only looks.
+            warn: Whether to log what does not stand against it.
+
+        Returns:
+            The budget that holds; None: there is none.
+
+        Raises:
+            BudgetExceeded: It does not fit into what is left.
+            ConfigError: The session has been run before, or uses a release again that the ledger has no
+                charge of.
+            HushbidError: The ledger cannot be used.
+        """
+        with self._open(record=record) as ledger:
+            if warn:
+                ledger.warn()
+            if self.paid_as and all(each.identifier != self.paid_as for each in ledger.spendings):
+                raise ConfigError(
+                    f"{self.path}: the release of the target that was named was not charged to this ledger.",
+                    advice="Name the ledger that `hushbid screen` charged, or leave the release out.",
+                )
+            if not ledger.check(self._as_on_record(ledger)) and not resumed:
+                raise ConfigError(
+                    f"{self.path}: this session has been run before with these data. A second run's boxes, "
+                    "signatures and releases could not be told from those of the first.",
+                    advice="To go on with it, name the state directory that has its transcript. To run it "
+                    "anew, agree on another session.nonce in the session file.",
+                )
+            return ledger.cap
+
+    def charge(self, _charge: Charge) -> None:
+        """Charge the session, durably. The machine says when: before anything of the data leaves.
+
+        Raises:
+            BudgetExceeded: It does not fit any more.
+            HushbidError: The ledger cannot be used.
+        """
+        with self._open() as ledger:
+            ledger.charge(self._as_on_record(ledger))
+
+    def charged_line(self) -> str:
+        """Whether the session is charged by now, for people.
+
+        Raises:
+            HushbidError: The ledger cannot be read.
+        """
+        _, session, *others = self.spending.identifier.split("/")
+        charged = charges(self.path, session, others[-1])
+        return f"The session is charged to {charged[0]}." if charged else "Nothing was charged yet."
+
+    def _as_on_record(self, ledger: LifetimeLedger) -> Spending:
+        """The spending; under the name that an older version, which left the party out, has charged it by."""
+        older = self.spending.identifier.rpartition("/")[0]
+        charged = any((each.kind, each.identifier) == ("session", older) for each in ledger.spendings)
+        return replace(self.spending, identifier=older) if charged else self.spending
+
+    def _open(self, *, record: bool = True) -> LifetimeLedger:
+        return LifetimeLedger.open(
+            self.path,
+            budget=self.budget,
+            neighbours=self.spending.neighbours,
+            rows=self.rows,
+            record=record,
+        )
+
+
+def dataset_budget(
+    session: Session,
+    file: OwnerFile | ConsumerFile,
+    data: Path,
+    dataset: Dataset,
+    charge: Charge,
+    statement: PrivacyStatement,
+    *,
+    paid_as: str = "",
+) -> DatasetBudget:
+    """The ledger of a party's data, and what the session costs it.
+
+    Args:
+        session: The session.
+        file: The party's private file.
+        data: Where the data lie.
+        dataset: What they are.
+        charge: What the party's machine will charge.
+        statement: What the session guarantees to the data.
+        paid_as: What the one release of the data, made before, is on record as: the session is then
+            recorded as one that costs nothing more. Empty: the session makes a release of its own.
+
+    Raises:
+        ConfigError: δ is no guarantee for so many rows (`check_delta_of`).
+    """
+    holds = statement.epsilon is not None and not statement.why
+    if holds:
+        check_delta_of(statement.delta, len(dataset), "the data")
+    # A rule's slack can only be added to what is composed: then the session counts as one (ε, δ) mechanism.
+    composes = holds and session.rule.slack == (0.0, 0.0)
+    # Boxes, signatures and releases are told apart by the session's identifier, so that one is run once.
+    # Where nothing is protected, and nothing sealed, a session file may be run again.
+    once = session.noise_protects and (session.rule.sealed or session.draws_noise())
+    run = "" if once else f"/{os.urandom(8).hex()}"
+    # Two parties of a session that have the same data, or one ledger, are charged for a release each.
+    party = file.name if isinstance(file, OwnerFile) else CONSUMER
+    spending = Spending(
+        kind="session",
+        identifier=f"{session.file.session.name}/{session.identifier.hex()}{run}/{party}",
+        date=datetime.datetime.now(datetime.UTC).date(),
+        neighbours=charge.neighbours,
+        epsilon=0.0 if paid_as else statement.epsilon if holds else None,
+        delta=0.0 if paid_as else statement.delta,
+        costs=charge.costs if composes and not paid_as else (),
+    )
+    return DatasetBudget(
+        ledger_path(file, data),
+        file.budget,
+        KnownRows(dataset),
+        spending,
+        paid_as,
+    )
+
+
+def ledger_path(file: OwnerFile | ConsumerFile, data: Path) -> Path:
+    """Where the lifetime ledger of a party's data lies."""
+    return file.ledger or data.with_name(f"{data.name}.ledger")
+
+
+def charges(ledger: Path, identifier: str, party: str) -> list[str]:
+    """What a session has charged a ledger for a party's data, in words; nothing where there is no ledger.
+
+    Args:
+        ledger: Its file, which is neither held nor changed.
+        identifier: The session's, in hexadecimal.
+        party: The party.
+
+    Raises:
+        HushbidError: The ledger cannot be read.
+    """
+    if not ledger.exists():
+        return []
+    found = []
+    for spending in read_ledger(ledger).spendings:
+        _, _, rest = spending.identifier.partition("/")
+        session, *others = rest.split("/")
+        if spending.kind == "session" and session == identifier and others[-1:] == [party]:
+            epsilon = "no guarantee" if spending.epsilon is None else f"ε = {spending.epsilon:.4g}"
+            found.append(
+                f"{party}: {epsilon} at δ = {spending.delta:.1g} ({spending.neighbours}), in {ledger}"
+            )
+    return found

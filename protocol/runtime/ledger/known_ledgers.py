@@ -1,0 +1,231 @@
+"""Which rows are charged to which ledger: a list that each user of a machine has, so that a copy is seen.
+
+A ledger belongs to a file of data by its name. The same rows under another name, in another format or in
+another order would have a ledger of their own, and with it a whole budget. So would rows whose ledger was
+removed, emptied, or put back as it once was. So whoever charges a ledger notes here for which rows, and what
+the ledger has then: a keyed digest of the rows; the ledger's path, the number of its lines and a digest of
+them; and whether it has a budget. A ledger is the one that was noted if it begins with those lines, wherever
+it lies. The file is `hushbid/ledgers` in the user's state directory (`$XDG_STATE_HOME`, or `~/.local/state`),
+mode 0600. The digest of the rows is in no ledger and in no log, as a ledger may be shown to others. Whoever
+has the list can check a guess of all rows at once, or of all lines of a ledger, and nothing less.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from protocol.data import Dataset, rows_digest
+from protocol.errors import ConfigError
+from protocol.runtime.files.line_file import LineFile, malformed, whole_lines
+
+__all__ = ["HeldList", "KnownLedger", "KnownRows", "known_ledgers_path"]
+
+FORMAT: Final = "hushbid-known-ledgers"
+VERSION: Final = 1
+_WHAT: Final = "the list of known ledgers"
+_PATIENCE: Final = 10.0
+"""Seconds to wait for the file: all parties of a machine use it, for a moment each."""
+_KEY_BYTES: Final = 32
+
+
+def known_ledgers_path() -> Path:
+    """Where the list lies.
+
+    Raises:
+        ConfigError: The user has no home.
+    """
+    state = os.environ.get("XDG_STATE_HOME", "")
+    try:
+        base = Path(state) if Path(state).is_absolute() else Path.home() / ".local" / "state"
+    except RuntimeError:
+        raise ConfigError(
+            "There is no home directory to keep the list of known ledgers in.",
+            advice="Set XDG_STATE_HOME to a directory that outlives the session.",
+        ) from None
+    return base / "hushbid" / "ledgers"
+
+
+@dataclass(frozen=True)
+class KnownLedger:
+    """A ledger as it was when rows were last charged to it.
+
+    Attributes:
+        path: Its file.
+        lines: How many it had.
+        digest: SHA-256 of them.
+        capped: Whether it had a budget.
+    """
+
+    path: Path
+    lines: int
+    digest: str
+    capped: bool
+
+    @classmethod
+    def of(cls, path: Path, lines: Sequence[bytes], *, capped: bool) -> Self:
+        """A ledger as it is."""
+        return cls(path.resolve(), len(lines), _digest_of(lines), capped)
+
+    def goes_on_in(self, lines: Sequence[bytes]) -> bool:
+        """Whether a ledger of these lines is this one, whole, and perhaps longer by now."""
+        return self.lines <= len(lines) and _digest_of(lines[: self.lines]) == self.digest
+
+    def goes_on_at(self, path: Path) -> bool:
+        """The same of the file at a place; what cannot be read may be it, and what is not there is not."""
+        try:
+            return self.goes_on_in(whole_lines(path.read_bytes())[0])
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+
+
+class KnownRows:
+    """The rows of a dataset, by which `hold` finds the ledger that they were last charged to.
+
+    Args:
+        dataset: The rows; its labels and identifiers do not count.
+    """
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset = dataset
+
+    def prepare(self) -> None:
+        """Compute the digest, before a ledger is held: it may take longer than others wait for one.
+
+        Raises:
+            HushbidError: As `hold`.
+        """
+        _ = self._digest
+
+    def hold(self) -> HeldList:
+        """The list, held for these rows until it is closed: no other process charges any rows meanwhile.
+
+        Raises:
+            ConfigError: The list cannot be used.
+            DataError: It is damaged.
+            HushbidError: The disk is full or fails.
+        """
+        digest = self._digest  # before the list is held, as it is read for its key
+        file = _open()
+        try:
+            return HeldList(file, digest)
+        except BaseException:
+            file.close()
+            raise
+
+    @cached_property
+    def _digest(self) -> str:
+        with _open() as file:
+            key = bytes.fromhex(file.records[0]["key"])
+        return rows_digest(self._dataset.features, key).hex()
+
+
+class HeldList:
+    """The list of known ledgers while this process holds it. `KnownRows.hold` makes it.
+
+    Attributes:
+        known: The ledger that the rows were last charged to, as it was then; None: none is known.
+    """
+
+    def __init__(self, file: LineFile, rows: str) -> None:
+        self._file = file
+        self._rows = rows
+        self._ledgers: dict[Path, KnownLedger] = {}
+        self.known: KnownLedger | None = None
+        for number, record in enumerate(file.records[1:], start=2):
+            listed, ledger = _listed(file.path, number, record)
+            self._ledgers[ledger.path] = ledger
+            if listed == rows:
+                self.known = ledger
+
+    def at(self, path: Path) -> KnownLedger | None:
+        """The ledger at a place, as it was when any rows were last charged to it; None: none is known."""
+        return self._ledgers.get(path.resolve())
+
+    def moved_from(self, path: Path) -> bool:
+        """Whether the ledger that was last at a place goes on elsewhere, in a ledger that is known too."""
+        last = self.at(path)
+        others = [ledger.path for ledger in self._ledgers.values() if ledger.path != path.resolve()]
+        return last is not None and any(last.goes_on_at(other) for other in others)
+
+    def note(self, ledger: KnownLedger) -> None:
+        """Note durably that the rows are charged to a ledger, and what it has now.
+
+        Raises:
+            HushbidError: The disk is full or fails.
+        """
+        if self.known != ledger:
+            self._file.append(
+                {
+                    "rows": self._rows,
+                    "ledger": str(ledger.path),
+                    "lines": ledger.lines,
+                    "digest": ledger.digest,
+                    "capped": ledger.capped,
+                }
+            )
+            self.known = self._ledgers[ledger.path] = ledger
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+
+def _listed(path: Path, number: int, record: Mapping[str, Any]) -> tuple[str, KnownLedger]:
+    rows, ledger = record.get("rows"), record.get("ledger")
+    lines, digest, capped = record.get("lines"), record.get("digest"), record.get("capped")
+    if not (isinstance(rows, str) and isinstance(ledger, str)):
+        raise malformed(path, number, "it names no rows or no ledger")
+    if not (type(lines) is int and lines > 0 and isinstance(digest, str) and isinstance(capped, bool)):
+        raise malformed(path, number, "it does not say what the ledger had")
+    return rows, KnownLedger(Path(ledger), lines, digest, capped)
+
+
+def _digest_of(lines: Sequence[bytes]) -> str:
+    return hashlib.sha256(b"".join(line + b"\n" for line in lines)).hexdigest()
+
+
+def _open() -> LineFile:
+    path = known_ledgers_path()
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot keep {_WHAT} there: {error.strerror}.",
+            advice="Set XDG_STATE_HOME to a directory that this user can write to, and that outlives the "
+            "session.",
+        ) from None
+    file = LineFile.open(path, what=_WHAT, patience=_PATIENCE)
+    try:
+        if not file.records:
+            header = {"format": FORMAT, "version": VERSION, "key": os.urandom(_KEY_BYTES).hex()}
+            file.begin(header)
+            file.records.append(header)
+        header = dict(file.records[0])
+        if (header.get("format"), header.get("version")) != (FORMAT, VERSION) or not _is_key(
+            header.get("key")
+        ):
+            raise malformed(path, 1, f"it is no list of known ledgers of format {VERSION}")
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def _is_key(text: object) -> bool:
+    try:
+        return isinstance(text, str) and len(bytes.fromhex(text)) == _KEY_BYTES
+    except ValueError:
+        return False

@@ -1,0 +1,493 @@
+"""What was spent of one dataset's privacy in all its sessions and catalogue entries together.
+
+A party keeps one file for each dataset, readable by itself alone, of one JSON object a line::
+
+    {"format": "hushbid-lifetime-ledger", "version": 2, "neighbours": "add-remove-one",
+     "budget": {"epsilon": 3.0, "delta": 1e-05}}
+    {"kind": "session", "identifier": "…", "date": "2026-03-01", "neighbours": "add-remove-one",
+     "epsilon": 1.0, "delta": 1e-05, "costs": […]}
+    {"kind": "budget", "budget": {"epsilon": 2.0, "delta": 1e-05}, "neighbours": "add-remove-one",
+     "lifted": false}
+
+Lines are only ever appended; the budget that holds is the last. It is lowered freely, and raised or lifted by
+an explicit word alone, which stays on record. A spending is durable before `charge` returns, and so before
+anything that it pays for leaves. Format 1 is read too: its lines name no neighbours, and are of the first
+line's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from protocol.config.party import BudgetSection
+from protocol.errors import BudgetExceeded, ConfigError, DataError
+from protocol.privacy.releases import Neighbours
+from protocol.runtime.files.line_file import LineFile, malformed, parse_line, whole_lines
+from protocol.runtime.ledger.cap import Cap, cap_from_record, cap_to_record, next_cap
+from protocol.runtime.ledger.known_ledgers import HeldList, KnownLedger, KnownRows
+from protocol.runtime.ledger.spending import Spending, checked_neighbours, epsilon_of_spendings
+from protocol.runtime.telemetry.log_events import LEDGER_CUT, LEDGER_ELSEWHERE, LEDGERS_UNKNOWN
+from protocol.runtime.telemetry.logs import log
+
+__all__ = ["LedgerOnRecord", "LifetimeLedger", "may_be_ledger", "read_ledger"]
+
+FORMAT: Final = "hushbid-lifetime-ledger"
+VERSION: Final = 2
+READ_VERSIONS: Final = (1, VERSION)
+_WHAT: Final = "the dataset's lifetime ledger"
+
+
+@dataclass(frozen=True)
+class LedgerOnRecord:
+    """What a ledger file had when it was read.
+
+    Attributes:
+        cap: The most that may be spent in all; None: anything.
+        neighbours: The datasets that `spent` compares.
+        spendings: In the order of their charging.
+    """
+
+    cap: Cap | None
+    neighbours: str
+    spendings: tuple[Spending, ...]
+
+    def spent(self, delta: float) -> float:
+        """As `LifetimeLedger.spent`."""
+        return epsilon_of_spendings(self.spendings, delta, self.neighbours)
+
+
+def may_be_ledger(path: Path) -> bool:
+    """Whether a file is a ledger, by its name or its beginning; true where it is empty or cannot be read."""
+    if path.suffix == ".ledger":
+        return True
+    try:
+        with path.open("rb") as file:
+            begins = file.read(2 * len(FORMAT))
+    except OSError:
+        return True
+    return not begins or FORMAT.encode() in begins
+
+
+def read_ledger(path: Path) -> LedgerOnRecord:
+    """Read a ledger as it is. It is neither held nor changed: a party may use it meanwhile.
+
+    Args:
+        path: The file. One that is empty has nothing on record.
+
+    Raises:
+        ConfigError: It cannot be read.
+        DataError: A line is malformed; it names the line.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot read {_WHAT}: {error.strerror}.",
+            advice="Name the ledger, or the data that it lies beside.",
+        ) from None
+    lines, _ = whole_lines(content)  # a last line that is not finished has paid for nothing
+    records = [parse_line(path, number, line) for number, line in enumerate(lines, start=1)]
+    if not records:
+        return LedgerOnRecord(None, Neighbours.SUBSTITUTE_ONE.value, ())
+    relation, cap, spendings = _on_record(path, records)
+    return LedgerOnRecord(cap, _compared(cap, spendings, relation), tuple(spendings))
+
+
+class LifetimeLedger:
+    """A ledger file that this process holds. Make one with `LifetimeLedger.open`, and close it.
+
+    Attributes:
+        path: The file.
+        cap: The most that may be spent in all; None: anything, which is recorded.
+        cut: Bytes of a last line that a crash had left unfinished, and that were cut off when the file was
+            opened. Nothing that they were to pay for was ever released.
+        elsewhere: Another ledger that the same rows were charged to; None: none is known.
+    """
+
+    def __init__(self, file: LineFile, *, neighbours: str, rows: KnownRows | None) -> None:
+        self.path = file.path
+        self.cap: Cap | None = None
+        self.cut = file.cut
+        self.elsewhere: Path | None = None
+        self._file = file
+        self._neighbours = neighbours
+        self._rows = rows
+        self._rows_unknown = ""
+        self._lift = False
+        self._lifting = False
+        self._spendings: list[Spending] = []
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        *,
+        budget: BudgetSection | None,
+        neighbours: str,
+        rows: KnownRows | None,
+        record: bool = True,
+    ) -> LifetimeLedger:
+        """Open a dataset's ledger, or begin it, and hold it until it is closed.
+
+        Args:
+            path: The file; its directory exists.
+            budget: What the party says of the budget. A change is recorded, and holds from now on. None: it
+                says nothing, and the one on record holds.
+            neighbours: The datasets that a first budget compares, where `budget` does not say.
+            rows: The dataset's; None: it is not known here, and nothing is to be charged.
+            record: Whether to write down what is found and what the party says; False: to look alone, as
+                what asks whether something would be allowed changes nothing.
+
+        Raises:
+            ConfigError: It cannot be opened, others may use it, or another process holds it; the budget on
+                record would be raised without the word; or the rows are charged to another ledger, or this
+                one has lost lines since, and there is a budget that would be allowed twice.
+            DataError: A line is malformed; it names the line.
+            HushbidError: The disk is full or fails.
+        """
+        relation = _required(path, neighbours)
+        if rows is not None:
+            with suppress(ConfigError, DataError):  # `_check_rows` decides what follows from it
+                rows.prepare()
+        if not path.exists():
+            # What is refused is refused before there is a file: an empty one would look like a ledger.
+            cls(LineFile.absent(path, what=_WHAT), neighbours=relation, rows=rows)._begin(
+                budget, record=False
+            )
+        ledger = cls(LineFile.open(path, what=_WHAT), neighbours=relation, rows=rows)
+        try:
+            ledger._begin(budget, record=record)
+        except BaseException:
+            ledger.close()
+            raise
+        return ledger
+
+    @property
+    def spendings(self) -> tuple[Spending, ...]:
+        """Every spending on record, in order."""
+        return tuple(self._spendings)
+
+    @property
+    def neighbours(self) -> str:
+        """The datasets that a total compares: the budget's; without one, what all spendings have an ε for."""
+        return _compared(self.cap, self._spendings, self._neighbours)
+
+    def spent(self, delta: float) -> float:
+        """ε of all spendings together at δ, for `neighbours`: what a budget has to allow for them.
+
+        Returns:
+            ε; infinite where it cannot be stated, or nothing is guaranteed.
+
+        Raises:
+            ConfigError: `delta` outside of (0, 1).
+        """
+        return epsilon_of_spendings(self._spendings, delta, self.neighbours)
+
+    def check(self, spending: Spending) -> bool:
+        """Refuse what `charge` would refuse; nothing is recorded.
+
+        Returns:
+            False if it is on record already, at the same cost.
+
+        Raises:
+            BudgetExceeded, ConfigError: As `charge`.
+        """
+        for earlier in self._spendings:
+            if (earlier.kind, earlier.identifier) == (spending.kind, spending.identifier):
+                self._check_same(earlier, spending)
+                return False
+        if self.cap is not None:
+            self._check_cap(self.cap, spending)
+        return True
+
+    def charge(self, spending: Spending) -> bool:
+        """Record a spending durably, if all spendings together stay within the budget.
+
+        Returns:
+            False if it is on record already, at the same cost: a session that starts again has paid.
+
+        Raises:
+            BudgetExceeded: It does not fit into what is left; nothing was recorded.
+            ConfigError: The same thing is on record at another cost; or the rows are charged to another
+                ledger by now, and there is a budget.
+            HushbidError: The disk is full or fails: it is not recorded, and must not take place.
+        """
+        with self._held_list() as listed:
+            if listed is not None:
+                # Again, as another process may have charged them elsewhere since this ledger was opened.
+                self._check_rows(listed)
+            fresh = self.check(spending)
+            if fresh:
+                if self._lifting:
+                    self._append_cap(lifted=True)
+                self._file.append(spending.as_record())
+                self._spendings.append(spending)
+            if listed is not None:
+                self._note_rows(listed)
+        return fresh
+
+    def warn(self) -> None:
+        """Log what was found when the file was opened, and did not stand against it."""
+        if self.cut:
+            log(LEDGER_CUT, path=str(self.path), bytes=self.cut)
+        if self.elsewhere is not None:
+            log(LEDGER_ELSEWHERE, path=str(self.path), other=str(self.elsewhere))
+        if self._rows_unknown:
+            log(LEDGERS_UNKNOWN, path=str(self.path), reason=self._rows_unknown)
+
+    def close(self) -> None:
+        """Give the file back. Closing twice is allowed."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _begin(self, wish: BudgetSection | None, *, record: bool) -> None:
+        """Take in what is on record, and what the party says of the budget."""
+        records, self._lift = self._file.records, wish is not None and wish.lift
+        if not records:
+            self.cap = next_cap(self.path, None, wish, neighbours=self._neighbours)
+            of = self._neighbours if self.cap is None else self.cap.neighbours
+            with self._held_list() as listed:
+                if listed is not None:
+                    self._check_rows(listed)
+                header = {"format": FORMAT, "version": VERSION, "neighbours": of}
+                if record:
+                    self._file.begin(header | {"budget": cap_to_record(self.cap)})
+                if listed is not None and record and self._is_to_be_noted(listed):
+                    self._note_rows(listed)
+            return
+        self._neighbours, held, self._spendings = _on_record(self.path, records)
+        self.cap = next_cap(self.path, held, wish, neighbours=self._neighbours)
+        with self._held_list() as listed:
+            if listed is not None:
+                self._check_rows(listed)
+            if self.cap != held and record:
+                raised = held is not None and not (
+                    self.cap is not None and self.cap.allows_no_more_than(held)
+                )
+                self._append_cap(lifted=raised)
+            if listed is not None and record and self._is_to_be_noted(listed):
+                self._note_rows(listed)
+
+    def _is_to_be_noted(self, listed: HeldList) -> bool:
+        """Whether the list is behind: with the ledger of these rows, or one from before there was a list."""
+        # A budget binds copies of the rows from when it is on record, whether anything is spent or not.
+        if not (self._spendings or self.cap) or self._lifting or self.elsewhere is not None:
+            return False
+        # Another ledger is noted by a charge alone: it may have been named by mistake.
+        return listed.known is not None or listed.at(self.path) is None or not self._spendings
+
+    def _append_cap(self, *, lifted: bool) -> None:
+        of = self._neighbours if self.cap is None else self.cap.neighbours
+        self._file.append(
+            {"kind": "budget", "budget": cap_to_record(self.cap), "neighbours": of, "lifted": lifted}
+        )
+
+    @contextmanager
+    def _held_list(self) -> Iterator[HeldList | None]:
+        """The list of known ledgers, held; None where it cannot be had, and no budget needs it."""
+        held: HeldList | None = None
+        if self._rows is not None and not self._rows_unknown:
+            try:
+                held = self._rows.hold()
+            except (ConfigError, DataError) as error:
+                if self.cap is not None:
+                    raise
+                self._rows_unknown = error.what
+        if held is None:
+            yield None
+        else:
+            with held:
+                yield held
+
+    def _check_rows(self, listed: HeldList) -> None:
+        """Refuse a second ledger of the same rows, or one that lost lines, where there is a budget.
+
+        Two ledgers would allow it twice, and so would one that has forgotten.
+        """
+        self.elsewhere, self._lifting = None, False
+        lines = self._file.lines
+        # Whatever rows were charged to the ledger of this name: it is to have its lines still.
+        here = listed.at(self.path)
+        lost = here is not None and not here.goes_on_in(lines) and not listed.moved_from(self.path)
+        known = listed.known or here
+        if known is None or (listed.known is None and not lost):
+            return
+        there, same = _is_there(known.path), _are_one(known.path, self.path)
+        whole = known.goes_on_in(lines)
+        if not same and there and whole:
+            there = known.goes_on_at(known.path)  # else another ledger has taken its place
+        elif not same and whole:
+            last = listed.at(known.path)  # other rows may have been charged to it since
+            whole = last is not None and last.goes_on_in(lines)
+        if whole and not lost and (same or not there):
+            return  # this one; or moved with its data
+        capped = known.capped or (lost and here is not None and here.capped)
+        if self._lift:
+            self._lifting = True
+        elif self.cap is not None or capped or (there and not same and _is_capped(known.path)):
+            if here is not None and lost and (whole or listed.known is None):
+                raise self._has_lost(here)
+            raise self._elsewhere(known, there=there, same=same)
+        self.elsewhere = known.path
+
+    def _note_rows(self, listed: HeldList) -> None:
+        listed.note(KnownLedger.of(self.path, self._file.lines, capped=self.cap is not None))
+
+    def _elsewhere(self, known: KnownLedger, *, there: bool, same: bool) -> ConfigError:
+        if same and self._spendings:
+            return self._has_lost(known)
+        found = "which is not there any more, or empty" if same or not there else "which is another file"
+        # A ledger of one line has a budget, and nothing is spent in it.
+        have = "were charged to" if known.lines > 1 else "have a budget in"
+        return ConfigError(
+            f"{self.path}: the rows of these data {have} {known.path}, {found}. Their budget would "
+            "be allowed twice.",
+            advice="Restore that ledger, or name it: `ledger` in the party's file or in its section of a "
+            "cluster file; a party's own verb takes `--ledger` too. If a new one is meant, say so: "
+            "`lift = true` in [budget], or `--lift-budget`.",
+        )
+
+    def _has_lost(self, known: KnownLedger) -> ConfigError:
+        return ConfigError(
+            f"{self.path}: this ledger does not begin with the {known.lines} lines that it had when it "
+            "was last charged. What was spent would be allowed again.",
+            advice="Restore the ledger as it was then. If what it had is to be forgotten, say so: "
+            "`lift = true` in [budget], or `--lift-budget`.",
+        )
+
+    def _check_same(self, earlier: Spending, again: Spending) -> None:
+        if (earlier.charged, earlier.delta, earlier.neighbours) != (
+            again.charged,
+            again.delta,
+            again.neighbours,
+        ):
+            raise ConfigError(
+                f"{self.path}: the {again.kind} {again.identifier!r} was charged on {earlier.date} at "
+                "another cost than now.",
+                advice="Its parameters were changed since. Give what has changed a name of its own.",
+            )
+
+    def _check_cap(self, cap: Cap, spending: Spending) -> None:
+        delta = cap.budget.delta
+        before = self.spent(delta)
+        total = epsilon_of_spendings([*self._spendings, spending], delta, cap.neighbours)
+        if total <= cap.budget.epsilon:
+            return
+        asked = f"{self.path}: the {spending.kind} {spending.identifier!r}"
+        stated = f"at δ = {delta:.4g} ({cap.neighbours})"
+        advice = "Nothing was charged. Choose a smaller ε, raise the dataset's budget, or stay out."
+        every = (*self._spendings, spending)
+        if any(each.charged is not None and each.charged_by(cap.neighbours) is None for each in every):
+            other = Neighbours.SUBSTITUTE_ONE.value
+            advice = (
+                f"Nothing was charged. What is private by {other} alone has no ε by {cap.neighbours}; the "
+                f"other way it has one. Have the budget compare the former: in [budget], neighbours = "
+                f'"{other}" and lift = true.'
+            )
+        if math.isfinite(before) and before > cap.budget.epsilon:
+            raise BudgetExceeded(
+                f"{asked} cannot be paid for: the dataset's budget is {_text(cap.budget.epsilon)} {stated}, "
+                f"and {_text(before)} is spent already.",
+                advice="This dataset takes part in nothing more, unless its budget is raised: by "
+                "`--budget-epsilon` and `--lift-budget`, or in the party's file.",
+            )
+        raise BudgetExceeded(
+            f"{asked} would bring what was spent of the dataset to {_text(total)} {stated}, over its budget "
+            f"of {_text(cap.budget.epsilon)}; {_text(before)} was spent before.",
+            advice=advice,
+        )
+
+
+def _on_record(path: Path, records: Sequence[Mapping[str, Any]]) -> tuple[str, Cap | None, list[Spending]]:
+    """The relation of the first line, the budget that holds, and all spendings.
+
+    Raises:
+        DataError: A line is malformed; it names the line.
+    """
+    header = records[0]
+    if header.get("format") != FORMAT or header.get("version") not in READ_VERSIONS:
+        raise DataError(
+            f"{path}, line 1: not a lifetime ledger of format {' or '.join(map(str, READ_VERSIONS))}, which "
+            "this version reads.",
+            advice="Name the dataset's own ledger file.",
+        )
+    cap: Cap | None = None
+    relation = ""
+    spendings: list[Spending] = []
+    for number, record in enumerate(records, start=1):
+        try:
+            if number == 1:
+                relation = checked_neighbours(record["neighbours"])
+            if number == 1 or record.get("kind") == "budget":
+                cap = cap_from_record(record, neighbours=relation)
+            else:
+                spendings.append(Spending.from_record(record, neighbours=relation))
+        except (
+            ConfigError,
+            KeyError,
+            TypeError,
+            ValueError,
+            AttributeError,
+            OverflowError,
+        ) as error:
+            raise malformed(path, number, str(error)) from None
+    return relation, cap, spendings
+
+
+def _compared(cap: Cap | None, spendings: Sequence[Spending], neighbours: str) -> str:
+    """The datasets that a total compares: the budget's; without one, what all spendings have an ε for."""
+    if cap is not None:
+        return cap.neighbours
+    stated = {spending.neighbours for spending in spendings} or {neighbours}
+    return Neighbours.SUBSTITUTE_ONE.value if len(stated) > 1 else stated.pop()
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is such a file; also where that cannot be told."""
+    try:
+        return path.exists()
+    except OSError:
+        return True
+
+
+def _are_one(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+def _is_capped(path: Path) -> bool:
+    """Whether another ledger has a budget, as far as it can be read without being held; else it may have."""
+    try:
+        lines, _ = whole_lines(path.read_bytes())
+        records = [parse_line(path, number, line) for number, line in enumerate(lines, start=1)]
+        return bool(records) and _on_record(path, records)[1] is not None
+    except (OSError, DataError):
+        return True
+
+
+def _required(path: Path, neighbours: str) -> str:
+    if not neighbours:
+        raise ConfigError(
+            f"{path}: no neighbour relation was named for the dataset's lifetime ledger.",
+            advice='Say what its budget compares, such as neighbours = "add-remove-one".',
+        )
+    return checked_neighbours(neighbours)
+
+
+def _text(epsilon: float) -> str:
+    return f"ε = {epsilon:.6g}" if math.isfinite(epsilon) else "no ε that could be stated"

@@ -1,0 +1,1 @@
+"""Sockets: both ends of a connection, and who may have one."""

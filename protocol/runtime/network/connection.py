@@ -1,0 +1,239 @@
+"""The loop of a party that connects to the curator: owners and the consumer."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from types import TracebackType
+from typing import Any, Final, Self
+
+import zmq
+
+from protocol.config.session import SessionFile
+from protocol.crypto.identity import roster_identity
+from protocol.errors import ConnectionFailed, LocalProtocolError
+from protocol.machine.machine import Connected, Finish, Lost, Returned, Started
+from protocol.machine.participant import Participant
+from protocol.machine.progress import Pace
+from protocol.names import CURATOR
+from protocol.runtime.clock import Clock
+from protocol.runtime.driver import Driver
+from protocol.runtime.keys import KeyPair
+from protocol.runtime.network.dealer import DealerEndpoint, Happening
+from protocol.runtime.network.router import Drop
+from protocol.runtime.telemetry import log_events
+from protocol.runtime.telemetry.log_events import LogEvent
+from protocol.runtime.telemetry.logs import SessionLog, ending_event
+from protocol.runtime.telemetry.vitals import LONGEST_WAIT_SECONDS, Seen, Vitals, by_reason
+
+__all__ = ["Connection"]
+
+LOOK_SECONDS: Final = 0.1
+"""How often a busy party looks after its connection."""
+MAX_FAILED_HANDSHAKES: Final = 5
+"""Failed handshakes in a row, over `timeouts.comeback` at least, after which a key is taken to be wrong.
+A proxy before a curator that is being started fails some, too, and so does a curator in a flood of them."""
+
+
+class Connection:
+    """The way to the curator. Make it before the transcript, so that an address which cannot be leaves none.
+
+    Args:
+        session: The session file: address and limits.
+        pair: The party's keys; None in insecure sessions.
+
+    Raises:
+        ConfigError: The address is none to connect to, or one elsewhere in an insecure session; or the
+            roster's key of the curator is none.
+        ConnectionFailed: ZeroMQ refuses the address.
+    """
+
+    def __init__(self, session: SessionFile, pair: KeyPair | None) -> None:
+        self._session = session
+        self._pair = pair
+        self._driver: Driver  # from `run` on
+        self._machine: Participant
+        self._vitals: Vitals
+        self._log = SessionLog(self._where)
+        self._phase = ""
+        self._server_key = roster_identity(session.roster.curator, CURATOR) if pair is not None else None
+        self._endpoint = self._connect()
+        self._connected = False
+        self._lost = False
+        self._pace = Pace()
+        self._clock = Clock()
+        self._heard = self._beaten = self._looked = self._clock()
+        self._failed_handshakes = 0
+        self._connections = 0
+        self._dropped: Counter[str] = Counter()
+        """Of connections that were replaced."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._endpoint.close()
+
+    def run(self, driver: Driver, machine: Participant, begins: Started, vitals: Vitals) -> Finish:
+        """Run a driver until its machine is done.
+
+        Args:
+            driver: The party's.
+            machine: Its machine.
+            begins: What it begins with, if it does not go on.
+            vitals: Told of every turn; its `control` may end it before that.
+
+        Returns:
+            How it ended.
+
+        Raises:
+            ConnectionFailed: The curator does not know our key, or has another one than the roster says.
+            Stopped: It was told to stop.
+        """
+        self._driver, self._machine, self._vitals = driver, machine, vitals
+        self._clock = Clock(driver.clock)
+        self._heard = self._beaten = self._looked = self._clock()
+        with vitals.control as control:
+            control.raise_if_stopped()
+            driver.begin(begins, self._clock())
+            vitals.begin(self._look_at_itself)
+            while driver.finished is None:
+                self._turn()
+                control.raise_if_stopped()
+            self._send_out()
+        if driver.finished is None:
+            raise LocalProtocolError("The loop ended before the machine did.")
+        self._log(ending_event(driver.finished), reason=driver.finished.reason)
+        return driver.finished
+
+    def _turn(self) -> None:
+        if not self._connected:
+            self._wait_for_change()
+        # The curator sends one frame at a time, so there is nothing to drain.
+        frames = self._endpoint.receive(1, wait_ms=self._patience() if self._connected else 0)
+        now = self._clock()
+        if not frames or now - self._looked >= LOOK_SECONDS:
+            self._looked = now
+            for happening in self._endpoint.happenings():
+                self._follow(happening, now)
+        for frame in frames:
+            self._heard = now
+            # What was read of a connection that has ended since is no sign that the curator is back.
+            if self._lost and self._connected:
+                self._lost = False
+                self._log(log_events.CURATOR_BACK)
+                self._driver.feed(Returned(CURATOR), now)
+            self._driver.receive(CURATOR, frame, now)
+            if not self._connected:
+                # It may have been a welcome, after which the machine waits for no lost curator: now it does.
+                self._lost = False
+                self._lose(now)
+        self._driver.fire_due(now)
+        self._check_silence(now)
+        self._send_out()
+        if self._connected and now - self._beaten >= self._session.timeouts.beat:
+            self._beaten = now
+            self._endpoint.send(self._driver.beat())
+        if self._machine.round:
+            self._pace.note(now, self._machine.round - 1, 0)
+        self._vitals.turn(now, self._machine.phase)
+        self._note_phase()
+        if not frames:
+            self._driver.settle()
+
+    def _look_at_itself(self) -> Seen:
+        # Frames are not counted here: how many an owner sent says how often it was asked. So do its records.
+        counters: dict[str, int | dict[str, int]] = {
+            "connections": self._connections,
+            "frames_dropped": by_reason(Drop, self._dropped + self._endpoint.drops),
+            "frames_repeated": self._driver.repeats,
+        }
+        if self._vitals.status.role != "owner":
+            counters["transcript_records"] = self._driver.records
+        return Seen(
+            self._machine.phase,
+            self._machine.round,
+            connected=self._connected,
+            seconds_left=self._pace.seconds_left(self._session.rounds),
+            counters=counters,
+        )
+
+    def _where(self) -> dict[str, Any]:
+        phase, round_number = self._machine.phase, self._machine.round
+        return {"phase": phase, "round": round_number} if round_number else {"phase": phase}
+
+    def _note_phase(self) -> None:
+        if self._machine.phase != self._phase:
+            self._phase = self._machine.phase
+            if self._phase != "done":
+                self._log(log_events.PHASE_BEGUN, phase=self._phase)
+
+    def _patience(self) -> int:
+        """Milliseconds until something is due, from 1 to what lies between two signs of life."""
+        now = self._clock()
+        # Without a connection no sign of life is due: to wait for that of the past would be to spin.
+        due = (self._beaten if self._connected else now) + self._session.timeouts.beat
+        if self._driver.next_due is not None:
+            due = min(due, self._driver.next_due)
+        longest = math.ceil(min(LONGEST_WAIT_SECONDS, self._session.timeouts.beat) * 1000)
+        return min(longest, max(1, math.ceil((due - now) * 1000)))
+
+    def _wait_for_change(self) -> None:
+        """Wait for a frame, a change of the connection, or the next time that something is due."""
+        poller = zmq.Poller()
+        poller.register(self._endpoint.socket, zmq.POLLIN)
+        poller.register(self._endpoint.monitor, zmq.POLLIN)
+        poller.poll(self._patience())
+
+    def _follow(self, happening: Happening, now: float) -> None:
+        if happening is Happening.CONNECTED:
+            self._connected = True
+            self._connections += 1
+            self._failed_handshakes = 0
+            self._heard = now
+            self._log(log_events.CURATOR_CONNECTED, address=self._session.network.address)
+            self._driver.feed(Connected(), now)
+        elif happening is Happening.DISCONNECTED:
+            self._connected = False
+            self._lose(now)
+        elif happening is Happening.AUTHENTICATION_FAILED:
+            raise ConnectionFailed(
+                f"The curator at {self._session.network.address} does not know our key.",
+                advice="Compare the public key with the session's roster, on both sides.",
+            )
+        else:
+            if self._failed_handshakes == 0:
+                self._failing_since = now
+            self._failed_handshakes += 1
+            certain = now - self._failing_since >= self._session.timeouts.comeback
+            if certain and self._failed_handshakes >= MAX_FAILED_HANDSHAKES:
+                raise ConnectionFailed(
+                    f"The handshake with {self._session.network.address} failed "
+                    f"{self._failed_handshakes} times.",
+                    advice="Compare the curator's public key with the roster, and check what listens there.",
+                )
+
+    def _check_silence(self, now: float) -> None:
+        """A curator that is silent on a standing connection may have lost track of it: connect anew."""
+        if self._connected and now - self._heard > self._session.timeouts.silence:
+            self._lose(now, log_events.CURATOR_SILENT)
+            self._endpoint.close()
+            self._dropped += self._endpoint.drops
+            self._endpoint = self._connect()
+            self._connected = False
+
+    def _lose(self, now: float, event: LogEvent = log_events.CURATOR_GONE) -> None:
+        if not self._lost and self._driver.finished is None:
+            self._lost = True
+            self._log(event, seconds=self._session.timeouts.abandon)
+            self._driver.feed(Lost(CURATOR), now)
+
+    def _send_out(self) -> None:
+        # What cannot be sent now is held by the link, and sent again after the next welcome.
+        for frame in self._driver.release():
+            self._endpoint.send(frame.data)
+
+    def _connect(self) -> DealerEndpoint:
+        return DealerEndpoint(self._session.network.address, pair=self._pair, server_key=self._server_key)

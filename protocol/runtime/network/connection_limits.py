@@ -1,0 +1,349 @@
+"""How many connections the curator keeps, and how much each may make it hold.
+
+libzmq bounds a frame, and how many wait to be taken. It does not bound connections, nor the parts of a
+message that never ends. So a thread follows the ROUTER's monitor, which names the descriptor of every
+connection that comes and goes, and shuts down (shutdown(2)) those that are over a limit; libzmq then clears
+up as after any connection that has ended. A connection is *unnamed* until a frame has been taken from it,
+which takes a key of the roster:
+
+- Of unnamed ones there are at most so many as can hold `MAX_UNNAMED_BYTES`. One more, and the oldest of the
+  network that has most of them is cut: who holds many loses them to who comes from elsewhere, and who
+  authenticates without delay is through before its turn comes.
+- A peer has at most `MAX_CONNECTIONS_PER_PEER`; its newest stay.
+- What arrives on a connection without a frame to show for it is bounded in bytes.
+
+A descriptor that libzmq closes may be another connection's at once. Nothing is shut down that has not the
+cookie which the kernel gave to the connection when it was accepted. And a frame, which knows the descriptor
+that it came from, names a connection only if it cannot be one of those before it: what they sent is queued
+when libzmq closes the descriptor, so it is taken when the socket has been found empty once since the next was
+accepted (`ConnectionLimits.drained`). Until then a frame names none, unless the descriptor is a new one.
+
+Of a flood the thread is behind by what libzmq tells ahead of it, `UNREAD_EVENTS` at most: then libzmq waits.
+It has to take turns with the loop at the interpreter's lock, so it makes few calls that give the lock up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import os
+import socket
+import struct
+import threading
+import time
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import zmq
+
+from protocol import limits
+from protocol.runtime.telemetry.log_events import CONNECTIONS_UNFOLLOWED
+from protocol.runtime.telemetry.logs import log
+
+__all__ = ["UNREAD_EVENTS", "ConnectionLimits", "Cut"]
+
+UNREAD_EVENTS: Final = 1_001
+"""Of the monitor: libzmq's own 1,000, which cannot be changed, and one."""
+
+LOOK_MS: Final = 100
+"""How often the bytes of all unnamed connections are looked at, and of those of peers in turn."""
+LOOK_SECONDS: Final = 0.005
+"""How long a look at those of peers takes, at least one of them: it costs 2 to 5 µs each, and as much as it
+takes the loop waits for the interpreter's lock. With 10,000 a peer's turn comes once a second."""
+_GREETING_BYTES: Final = 64 * 2**10
+"""More than the handshake and the overhead of a first frame."""
+_RECEIVE_BUFFER_BYTES: Final = 8 * 2**20
+"""More than the kernel keeps of a connection (``tcp_rmem``)."""
+_ENDPOINT: Final = "inproc://connections"
+_EVENT: Final = struct.Struct("=HI")
+"""The first part of what a monitor tells: event, and descriptor."""
+_SO_COOKIE: Final = 57
+"""Of Linux: 8 bytes that no other socket has had since the machine was started."""
+_TCP_INFO_BYTES: Final = 136
+_ESTABLISHED: Final = 1
+"""The first byte of it, ``tcpi_state``, where neither side has ended the connection."""
+_LAST_RECEIVED: Final = 52
+"""Offset of ``tcpi_last_data_recv``, in milliseconds."""
+_BREACH_MS: Final = 5_000
+"""A breach has just come; who is given up for his silence has been silent for longer (`transport`)."""
+_BYTES_RECEIVED: Final = 128
+"""Offset of ``tcpi_bytes_received`` in Linux's ``struct tcp_info``."""
+
+
+class Cut(StrEnum):
+    """Why a connection was cut; the keys of `ConnectionLimits.cuts`."""
+
+    CROWD = "crowd"
+    """There were too many that no frame had been taken from."""
+    SUPERSEDED = "superseded"
+    """Its peer had newer ones."""
+    FLOOD = "flood"
+    """More bytes came than a frame may have, and no frame."""
+    OVERSIZED = "oversized"
+    """ZeroMQ ended it, for a frame over the limit, or bytes that are none of its protocol."""
+
+
+@dataclass(slots=True, eq=False)
+class _Stream:
+    """An accepted connection."""
+
+    descriptor: int
+    cookie: bytes
+    network: str
+    number: int
+    """How many had been accepted with it; 0 if its descriptor is one that none had before."""
+    route: bytes | None = None
+    peer: str | None = None
+    taken: bool = False
+    """Whether a frame was taken from it since the last look."""
+    accounted: int = 0
+    """How many bytes had arrived when that was last so."""
+    kept: int = -1
+    """A descriptor of our own, by which it is seen how the connection ended; -1: there is none."""
+
+
+class ConnectionLimits:
+    """Follows the connections of one ROUTER. Make it before the socket binds; close the socket before `join`.
+
+    Args:
+        router: The socket.
+        longest: Bytes of the longest frame that it takes.
+    """
+
+    def __init__(self, router: zmq.Socket[bytes], *, longest: int) -> None:
+        self.cuts: Counter[str] = Counter()
+        """Connections that were cut, by `Cut`."""
+        self.accepted = 0
+        """Connections that came; to give to `drained`."""
+        self.oversized: deque[tuple[bytes, str | None]] = deque()
+        """Route and peer of connections that ended so (`Cut.OVERSIZED`), for the loop to take."""
+        self.failures = 0
+        """How often following the connections failed, which costs a limit at most."""
+        self._most_unnamed = max(
+            limits.MIN_UNNAMED_CONNECTIONS,
+            min(limits.MAX_UNNAMED_CONNECTIONS, limits.MAX_UNNAMED_BYTES // longest),
+        )
+        self._most_unnamed_bytes = longest + _GREETING_BYTES
+        self._most_untaken_bytes = limits.MAX_HELD_PER_PEER * longest + _RECEIVE_BUFFER_BYTES
+        self._lock = threading.Lock()
+        self._streams: dict[int, _Stream] = {}
+        self._unnamed: defaultdict[str, dict[int, _Stream]] = defaultdict(dict)
+        """By network; each in the order in which they came."""
+        self._named: dict[bytes, _Stream] = {}
+        self._of_peer: defaultdict[str, list[_Stream]] = defaultdict(list)
+        self._drained = 0
+        self._descriptors: set[int] = set()
+        """Those that connections have had."""
+        self._unlooked: list[_Stream] = []
+        router.monitor(_ENDPOINT, zmq.Event.ACCEPTED | zmq.Event.DISCONNECTED)
+        monitor = router.context.socket(zmq.PAIR)
+        monitor.rcvhwm, monitor.rcvtimeo = 1, LOOK_MS
+        monitor.connect(_ENDPOINT)
+        self._thread = threading.Thread(
+            target=self._follow, args=(monitor,), name="hushbid-connections", daemon=True
+        )
+        self._thread.start()
+
+    def took(self, route: bytes, frame: zmq.Frame, peer: str | None) -> None:
+        """Note that a frame was taken from a connection.
+
+        Args:
+            route: The connection, as the ROUTER calls it.
+            frame: The frame as it arrived.
+            peer: Whose key the connection has; None without security.
+        """
+        stream = self._named.get(route)
+        if stream is not None:
+            stream.taken = True
+            return
+        with self._lock:
+            # Not there if its end was noted before its last frames were taken.
+            stream = self._streams.get(int(frame.get(zmq.SRCFD)))
+            if stream is None:
+                return
+            if stream.number <= self._drained:
+                self._name(stream, route, peer)
+            else:
+                stream.taken = True  # most likely
+
+    def drained(self, accepted: int) -> None:
+        """Note that the socket was found empty.
+
+        Args:
+            accepted: What `accepted` was before it was asked.
+        """
+        self._drained = accepted
+
+    def join(self) -> None:
+        """Wait for the thread's end; the socket must be closed already."""
+        self._thread.join()
+
+    def _name(self, stream: _Stream, route: bytes, peer: str | None) -> None:
+        self._forget(stream)
+        stream.route, stream.peer, stream.taken = route, peer, True
+        with contextlib.suppress(OSError):
+            stream.kept = os.dup(stream.descriptor)
+        self._streams[stream.descriptor] = stream
+        self._named[route] = stream
+        if peer is not None:
+            of_peer = self._of_peer[peer]
+            of_peer.append(stream)
+            if len(of_peer) > limits.MAX_CONNECTIONS_PER_PEER:
+                self._cut(of_peer[0], Cut.SUPERSEDED)
+
+    def _follow(self, monitor: zmq.Socket[bytes]) -> None:
+        due = time.monotonic() + LOOK_MS / 1000
+        try:
+            while True:
+                told: list[bytes] = []
+                with contextlib.suppress(zmq.Again):
+                    told = monitor.recv_multipart()  # the second part is our own address
+                try:
+                    if told:
+                        event, descriptor = _EVENT.unpack(told[0])
+                        if event == zmq.Event.MONITOR_STOPPED:
+                            break
+                        with self._lock:
+                            self._note(event, descriptor)
+                    now = time.monotonic()
+                    if now >= due:
+                        due = now + LOOK_MS / 1000
+                        with self._lock:
+                            self._look()
+                except Exception as error:  # who stopped reading here would keep every later peer out
+                    self.failures += 1
+                    if self.failures == 1:
+                        log(CONNECTIONS_UNFOLLOWED, trace=True, reason=repr(error))
+        except zmq.ContextTerminated:
+            pass
+        finally:
+            monitor.close()
+            with self._lock:
+                for stream in list(self._streams.values()):
+                    self._forget(stream)
+
+    def _note(self, event: int, descriptor: int) -> None:
+        known = self._streams.get(descriptor)
+        if known is not None:
+            if known.route is not None and _was_ended_here(known):
+                self.cuts[Cut.OVERSIZED] += 1
+                self.oversized.append((known.route, known.peer))
+            self._forget(known)
+        if event != zmq.Event.ACCEPTED:
+            return
+        self.accepted += 1
+        number = self.accepted if descriptor in self._descriptors else 0
+        self._descriptors.add(descriptor)
+        try:
+            with _borrowed(descriptor) as connection:
+                cookie = _cookie(connection)
+                network = _network(connection.getpeername()[0])
+        except OSError:  # it has ended already
+            return
+        stream = _Stream(descriptor, cookie, network, number)
+        self._streams[descriptor] = stream
+        self._unnamed[network][descriptor] = stream
+        if len(self._streams) - len(self._named) > self._most_unnamed:
+            crowd = max(self._unnamed.values(), key=len)
+            self._cut(next(iter(crowd.values())), Cut.CROWD)
+
+    def _look(self) -> None:
+        """Cut the connections on which more has arrived than frames account for."""
+        for stream in [stream for crowd in self._unnamed.values() for stream in crowd.values()]:
+            self._weigh(stream)
+        over = time.monotonic() + LOOK_SECONDS
+        if not self._unlooked:
+            self._unlooked = list(self._named.values())
+        while self._unlooked:
+            stream = self._unlooked.pop()
+            if self._streams.get(stream.descriptor) is stream:  # else it has ended since
+                self._weigh(stream)
+            if time.monotonic() >= over:
+                break
+
+    def _weigh(self, stream: _Stream) -> None:
+        try:
+            with _borrowed(stream.descriptor) as connection:
+                info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
+        except OSError:  # its end will be told
+            return
+        if len(info) < _TCP_INFO_BYTES:
+            return  # a kernel older than 4.1 does not count
+        arrived = struct.unpack_from("=Q", info, _BYTES_RECEIVED)[0]
+        if stream.taken:
+            stream.taken, stream.accounted = False, arrived
+        most = self._most_unnamed_bytes if stream.route is None else self._most_untaken_bytes
+        if arrived - stream.accounted > most:
+            self._cut(stream, Cut.FLOOD)
+
+    def _cut(self, stream: _Stream, why: Cut) -> None:
+        self.cuts[why] += 1
+        self._forget(stream)
+        with contextlib.suppress(OSError), _borrowed(stream.descriptor) as connection:
+            if _cookie(connection) == stream.cookie:  # else it has ended already
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def _forget(self, stream: _Stream) -> None:
+        self._streams.pop(stream.descriptor, None)
+        if stream.kept >= 0:
+            os.close(stream.kept)
+            stream.kept = -1
+        if stream.route is not None:
+            self._named.pop(stream.route, None)
+        else:
+            crowd = self._unnamed[stream.network]
+            crowd.pop(stream.descriptor, None)
+            if not crowd:
+                del self._unnamed[stream.network]
+        if stream.peer is not None:
+            of_peer = self._of_peer[stream.peer]
+            if stream in of_peer:
+                of_peer.remove(stream)
+
+
+def _was_ended_here(stream: _Stream) -> bool:
+    """Whether libzmq has closed a connection that its peer holds open: for a breach of ZMTP.
+
+    Its own descriptor is closed, or about to be; ours shows that the peer has neither ended the connection
+    nor been silent until a heartbeat failed.
+    """
+    if stream.kept < 0:
+        return False
+    try:
+        with _borrowed(stream.kept) as connection:
+            if _cookie(connection) != stream.cookie:
+                return False
+            info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
+    except OSError:
+        return False
+    if len(info) < _LAST_RECEIVED + 4:
+        return False
+    silent_ms = struct.unpack_from("=I", info, _LAST_RECEIVED)[0]
+    return info[0] == _ESTABLISHED and silent_ms < _BREACH_MS
+
+
+@contextlib.contextmanager
+def _borrowed(descriptor: int) -> Iterator[socket.socket]:
+    """A socket of libzmq's as one of Python's, which does not close it; the family given is not looked at."""
+    connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, fileno=descriptor)
+    try:
+        yield connection
+    finally:
+        connection.detach()
+
+
+def _cookie(connection: socket.socket) -> bytes:
+    return connection.getsockopt(socket.SOL_SOCKET, _SO_COOKIE, 8)
+
+
+def _network(text: str) -> str:
+    """What one stranger can have all addresses of: an IPv4 address, or the /64 of an IPv6 address."""
+    ip = ipaddress.ip_address(text.partition("%")[0])
+    if isinstance(ip, ipaddress.IPv4Address):
+        return str(ip)
+    if ip.ipv4_mapped is not None:
+        return str(ip.ipv4_mapped)
+    return str(ipaddress.ip_network((ip, 64), strict=False))

@@ -1,0 +1,301 @@
+"""The other parties' end: one DEALER socket that connects, and what happens to its connection.
+
+ZeroMQ connects, and connects again, by itself. What became of it comes from the socket's monitor, read in the
+same loop:
+
+=============================  ==================================================================
+what is at the other end       happenings
+=============================  ==================================================================
+a curator that knows us        CONNECTED
+a curator without our key      AUTHENTICATION_FAILED, once: ZeroMQ does not try again
+a curator with another key     HANDSHAKE_FAILED, again and again: count, and give up
+something that is no ZeroMQ    HANDSHAKE_FAILED, again and again
+nobody                         nothing: watch the clock
+a curator that was restarted   DISCONNECTED, and CONNECTED when it is back
+=============================  ==================================================================
+
+After a violation of ZMTP libzmq does not try again, without a word. `happenings` notices the silence and
+connects anew, for the peer may be a proxy before a curator that is being restarted.
+"""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections import Counter
+from enum import StrEnum
+from types import TracebackType
+from typing import Final, Self
+
+import zmq
+from zmq.utils.monitor import parse_monitor_message
+
+from protocol.errors import ConfigError
+from protocol.limits import MAX_FRAME_BYTES
+from protocol.runtime.keys import KeyPair, PublicKey
+from protocol.runtime.network.router import Drop
+from protocol.runtime.network.transport import (
+    MAX_TO_CURATOR_BYTES,
+    Address,
+    check_frame,
+    configure,
+    connection_failed,
+    parse_address,
+    resolved,
+)
+from protocol.runtime.telemetry.log_events import HOST_UNKNOWN
+from protocol.runtime.telemetry.logs import log
+
+__all__ = ["DealerEndpoint", "Happening"]
+
+RECONNECT_MS: Final = 100
+RECONNECT_MAX_MS: Final = 2_000
+"""Longest pause between two attempts to connect; it doubles from `RECONNECT_MS` on."""
+
+CONNECT_MS: Final = 5_000
+"""How long an attempt waits for TCP's answer: a firewall that gives none must not keep us from the host's
+other addresses."""
+
+OTHER_ADDRESS_AFTER_S: Final = 1.0
+"""How long one of a host's addresses is tried before the next is."""
+
+ABANDONED_AFTER_S: Final = 1.0
+"""Silence after the end of a connection that tells that libzmq has given up; it announces a further attempt
+within microseconds."""
+
+_FAILED: Final = zmq.Event.HANDSHAKE_FAILED_NO_DETAIL | zmq.Event.HANDSHAKE_FAILED_PROTOCOL
+_RETRYING: Final = zmq.Event.CONNECT_RETRIED | zmq.Event.CONNECT_DELAYED
+_WATCHED: Final = (
+    _FAILED
+    | _RETRYING
+    | zmq.Event.CONNECTED
+    | zmq.Event.DISCONNECTED
+    | zmq.Event.HANDSHAKE_SUCCEEDED
+    | zmq.Event.HANDSHAKE_FAILED_AUTH
+)
+
+
+class Happening(StrEnum):
+    """What became of the connection."""
+
+    CONNECTED = "connected"
+    """The handshake succeeded: each side knows who the other is."""
+    DISCONNECTED = "disconnected"
+    """The connection has ended; frames that were queued may be lost."""
+    AUTHENTICATION_FAILED = "authentication-failed"
+    """Our key is not on the curator's roster; there will be no further attempt."""
+    HANDSHAKE_FAILED = "handshake-failed"
+    """The server has another key than expected, or does not speak our protocol; attempts go on for ever."""
+
+
+class DealerEndpoint:
+    """A connecting DEALER socket. It belongs to one thread, and `close` leaves nothing behind.
+
+    Args:
+        address: Where to connect, ``tcp://host:port``. Nobody needs to be there yet.
+        pair: Our keys, and
+        server_key: the curator's. Both None means no security at all, and is for loopback addresses only.
+
+    Raises:
+        ConfigError: If the address is malformed, just one of the keys is given, or security is off and the
+            address is not loopback.
+        ConnectionFailed: If ZeroMQ refuses the address.
+    """
+
+    def __init__(self, address: str, *, pair: KeyPair | None, server_key: PublicKey | None) -> None:
+        self._where = parse_address(address)
+        self._targets: list[Address] = []
+        """What is left to be tried of the addresses that the host had when it was last looked up."""
+        self._target: Address | None = None
+        self._dialled_at = 0.0
+        self._unanswered = False
+        self._unknown = False
+        if (pair is None) != (server_key is None):
+            raise ConfigError(
+                "A secure connection needs our own key pair and the curator's public key; one is missing.",
+                advice="Give both.",
+            )
+        if self._where.port == "*":
+            raise ConfigError(f"{address} has no port to connect to.", advice="Write the curator's port.")
+        if pair is None and not self._where.is_loopback:
+            raise ConfigError(
+                f"Without security a party connects within this machine alone, and {address} is elsewhere.",
+                advice="Connect to tcp://127.0.0.1:PORT, or give the party its keys.",
+            )
+        self.drops: Counter[str] = Counter()
+        """Frames not delivered, by `router.Drop`."""
+        self._connected = False
+        self._handshaking = False
+        self._refused = False
+        self._ended_at: float | None = None
+        self._closed = False
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self.socket = self._context.socket(zmq.DEALER)
+        """For a `zmq.Poller`; use nothing else of it."""
+        self.monitor = self.socket.get_monitor_socket(_WATCHED)
+        """For a `zmq.Poller`: readable when there are happenings."""
+        try:
+            self._configure(pair, server_key)
+            self._dial()
+        except zmq.ZMQError as error:
+            self.close()
+            raise connection_failed("connect to", self._where, error) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _configure(self, pair: KeyPair | None, server_key: PublicKey | None) -> None:
+        socket = self.socket
+        configure(socket, self._where, secure=pair is not None, longest=MAX_FRAME_BYTES)
+        # Without IMMEDIATE frames would queue for a curator that may never come, and go to its successor.
+        socket.set(zmq.IMMEDIATE, 1)
+        socket.set(zmq.RECONNECT_IVL, RECONNECT_MS)
+        socket.set(zmq.RECONNECT_IVL_MAX, RECONNECT_MAX_MS)
+        socket.set(zmq.CONNECT_TIMEOUT, CONNECT_MS)
+        if pair is not None and server_key is not None:
+            socket.set(zmq.CURVE_PUBLICKEY, pair.curve_public)
+            socket.set(zmq.CURVE_SECRETKEY, pair.curve_secret)
+            socket.set(zmq.CURVE_SERVERKEY, server_key.curve)
+
+    def happenings(self) -> list[Happening]:
+        """What became of the connection since the last call, in order. Call it in every turn of the loop."""
+        happened = [happening for event in self._events() if (happening := self._follow(event)) is not None]
+        now = time.monotonic()
+        abandoned = self._ended_at is not None and now - self._ended_at > ABANDONED_AFTER_S
+        elsewhere = self._unanswered and now - self._dialled_at > OTHER_ADDRESS_AFTER_S
+        if abandoned or elsewhere:
+            self._dial()
+        return happened
+
+    def _events(self) -> list[zmq.Event]:
+        """All that the monitor holds."""
+        events: list[zmq.Event] = []
+        try:
+            while True:
+                message = parse_monitor_message(self.monitor.recv_multipart(zmq.NOBLOCK))
+                events.append(zmq.Event(message["event"]))
+        except zmq.Again:
+            return events
+
+    def _follow(self, event: zmq.Event) -> Happening | None:
+        """Take one event of libzmq's: what it means to a user, if anything."""
+        if event in _RETRYING:
+            self._ended_at = None
+            # A name is looked up again, for its host may have moved: a container that was made anew has.
+            self._unanswered = event is zmq.Event.CONNECT_RETRIED and self._where.is_name
+        elif event is zmq.Event.CONNECTED:
+            self._handshaking = True
+            self._unanswered = False
+            self._ended_at = None
+        elif event is zmq.Event.HANDSHAKE_SUCCEEDED:
+            self._handshaking = False
+            self._connected = True
+            return Happening.CONNECTED
+        elif event is zmq.Event.HANDSHAKE_FAILED_AUTH:
+            self._handshaking = False
+            self._refused = True
+            return Happening.AUTHENTICATION_FAILED
+        elif event in _FAILED:
+            self._handshaking = False
+            return Happening.HANDSHAKE_FAILED
+        elif event is zmq.Event.DISCONNECTED:
+            return self._ended()
+        return None
+
+    def _ended(self) -> Happening | None:
+        was_connected, was_handshaking = self._connected, self._handshaking
+        self._connected = self._handshaking = False
+        self._ended_at = None if self._refused else time.monotonic()
+        if was_connected:
+            return Happening.DISCONNECTED
+        # libzmq reports no failure for a greeting that is not ZMTP's; one that it reports is handed on above.
+        return Happening.HANDSHAKE_FAILED if was_handshaking else None
+
+    def _dial(self) -> None:
+        """Connect to the next of the host's addresses; once all were tried, look them up again."""
+        self._ended_at = None
+        self._unanswered = False
+        if self._target is not None:
+            try:
+                self.socket.disconnect(self._target.text)
+            except zmq.ZMQError as error:
+                if error.errno != errno.ENOENT:  # libzmq has forgotten the endpoint already
+                    raise
+        if not self._targets:
+            self._targets = list(resolved(self._where))
+            self._note_unknown(not self._targets)
+        # Without an address the name is left to ZeroMQ, which looks it up at each of its attempts.
+        self._target = self._targets.pop(0) if self._targets else self._where
+        self.socket.set(zmq.IPV6, 0 if self._target.is_ipv4 else 1)
+        self.socket.connect(self._target.text)
+        self._dialled_at = time.monotonic()
+
+    def _note_unknown(self, unknown: bool) -> None:
+        """Say once that the host's name leads nowhere."""
+        if unknown and not self._unknown:
+            log(HOST_UNKNOWN, host=self._where.host)
+        self._unknown = unknown
+
+    def receive(self, limit: int, *, wait_ms: int = 0) -> list[bytes]:
+        """Take what has arrived, at most `limit` messages; wait for the first one `wait_ms` at most.
+
+        Waiting in ``recv`` itself spares a poll, and an empty attempt, for every frame.
+        """
+        frames: list[bytes] = []
+        recv = self.socket.recv
+        flags = zmq.NOBLOCK
+        if wait_ms > 0:
+            self.socket.set(zmq.RCVTIMEO, wait_ms)
+            flags = zmq.Flag(0)
+        try:
+            for _ in range(limit):
+                body = recv(flags, copy=False)
+                flags = zmq.NOBLOCK
+                if body.more:
+                    while body.more:
+                        body = recv(zmq.NOBLOCK, copy=False)
+                    self.drops[Drop.PART_COUNT] += 1
+                else:
+                    frames.append(body.bytes)
+        except zmq.Again:
+            pass
+        return frames
+
+    def send(self, frame: bytes) -> bool:
+        """Queue a frame for the curator, without waiting.
+
+        Returns:
+            False if there is no connection, or its queue is full: the frame was not sent. True promises no
+            delivery.
+
+        Raises:
+            LocalProtocolError: If the frame is over `MAX_TO_CURATOR_BYTES`.
+        """
+        check_frame(frame, MAX_TO_CURATOR_BYTES)
+        try:
+            self.socket.send(frame)
+        except zmq.Again:
+            self.drops[Drop.QUEUE_FULL if self._connected else Drop.PEER_GONE] += 1
+            return False
+        return True
+
+    def close(self) -> None:
+        """Send what is queued, for at most `LINGER_MS`, then end sockets and context. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        # libzmq's own thread waits for room in a full monitor (libzmq issue 3575); disable_monitor then
+        # never returns: a party that computed for minutes while its connection failed would hang here.
+        self._events()
+        self.socket.disable_monitor()
+        self.monitor.close()  # disable_monitor leaves this end open, and the context would wait for it
+        self.socket.close()
+        self._context.term()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,210 @@
+"""What both ends of a connection agree on: the form of an address, and the options of a socket.
+
+Times are milliseconds, as ZeroMQ takes them. ZMTP heartbeats are answered by ZeroMQ's own thread: they find a
+dead machine or a cut cable, never a process that spins, for which the parties' own messages must look. They
+are slow on purpose: a pong waits behind the frame that is being sent, and on a line of 10 Mbit/s the largest
+frame takes 13 s.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import re
+import socket as sockets
+from dataclasses import dataclass
+from typing import Final
+
+import zmq
+
+from protocol.errors import ConfigError, ConnectionFailed, LocalProtocolError
+from protocol.limits import ARRIVED_QUEUE_FRAMES, MAX_FRAME_BYTES, MAX_TARGET_BYTES, PEER_QUEUE_FRAMES
+from protocol.wire.codec import HEADER_BYTES
+
+__all__ = [
+    "MAX_TO_CURATOR_BYTES",
+    "Address",
+    "check_frame",
+    "configure",
+    "connection_failed",
+    "is_loopback_ip",
+    "listen_address",
+    "parse_address",
+    "resolved",
+]
+
+MAX_TO_CURATOR_BYTES: Final = HEADER_BYTES + MAX_TARGET_BYTES
+"""Longest frame towards the curator, which the consumer's target can be; deliveries go the other way."""
+
+LINGER_MS: Final = 2_000
+"""How long closing waits for frames that are still to be sent."""
+
+HANDSHAKE_MS: Final = 10_000
+"""How long a connection may take from TCP to the end of authentication."""
+
+HEARTBEAT_INTERVAL_MS: Final = 5_000
+HEARTBEAT_TIMEOUT_MS: Final = 30_000
+HEARTBEAT_TTL_MS: Final = 60_000
+
+CURVE_OVERHEAD_BYTES: Final = 33
+"""What CURVE's MESSAGE command adds to a frame (RFC 26): name 8, nonce 8, authenticator 16, flags 1."""
+
+_ADDRESS = re.compile(
+    r"tcp://(?P<host>\[[0-9A-Fa-f:.]+(?:%[\w.-]+)?\]|\*|[\w.-]+):(?P<port>\*|\d{1,5})", re.ASCII
+)
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a socket binds or connects: ``tcp://host:port``.
+
+    Args:
+        text: The whole, as ZeroMQ takes it.
+        host: The host without brackets.
+        port: The port; ``*`` lets the system choose one for a bind.
+    """
+
+    text: str
+    host: str
+    port: str
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether nothing but this machine is behind it."""
+        return self.host == "localhost" or is_loopback_ip(self.host)
+
+    @property
+    def is_wildcard(self) -> bool:
+        """Whether it stands for all of a machine's addresses, so that nobody can connect to it."""
+        return self.host in ("*", "0.0.0.0", "::")  # noqa: S104 - recognised, not bound
+
+    @property
+    def is_name(self) -> bool:
+        """Whether the host has to be looked up."""
+        return not self.is_wildcard and _version(self.host) is None
+
+    @property
+    def is_ipv4(self) -> bool:
+        """Whether the host is a numeric IPv4 address."""
+        return _version(self.host) == 4
+
+
+def parse_address(text: str) -> Address:
+    """Read ``tcp://host:port``; an IPv6 host stands in brackets.
+
+    Raises:
+        ConfigError: If the text is not of this form.
+    """
+    match = _ADDRESS.fullmatch(text)
+    if match is None or (match["port"] != "*" and int(match["port"]) > 65535):
+        raise ConfigError(
+            f"{text!r} is not an address.",
+            advice="Write tcp://HOST:PORT, an IPv6 host in brackets: tcp://[::1]:5555.",
+        )
+    return Address(text, match["host"].strip("[]"), match["port"])
+
+
+def listen_address(contact: str) -> str:
+    """Where a curator listens whose file does not say, by the address at which the others find it.
+
+    A name is the others' way to this machine: it may be that of a router in front of it, and many systems
+    have their own name stand for a loopback address. So all addresses are listened at, but for ``localhost``.
+
+    Raises:
+        ConfigError: It is no address.
+    """
+    where = parse_address(contact)
+    if not where.is_name:
+        return contact
+    return f"tcp://{'127.0.0.1' if where.is_loopback else '*'}:{where.port}"
+
+
+def resolved(where: Address) -> tuple[Address, ...]:
+    """The numeric addresses that a host has now, in the order in which the system would try them.
+
+    ZeroMQ looks a name up itself, but tries the first address alone, and of a name that has both kinds an
+    IPv6 one: a curator that listens at the other would never be found.
+
+    Returns:
+        The address itself where it is numeric; nothing where the name has none.
+    """
+    if not where.is_name:
+        return (where,)
+    try:
+        found = sockets.getaddrinfo(where.host, int(where.port), type=sockets.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return ()
+    hosts = dict.fromkeys(str(address[0]) for _, _, _, _, address in found)
+    return tuple(
+        parse_address(f"tcp://{f'[{host}]' if ':' in host else host}:{where.port}") for host in hosts
+    )
+
+
+def _version(host: str) -> int | None:
+    """4 or 6 of a numeric address; None of a name."""
+    try:
+        return ipaddress.ip_address(host).version
+    except ValueError:
+        return None
+
+
+def is_loopback_ip(text: str) -> bool:
+    """Whether a numeric address, also an IPv4 one mapped into IPv6, is this machine's loopback."""
+    try:
+        ip = ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    mapped = ip.ipv4_mapped if isinstance(ip, ipaddress.IPv6Address) else None
+    return (mapped or ip).is_loopback
+
+
+def configure(socket: zmq.Socket[bytes], where: Address, *, secure: bool, longest: int) -> None:
+    """Set what both ends have in common; call it before bind or connect.
+
+    Args:
+        socket: The socket.
+        where: Its address.
+        secure: Whether CURVE will be on.
+        longest: Bytes of the longest frame to accept; who sends a longer one loses its connection.
+    """
+    # MAXMSGSIZE is held against what is on the wire: without the allowance the largest frame, once encrypted,
+    # would be refused.
+    socket.set(zmq.MAXMSGSIZE, longest + (CURVE_OVERHEAD_BYTES if secure else 0))
+    socket.set(zmq.SNDHWM, PEER_QUEUE_FRAMES)
+    socket.set(zmq.RCVHWM, ARRIVED_QUEUE_FRAMES)
+    # No waiting in send: a peer that reads nothing would stall its round for all the others.
+    socket.set(zmq.SNDTIMEO, 0)
+    socket.set(zmq.LINGER, LINGER_MS)
+    socket.set(zmq.HANDSHAKE_IVL, HANDSHAKE_MS)
+    socket.set(zmq.HEARTBEAT_IVL, HEARTBEAT_INTERVAL_MS)
+    socket.set(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS)
+    socket.set(zmq.HEARTBEAT_TTL, HEARTBEAT_TTL_MS)
+    socket.set(zmq.TCP_KEEPALIVE, 1)
+    # On an IPv6 socket an IPv4 address would be bound, and shown, as one mapped into IPv6:
+    # tcp://[::ffff:127.0.0.1]:5555.
+    socket.set(zmq.IPV6, 0 if where.is_ipv4 else 1)
+
+
+def check_frame(frame: bytes, longest: int = MAX_FRAME_BYTES) -> None:
+    """Refuse to send what the receiver would hang up on.
+
+    Raises:
+        LocalProtocolError: If the frame is over `longest` bytes.
+    """
+    if len(frame) > longest:
+        raise LocalProtocolError(
+            f"A frame of {len(frame)} bytes was to be sent; its receiver takes {longest} at most.",
+            advice="This is a bug in hushbid: please report it.",
+        )
+
+
+def connection_failed(verb: str, address: Address, error: zmq.ZMQError) -> ConnectionFailed:
+    """The error for a bind or connect that ZeroMQ refused, with what to do about it."""
+    advice = {
+        errno.EADDRINUSE: "Stop the process that uses this port, or choose another port.",
+        errno.EADDRNOTAVAIL: "This machine has no such address: bind to one of its own, or to tcp://*:PORT.",
+        errno.ENODEV: "This machine has no such interface: write a numeric address, or tcp://*:PORT.",
+        errno.EACCES: "Ports below 1024 are for the administrator: choose a higher one.",
+    }.get(error.errno or 0, "Check the address.")
+    why = zmq.strerror(error.errno or 0)  # the exception's own text repeats the address
+    return ConnectionFailed(f"Cannot {verb} {address.text}: {why}.", advice=advice)

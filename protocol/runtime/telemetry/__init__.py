@@ -1,0 +1,1 @@
+"""What a party tells its operator: logs, status, metrics."""

@@ -1,0 +1,193 @@
+"""The status file of a party: what its main loop last did, for health checks and for people.
+
+A party writes it (`protocol.runtime.telemetry.vitals`); `hushbid health` and `hushbid status` read it. It
+holds nothing
+private: no data, no bid, no score, not who was asked and not who won. This module imports little, because a
+health check starts a process each time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Final, Literal, Self, get_args, get_origin, get_type_hints
+
+from protocol import platform
+from protocol.errors import HushbidError
+from protocol.machine.progress import Progress
+
+__all__ = ["SUFFIX", "Status", "find_statuses", "process_start", "status_files", "status_path"]
+
+SUFFIX: Final = ".status"
+_LARGEST: Final = 2**53
+"""Above every number that a status has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One party's status; times are in seconds since 1970, by its machine's clock."""
+
+    party: str
+    role: Literal["curator", "owner", "consumer"]
+    session: str
+    """The session's name."""
+    phase: str
+    """`loading` until the loop runs, then the machine's; a curator's phases of a round are all `rounds`."""
+    busy: str | None
+    """A computation that may take long, during which the loop stands still; None: the loop turns."""
+    round: int
+    """The last round that it knows of; 0: none yet."""
+    rounds: int
+    """p, how many the session has."""
+    connected: bool | None
+    """Whether the connection to the curator stands, for an owner and the consumer; else None."""
+    owners_connected: int | None
+    """How many owners are here, for a curator; else None."""
+    owners: int | None
+    """K, for a curator; else None."""
+    paused: bool
+    """Whether the rounds stand still for want of owners."""
+    beat: float
+    """When the loop last turned, or a long computation began."""
+    pid: int
+    process_start: int | None
+    """`process_start` of the process: a later one may have its number. None: this system does not say."""
+    started: float
+    ready: bool
+    """Whether the loop runs: a curator listens, an owner or the consumer has its data loaded."""
+    finished: bool
+    exit_code: int | None
+    """What the process ended with, once it is finished."""
+    counters: Mapping[str, int | Mapping[str, int]]
+    """What was counted since the process began; by reason, where there are reasons."""
+    points: int | None = None
+    """Points that were bought, for a curator whose rule does not ask owners for points; else None."""
+    points_planned: int | None = None
+    """p, how many are to be bought; None: a former version wrote this."""
+    points_per_second: float | None = None
+    """How fast of late; None: unknown, and where `points` is."""
+    seconds_left: float | None = None
+    """Until the rounds are over, at the pace of late; None: unknown, or nothing is left."""
+    missing: list[str] = field(default_factory=list)
+    """Owners without a connection to the curator, at most `protocol.machine.progress.MOST_NAMED`, while it
+    enrols or its rounds run. Where a rule asks, they are named before the first round only."""
+    spent: Mapping[str, str | float] | None = None
+    """ε of what was released so far: `epsilon` at `delta`, of whose records (`protects`), between which
+    `neighbours`. A curator has that of the owners' records, the consumer its own; None: no guarantee, or an
+    owner."""
+
+    @property
+    def progress(self) -> Progress:
+        """How far the session is."""
+        values = {each.name: getattr(self, each.name) for each in fields(Progress)}
+        return Progress(**values | {"missing": tuple(self.missing)})
+
+    def write(self, path: Path) -> None:
+        """Replace the file at once, so that no reader sees half of it. It need not outlive a power cut.
+
+        Raises:
+            OSError: It cannot be written; the one that was there is still there.
+        """
+        scratch = path.with_name(f".{path.name}.new")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | platform.NO_LINK
+        try:
+            with os.fdopen(platform.open_file(scratch, flags), "wb") as file:
+                file.write(json.dumps(asdict(self)).encode())
+            scratch.replace(path)
+        except OSError:
+            scratch.unlink(missing_ok=True)
+            raise
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read a status file. One of a former version lacks fields that were added since: they are unknown.
+
+        Raises:
+            HushbidError: There is none, or it is none that this version has written.
+        """
+        try:
+            values: dict[str, Any] = json.loads(path.read_bytes())
+            hints = get_type_hints(cls)
+            known = {
+                each.name: values[each.name] for each in fields(cls) if each.name in values or _required(each)
+            }
+            if not all(_fits(value, hints[name]) for name, value in known.items()) or known["pid"] <= 0:
+                raise ValueError("a field is not of its type")
+            return cls(**known)
+        except OSError as error:
+            raise HushbidError(
+                f"{path}: cannot be read: {error.strerror}.", advice="Ask as the user that the party runs as."
+            ) from None
+        except (ValueError, TypeError, LookupError, RecursionError):
+            raise HushbidError(
+                f"{path}: not a status file of this version.",
+                advice="Use the version of hushbid that the party runs.",
+            ) from None
+
+
+def _required(each: Field[Any]) -> bool:
+    return each.default is MISSING and each.default_factory is MISSING
+
+
+def _fits(value: object, hint: Any) -> bool:
+    """Whether what JSON has is of a field's type."""
+    kind = get_origin(hint)
+    if kind is UnionType:
+        return any(_fits(value, each) for each in get_args(hint))
+    if kind is Literal:
+        return value in get_args(hint)
+    if kind is list:
+        return isinstance(value, list) and all(_fits(each, get_args(hint)[0]) for each in value)
+    if kind is Mapping:
+        return isinstance(value, dict) and all(_fits(each, get_args(hint)[1]) for each in value.values())
+    if hint is NoneType:
+        return value is None
+    if hint in (int, float):  # a bool is neither, and no number compares with NaN
+        return type(value) in (int, hint) and -_LARGEST < value < _LARGEST  # type: ignore[operator]
+    return type(value) is hint
+
+
+def process_start(pid: int) -> int | None:
+    """When a process was started, in the kernel's ticks since its own start; None: there is no such process.
+
+    It is None for every process where there is no ``/proc`` as Linux has it (proc(5): ``starttime``).
+    """
+    try:
+        after_name = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2]
+        return int(after_name.split()[19])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def status_path(state: Path, party: str) -> Path:
+    """Where a party's status lies in its state directory."""
+    return state / f"{party}{SUFFIX}"
+
+
+def find_statuses(place: Path) -> list[Status]:
+    """The statuses that a directory has: of a state directory mostly one, of a run one for each party.
+
+    Args:
+        place: A state directory, a party's directory with its `state`, or the directory of a run.
+
+    Raises:
+        HushbidError: There is none, or one that cannot be read.
+    """
+    if found := status_files(place):
+        return [Status.read(path) for path in found]
+    raise HushbidError(
+        f"{place}: no party has started with this state directory, and it is no directory of a run.",
+        advice="Name the directory that `state` in the party's file says, or that `hushbid run` has made.",
+    )
+
+
+def status_files(place: Path) -> list[Path]:
+    """The status files that a directory has, where `find_statuses` looks for them; often none yet."""
+    for states in ("", "state/", "parties/*/state/"):
+        if found := sorted(place.glob(f"{states}[!.]*{SUFFIX}")):
+            return found
+    return []

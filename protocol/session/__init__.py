@@ -1,0 +1,1 @@
+"""A session file made into what the parties compute with."""

@@ -1,0 +1,210 @@
+"""What a party checks of a point that it is handed: bounds, whose its features are, and who signed it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from protocol.crypto.identity import PublicIdentity
+from protocol.crypto.sealing import (
+    DIGEST_BYTES,
+    batch_statement,
+    batched_digest,
+    candidate_statement,
+    head_statement,
+    verify_signature,
+)
+from protocol.data.schema import Schema
+from protocol.errors import ConfigError, DataError
+from protocol.session.session import Session
+from protocol.space.features import FeatureMap, FeatureSpace
+from protocol.space.grid import Features
+from protocol.wire.messages import BatchedCandidate, SealedCandidate
+
+__all__ = [
+    "NO_FEATURES",
+    "Signatures",
+    "hash_points",
+    "mapped",
+    "matching",
+    "signs_head",
+    "within_bounds",
+]
+
+NO_FEATURES: Final = -(2**15)
+"""Every coordinate of a point outside of the public bounds, which has no φ. No map has such a coordinate."""
+
+_FLOAT32_ROUNDING: Final = 2.0**-23
+"""Twice the relative error of rounding to float32: half of it is the scaling's own."""
+
+
+def hash_points(
+    feature_map: FeatureMap, points: Sequence[npt.NDArray[Any]], *, schema: Schema | None
+) -> Features:
+    """φ of points that came from others, so that they may differ in number type, or be no points at all.
+
+    Args:
+        feature_map: The session's.
+        points: Each of shape (columns,).
+        schema: Of what rows the points have to be, if the session has columns.
+
+    Returns:
+        int16 of shape (n, d), read-only; `NO_FEATURES` throughout for a point that is outside of the public
+        bounds, or no row of the schema.
+    """
+    hashed = _hash_together(feature_map, points, schema)
+    if hashed is None:
+        hashed = np.full((len(points), feature_map.space.dimension), NO_FEATURES, dtype=np.int16)
+        for row, point in enumerate(points):
+            alone = _hash_together(feature_map, (point,), schema)
+            if alone is not None:
+                hashed[row] = alone[0]
+    hashed.flags.writeable = False
+    return hashed
+
+
+class _SignedBatch(NamedTuple):
+    """What one signature speaks for, and whether it holds."""
+
+    of: tuple[str, int, bytes, bytes]
+    """Owner, round of the bid, digests and signature."""
+    held: bool
+    digests: frozenset[bytes]
+
+
+class Signatures:
+    """Tells whether sealed points are their owners', so that a dispute about one has an author (DESIGN §3).
+
+    Args:
+        session: The session that they must be for.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._owners: dict[str, PublicIdentity] = {}
+        self._last: _SignedBatch | None = None
+        """The batch that was looked at last."""
+
+    def hold(self, owner: str, bid_round: int, handle: int, candidate: SealedCandidate) -> bool:
+        """Whether an owner signed a sealed point.
+
+        Args:
+            owner: The owner's roster name.
+            bid_round: The round in which it was bid.
+            handle: The owner's number of it.
+            candidate: The point.
+        """
+        box, features = candidate.box, candidate.features
+        if not isinstance(candidate, BatchedCandidate):
+            statement = candidate_statement(self._session.identifier, owner, bid_round, handle, box, features)
+            return self._signed(owner, statement, candidate.signature)
+        # Points of a batch come one after the other, and one signature speaks for them all.
+        batch = owner, bid_round, candidate.digests, candidate.signature
+        if self._last is None or self._last.of != batch:
+            statement = batch_statement(self._session.identifier, owner, bid_round, candidate.digests)
+            held = self._signed(owner, statement, candidate.signature)
+            self._last = _SignedBatch(batch, held, frozenset(_digests(candidate.digests)))
+        return self._last.held and batched_digest(handle, box, features) in self._last.digests
+
+    def _signed(self, owner: str, statement: bytes, signature: bytes) -> bool:
+        identity = self._owners.get(owner)
+        if identity is None:
+            identity = self._owners[owner] = self._session.public_identity(owner)
+        return verify_signature(statement, signature, identity.verify)
+
+
+def _digests(joined: bytes) -> Iterator[bytes]:
+    return (joined[at : at + DIGEST_BYTES] for at in range(0, len(joined), DIGEST_BYTES))
+
+
+def signs_head(session: Session, party: str, head: bytes, signature: bytes) -> bool:
+    """Whether a party signed the head of its transcript; where nobody has a key, that there is no signature.
+
+    Args:
+        session: The session.
+        party: "curator", "consumer", or an owner's name.
+        head: What it says that its head is, 32 bytes.
+        signature: What it says that its signature is.
+    """
+    if session.keyless:
+        return not signature
+    try:
+        key = session.public_identity(party).verify
+    except ConfigError:
+        return False
+    return verify_signature(head_statement(session.identifier, party, head), signature, key)
+
+
+def matching(recomputed: Features, claimed: Features) -> npt.NDArray[np.bool_]:
+    """Which rows of claimed features are those recomputed from the points.
+
+    Args:
+        recomputed: What `hash_points` gave, shape (n, d).
+        claimed: What came with the points, shape (n, d).
+
+    Returns:
+        Shape (n,).
+    """
+    matches: npt.NDArray[np.bool_] = (recomputed == claimed).all(axis=1) & mapped(recomputed)
+    return matches
+
+
+def mapped(recomputed: Features) -> npt.NDArray[np.bool_]:
+    """Which rows of what `hash_points` gave belong to points within the public bounds, and are rows.
+
+    Args:
+        recomputed: Shape (n, d).
+
+    Returns:
+        Shape (n,).
+    """
+    found: npt.NDArray[np.bool_] = recomputed[:, 0] != NO_FEATURES
+    return found
+
+
+def within_bounds(space: FeatureSpace, points: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Which points lie within the session's public bounds, as `protocol.data.check_dataset` sees it.
+
+    For a float32 point, the bounds are those rounded to float32, as whoever saved a bound itself did.
+
+    Args:
+        space: The session's.
+        points: Raw, shape (n, columns).
+
+    Returns:
+        Shape (n,); False for a point with a value that is not finite.
+
+    Raises:
+        DataError: Another shape, or a dtype that is not real.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = space.scale(points)
+        # Scaling rounds monotonically and maps the bounds to 0 and 1 exactly, so no slack is needed.
+        if points.size and scaled.min() >= 0.0 and scaled.max() <= 1.0:  # NaN is neither
+            return np.ones(len(points), dtype=np.bool_)
+        slack: Any = 0.0
+        if points.dtype == np.float32:
+            lowest = space.scale(np.zeros((1, space.columns)))[0]
+            slack = _FLOAT32_ROUNDING * np.maximum(np.abs(lowest), np.abs(1.0 - lowest))
+        inside: npt.NDArray[np.bool_] = ((scaled >= -slack) & (scaled <= 1.0 + slack)).all(axis=1)
+    return inside
+
+
+def _hash_together(
+    feature_map: FeatureMap, points: Sequence[npt.NDArray[Any]], schema: Schema | None
+) -> Features | None:
+    """φ of all points in one product; None if their types differ or one is out of bounds or no row."""
+    if not points:
+        return np.zeros((0, feature_map.space.dimension), dtype=np.int16)
+    if len({point.dtype for point in points}) > 1:
+        return None
+    stacked = np.stack(points)
+    try:
+        if not within_bounds(feature_map.space, stacked).all():
+            return None
+        return feature_map.hash(stacked) if schema is None or schema.holds(stacked).all() else None
+    except DataError:
+        return None

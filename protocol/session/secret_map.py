@@ -1,0 +1,60 @@
+"""The secret feature map on its way from the consumer to an owner (DESIGN §3, `sealed`)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from protocol.crypto.identity import Identity, PublicIdentity
+from protocol.crypto.sealing import open_between, seal_between
+from protocol.errors import Offence, RemoteProtocolError
+from protocol.session.session import Session
+from protocol.space.features import SEED_BYTES, FeatureMap
+
+__all__ = ["open_map", "seal_map"]
+
+_CONTEXT: Final = b"hushbid secret map 1\0"
+
+
+def seal_map(
+    seed: bytes, digest: bytes, session: Session, owner: PublicIdentity, consumer: Identity, nonce: bytes
+) -> bytes:
+    """The map's seed and digest in a box that only this owner opens, and knows to be from the consumer.
+
+    Args:
+        seed: `SEED_BYTES` random bytes.
+        digest: Of the map that the seed makes (`FeatureMap.digest`).
+        session: The session that the map is for.
+        owner: Whose the box is.
+        consumer: The consumer's keys.
+        nonce: Random bytes, used for this box alone.
+
+    Returns:
+        `limits.MAP_BOX_BYTES` bytes.
+    """
+    return seal_between(
+        seed + digest, owner.sealing, consumer.sealing, nonce, context=_CONTEXT + session.identifier
+    )
+
+
+def open_map(box: bytes, session: Session, consumer: PublicIdentity, owner: Identity) -> FeatureMap:
+    """The map that `seal_map` sealed.
+
+    Args:
+        box: The box.
+        session: The session that it must be for.
+        consumer: Whom it must be from.
+        owner: The owner's keys.
+
+    Raises:
+        RemoteProtocolError: `MISMATCH`: the box does not open; `CONFIGURATION`: the seed makes another map
+            here than it does at the consumer.
+    """
+    content = open_between(box, consumer.sealing, owner.sealing, context=_CONTEXT + session.identifier)
+    feature_map = session.space.map(content[:SEED_BYTES])
+    if feature_map.digest != content[SEED_BYTES:]:
+        raise RemoteProtocolError(
+            Offence.CONFIGURATION,
+            "The consumer's feature map is not ours: the digests of W and b differ.",
+            advice="Use the same version of hushbid on both sides.",
+        )
+    return feature_map

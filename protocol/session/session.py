@@ -1,0 +1,524 @@
+"""A session file made into what the parties compute with: feature map, releases, rule, and their privacy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+
+from protocol import limits
+from protocol.config.session import FeatureSection, MechanismSection, SessionFile, check_purchase
+from protocol.crypto.identity import Identity, PublicIdentity, roster_identity, simulated_identity
+from protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES
+from protocol.errors import ConfigError, DataError
+from protocol.names import CONSUMER, CURATOR
+from protocol.privacy.accounting import Budget, Cost, PrivacyFilter, epsilon_of
+from protocol.privacy.acquisition import AcquisitionRule, acquisition_rule
+from protocol.privacy.noise import Draw, SimulatedNoise
+from protocol.privacy.releases import Neighbours, Prior, ReleaseMechanism, Setting, release_mechanism
+from protocol.privacy.settlement import PrivateSettlement, SettlementTerms
+from protocol.session.guarantee import CONSUMERS_DATA, NO_NOISE, OWNERS_DATA, TRUSTED, PrivacyStatement
+from protocol.session.turns import Turns
+from protocol.session.wishes import check_wishes, prices_of, turns_of
+from protocol.space.copies import Copies
+from protocol.space.features import FeatureMap, FeatureSpace, feature_space
+from protocol.space.grid import Totals
+from protocol.space.jitter import Jitter
+from protocol.space.prices import Prices
+from protocol.wire.codec import HEADER_BYTES
+
+__all__ = [
+    "MOST_SHARED",
+    "Session",
+    "feature_space_of",
+    "open_session",
+]
+
+MOST_SHARED: Final = 0.1
+"""Share of D_v's different rows that may also be rows of the seed set, where columns take few values."""
+_SIMULATED: Final = "the noise is simulated: who knows the session file can subtract it"
+
+_WHY: Final = {
+    Neighbours.SUBSTITUTE_ONE: "the size of the validation set is public, so a record can only be another",
+    Neighbours.ADD_REMOVE_ONE: "an owner has one record more or less, and one point of the summary differs",
+}
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a session file means.
+
+    A release mechanism keeps state from release to release, so each call of `target` and `summary` makes
+    a fresh one.
+
+    Attributes:
+        file: The session file.
+        space: What is public about the feature map.
+        rule: The acquisition rule.
+        public_map: The feature map; None where it is secret (`AcquisitionRule.sealed`).
+        recorded_digest: The session's digest where another version of the protocol recorded it.
+    """
+
+    file: SessionFile
+    space: FeatureSpace
+    rule: AcquisitionRule
+    public_map: FeatureMap | None
+    recorded_digest: bytes | None = None
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 of what the session file means, 32 bytes."""
+        return self.recorded_digest or self.file.digest()
+
+    @cached_property
+    def rounds(self) -> int:
+        """T, how many rounds there are."""
+        return self.file.rounds
+
+    @cached_property
+    def batch(self) -> int:
+        """b, the points that a bid has room for, and that every round but the last one buys."""
+        return self.file.batch
+
+    @cached_property
+    def jitter(self) -> Jitter | None:
+        """What scores have besides wᵀφ; None: nothing."""
+        return Jitter(self.identifier) if self.file.jitter else None
+
+    def copies(self) -> Copies | None:
+        """For a pool in which a point that several owners hold counts once; None: it counts for each."""
+        return Copies(self.identifier) if self.file.distinct else None
+
+    @cached_property
+    def prices(self) -> Prices | None:
+        """What owners' points cost; None: nothing is said of it, and scores alone decide."""
+        return prices_of(self.file)
+
+    @cached_property
+    def turns(self) -> Turns:
+        """Who takes part in which rounds."""
+        return turns_of(self.file)
+
+    @property
+    def weight_coordinates(self) -> int:
+        """Of a broadcast's weights: d, and one more for jitter."""
+        return self.space.dimension + (self.jitter is not None)
+
+    def bought_in(self, number: int) -> int:
+        """How many points round number 1, 2, … buys; the last one, what is left of p."""
+        return min(self.batch, self.file.session.points - self.batch * (number - 1))
+
+    @property
+    def identifier(self) -> bytes:
+        """The 16 bytes that frames name the session by."""
+        return self.digest[:16]
+
+    def target(self, prior: Prior | None = None) -> ReleaseMechanism[Any]:
+        """The mechanism of the consumer's one release of D_v.
+
+        Args:
+            prior: What the seed set tells of D_v; to release, not to state what is guaranteed.
+        """
+        setting = Setting(
+            dimension=self.space.dimension,
+            releases=1,
+            norm_bound=self.space.norm_bound,
+            rows=self.space.rows,
+            delta=self.file.session.delta,
+            prior=prior,
+        )
+        return _mechanism("target", self.file.target, setting, Neighbours.SUBSTITUTE_ONE)
+
+    def summary(self, offset: Totals | None = None, prior: Prior | None = None) -> ReleaseMechanism[Any]:
+        """The mechanism of the curator's releases of S, one a round.
+
+        Args:
+            offset: Σφ(D_init), shape (d,); to release, not to state what is guaranteed.
+            prior: What the seed set tells of the points, likewise.
+        """
+        setting = Setting(
+            dimension=self.space.dimension,
+            releases=self.file.rounds,
+            norm_bound=self.space.norm_bound,
+            rows=self.space.rows,
+            delta=self.file.session.delta,
+            offset=offset,
+            seed_weight=self.file.seed_weight,
+            batch=self.file.batch,
+            starts_public=True,
+            prior=prior,
+        )
+        return _mechanism("summary", self.file.summary, setting, Neighbours.ADD_REMOVE_ONE)
+
+    @cached_property
+    def settlement(self) -> PrivateSettlement | None:
+        """The release that owners are paid by; None: the settlement is exact, and the curator's alone.
+
+        Raises:
+            ConfigError: The owners have no guarantee that it could be part of, or no noise meets its ε.
+        """
+        section, session = self.file.settlement, self.file.session
+        if section.epsilon is None:
+            return None
+        summary = self.summary()
+        without = "" if self.rule.private else self._rule_objection()
+        if not summary.private:
+            without = f"the release {summary.name} has no noise"
+        if without:
+            raise ConfigError(
+                f"[settlement]: a private settlement is part of what the owners are guaranteed, and here "
+                f"nothing is: {without}.",
+                advice="Leave settlement.private out, or choose another rule or release.",
+            )
+        owners = len(self.file.roster.owners)
+        return PrivateSettlement.of(epsilon=section.epsilon, delta=session.delta, owners=owners)
+
+    @property
+    def settlement_terms(self) -> SettlementTerms:
+        """Who may be told the settlement, and what it costs."""
+        return SettlementTerms.of(self.settlement, "" if self.noise_protects else _SIMULATED)
+
+    @cached_property
+    def directions(self) -> int:
+        """Directions of the seed set that the releases need, and the consumer sends (`Prior.basis`)."""
+        return max(self.target().directions, self.summary().directions)
+
+    @cached_property
+    def box_bytes(self) -> int:
+        """What a point with its label is padded to before it is sealed; 0 where nothing is sealed."""
+        if not self.rule.sealed:
+            return 0
+        parameters = self.rule.parameters.in_force(columns=self.space.columns, owners=self.rule.owners)
+        size: int = parameters.box_bytes
+        return size
+
+    @property
+    def longest_to_curator(self) -> int:
+        """Bytes that no frame of an owner or of the consumer exceeds in this session.
+
+        Less than what the protocol allows to any session: so much each connection can make the curator hold.
+        It is a bound: for a point, a box, three arrays of the feature map's dimension, a basis of the seed
+        set's directions and all sealed maps together, where a message has some of them, and
+        `SMALL_FRAME_BYTES` for all the rest.
+        """
+        point = 8 * self.space.columns + (self.box_bytes + SEAL_BYTES if self.rule.sealed else 0)
+        if self.batch > 1:
+            beside = DIGEST_BYTES + 2 * 8 + 2 * self.space.dimension
+            point = self.batch * (point + beside + (0 if self.rule.sealed else limits.MAX_ATTRIBUTES))
+        arrays = (3 * 8 + 2 * self.directions) * self.space.dimension
+        maps = limits.MAP_BOX_BYTES * len(self.file.roster.owners)
+        most = HEADER_BYTES + limits.MAX_TARGET_BYTES
+        return min(most, limits.SMALL_FRAME_BYTES + point + arrays + maps)
+
+    def check_box(self, needed: int, name: str) -> None:
+        """Raise `DataError` unless points of `needed` bytes, labels included, fit the session's boxes."""
+        if needed > self.box_bytes:
+            raise DataError(
+                f"{name}: a point with its label takes {needed} bytes, and the session's boxes hold "
+                f"{self.box_bytes}.",
+                advice=f"Have acquisition.box_bytes of the session file raised to {needed}, for all parties.",
+            )
+
+    def public_identity(self, party: str) -> PublicIdentity:
+        """What a party's signatures are checked with, and what is sealed to it: the roster's key.
+
+        Where noise is simulated, so are identities: they follow from the session file, and protect nobody.
+
+        Args:
+            party: "curator", "consumer", or an owner's name.
+
+        Raises:
+            ConfigError: The roster has no usable key for it.
+        """
+        if not self.noise_protects:
+            return self.simulated_identity(party).public
+        roster = self.file.roster
+        keys = {CURATOR: roster.curator, CONSUMER: roster.consumer, **roster.owners}
+        return roster_identity(keys[party], party)
+
+    def simulated_identity(self, party: str) -> Identity:
+        """A party's keys where noise is simulated."""
+        return simulated_identity(self.digest, self.file.noise.seed or 0, party)
+
+    @property
+    def noise_protects(self) -> bool:
+        """Whether the session's source of noise keeps what mechanisms promise."""
+        return self.file.noise.source != SimulatedNoise.name
+
+    @property
+    def keyless(self) -> bool:
+        """Whether no party has a key: where noise is secure and connections are not.
+
+        The roster tells, which the digest covers, and not `network.insecure`, which it does not.
+        """
+        roster = self.file.roster
+        return self.noise_protects and not any((roster.curator, roster.consumer, *roster.owners.values()))
+
+    def target_filter(self) -> PrivacyFilter | None:
+        """What the consumer's release is charged to; None where nothing is guaranteed."""
+        return self._filter(self.target(), Neighbours.SUBSTITUTE_ONE)
+
+    def summary_filter(self) -> PrivacyFilter | None:
+        """What the curator's releases and asks are charged to; None where nothing is guaranteed."""
+        neighbours, rule = Neighbours.ADD_REMOVE_ONE, self.rule
+        if not rule.private or not self._costs_beside_releases():
+            return self._filter(self.summary(), neighbours)
+        stated = self._owners_statement()
+        if stated.epsilon is None:
+            return None
+        more_epsilon, more_delta = rule.slack
+        budget = Budget(stated.epsilon - more_epsilon, stated.delta - more_delta)
+        accountant = PrivacyFilter(budget, neighbours=neighbours.value)
+        accountant.expect(*self.owners_costs())
+        return accountant
+
+    @property
+    def owners_releases(self) -> int:
+        """How many releases there are of the owners' records: one a round, and a private settlement."""
+        return self.rounds + (self.settlement is not None)
+
+    def owners_costs(self) -> tuple[Cost, ...]:
+        """What all these cost the owners together, but for the rule's slack, which is no mechanism's."""
+        summary = self.summary().costs(neighbours=Neighbours.ADD_REMOVE_ONE)
+        return (*summary, *self._costs_beside_releases())
+
+    def _costs_beside_releases(self) -> tuple[Cost, ...]:
+        """What costs the owners beside the releases of the summary: what the rule tells, and a settlement."""
+        return (*self.rule.costs(), *(self.settlement.costs if self.settlement is not None else ()))
+
+    def release_costs(self) -> Callable[[int], tuple[Cost, ...]]:
+        """What release number 1, 2, … costs the owners: a round's, with what the rule tells in that round.
+
+        The one after the last round's is the settlement's (`owners_releases`).
+        """
+        summary, settlement = self.summary(), self.settlement
+        # A rule costs the same in every round.
+        asks = tuple(replace(cost, count=cost.count // summary.releases) for cost in self.rule.costs())
+
+        def costs(number: int) -> tuple[Cost, ...]:
+            if settlement is not None and number == self.owners_releases:
+                return settlement.costs
+            return (*summary.cost(number - 1, neighbours=Neighbours.ADD_REMOVE_ONE), *asks)
+
+        return costs
+
+    def release_draws(self) -> Callable[[int], tuple[tuple[Draw, ...], tuple[Draw, ...]]]:
+        """What release number 1, 2, … draws, and what the rule does: numbers are those of `release_costs`."""
+        summary, settlement = self.summary(), self.settlement
+
+        def draws(number: int) -> tuple[tuple[Draw, ...], tuple[Draw, ...]]:
+            if settlement is not None and number == self.owners_releases:
+                return (settlement.draw,), ()
+            return summary.draws(number - 1), self.rule.draws()
+
+        return draws
+
+    def _filter(self, mechanism: ReleaseMechanism[Any], neighbours: Neighbours) -> PrivacyFilter | None:
+        delta = self.file.session.delta
+        if not mechanism.private:
+            return None
+        epsilon = getattr(mechanism.parameters, "epsilon", None)
+        epsilon = epsilon or mechanism.guarantee(neighbours=neighbours, delta=delta).epsilon
+        if not epsilon:
+            return None  # only public points are released
+        accountant = PrivacyFilter(Budget(epsilon, delta), neighbours=neighbours.value)
+        accountant.expect(*mechanism.costs(neighbours=neighbours))
+        return accountant
+
+    def noise_name(self, mechanism: ReleaseMechanism[Any]) -> str:
+        """What a mechanism's releases say of their noise."""
+        return self.file.noise.source if _is_noisy(mechanism) else NO_NOISE
+
+    def draws_noise(self) -> bool:
+        """Whether any party draws noise in the session."""
+        return _is_noisy(self.target()) or self.draws_curators_noise()
+
+    def draws_curators_noise(self) -> bool:
+        """Whether the curator does, for its releases, the rule, or a private settlement."""
+        return self.settlement is not None or _is_noisy(self.summary()) or bool(self.rule.draws())
+
+    def privacy(self) -> tuple[PrivacyStatement, ...]:
+        """What the session guarantees, per protected party (DESIGN §4)."""
+        owners = self._owners_statement()
+        consumer = replace(
+            self._statement(
+                CONSUMERS_DATA, "the owners and the curator", self.target(), Neighbours.SUBSTITUTE_ONE
+            ),
+            not_covered=self._shared_rows(),
+        )
+        trust = PrivacyStatement(
+            OWNERS_DATA,
+            TRUSTED,
+            Neighbours.ADD_REMOVE_ONE.value,
+            None,
+            self.file.session.delta,
+            None,
+            NO_NOISE,
+            f"with {self.rule.name} {self.rule.curator_sees}",
+        )
+        return owners, consumer, trust
+
+    def _shared_rows(self) -> str:
+        """What the seed set, whose sum goes out without noise, may have of D_v; empty: nothing."""
+        values = self.file.session.column_values
+        if values is None:
+            return ""
+        return (
+            f"rows that the public seed set has too, at most {MOST_SHARED:.0%} of its different ones: a "
+            f"column takes {values} values or fewer"
+        )
+
+    def _owners_statement(self) -> PrivacyStatement:
+        """Of the releases, of what the rule tells and of a private settlement, together."""
+        summary = self.summary()
+        stated = self._statement(OWNERS_DATA, self.rule.against, summary, Neighbours.ADD_REMOVE_ONE)
+        if not self.rule.private:
+            return stated.without_guarantee(self._rule_objection())
+        if not self._costs_beside_releases() or stated.epsilon is None:
+            return stated
+        # The slack is no mechanism of its own: it adds up plainly, and is not composed (`Logistic`).
+        more_epsilon, more_delta = self.rule.slack
+        epsilon = more_epsilon + epsilon_of(self.owners_costs(), stated.delta - more_delta)
+        return replace(stated, epsilon=epsilon)
+
+    def objections(self) -> tuple[tuple[str, str], ...]:
+        """What stands against a guarantee, as (whose records, why): what `privacy` says, without its ε.
+
+        Every party asks this when it starts, and ε takes far longer.
+        """
+        found = [
+            (OWNERS_DATA, self._objection(self.summary())),
+            (OWNERS_DATA, "" if self.rule.private else self._rule_objection()),
+            (CONSUMERS_DATA, self._objection(self.target())),
+        ]
+        return tuple((whose, why) for whose, why in found if why)
+
+    def _objection(self, mechanism: ReleaseMechanism[Any]) -> str:
+        if not mechanism.private:
+            return f"the release {mechanism.name} has no noise"
+        if not self.noise_protects:
+            return _SIMULATED
+        return ""
+
+    def _rule_objection(self) -> str:
+        return f"the rule {self.rule.name} tells an owner {self.rule.learns}"
+
+    def _statement(
+        self, protects: str, against: str, mechanism: ReleaseMechanism[Any], neighbours: Neighbours
+    ) -> PrivacyStatement:
+        guarantee = mechanism.guarantee(neighbours=neighbours, delta=self.file.session.delta)
+        return PrivacyStatement(
+            protects,
+            against,
+            neighbours.value,
+            guarantee.epsilon,
+            guarantee.delta,
+            guarantee.claimed_epsilon,
+            self.noise_name(mechanism),
+            self._objection(mechanism),
+        )
+
+
+def open_session(file: SessionFile) -> Session:
+    """Make a session of its file.
+
+    Raises:
+        ConfigError: An unknown map, mechanism or rule, parameters that they do not take, a budget that is
+            too small for the rounds, a private settlement beside no guarantee, or something that protects
+            nobody without ``allow_nonprivate``.
+    """
+    check_purchase(file)
+    check_wishes(file)
+    space = feature_space_of(file.features)
+    rule = acquisition_rule(
+        file.acquisition.rule,
+        file.acquisition.parameters,
+        owners=len(file.roster.owners),
+        rounds=file.rounds,
+        delta=file.session.delta,
+    )
+    session = Session(file=file, space=space, rule=rule, public_map=_public_map(file.features, space, rule))
+    if session.noise_protects and not file.network.insecure:
+        _check_keys(session)
+    _ = session.settlement  # which may be one that it cannot have
+    objections = session.objections()
+    if objections and not file.session.allow_nonprivate:
+        reasons = "; ".join(f"{whose}: {why}" for whose, why in objections)
+        raise ConfigError(
+            f"This session does not protect everybody's data: {reasons}.",
+            advice="Choose other mechanisms, or set session.allow_nonprivate = true if that is meant.",
+        )
+    return session
+
+
+def _check_keys(session: Session) -> None:
+    """Refuse a roster of which two keys are one on Curve25519, by which parties are told apart."""
+    parties: dict[bytes, str] = {}
+    for party in (CURATOR, CONSUMER, *session.file.owners):
+        mapped = session.public_identity(party).curve
+        if mapped in parties:
+            raise ConfigError(
+                f"The roster's keys of {parties[mapped]} and {party} are one key but for a sign.",
+                advice="Have one of them make a new key (`hushbid keys new`), and the roster corrected.",
+            )
+        parties[mapped] = party
+
+
+def _public_map(section: FeatureSection, space: FeatureSpace, rule: AcquisitionRule) -> FeatureMap | None:
+    if rule.sealed:
+        if section.seed is not None:
+            raise ConfigError(
+                f"features.seed: the rule {rule.name} keeps the feature map from the curator, who reads this "
+                "file.",
+                advice="Leave the seed out: the consumer draws it and seals it to the owners.",
+            )
+        return None
+    if section.seed is None:
+        raise ConfigError(
+            f"features.seed is missing: with the rule {rule.name} all parties make the feature map from it.",
+            advice="Set any whole number from 0.",
+        )
+    return space.map(section.seed)
+
+
+def feature_space_of(section: FeatureSection) -> FeatureSpace:
+    """The space of a session file's [features].
+
+    Raises:
+        ConfigError: The section says what no map of that name has.
+    """
+    bounds: Mapping[str, Any] = {
+        name: np.array(value, dtype=np.float64) if isinstance(value, list) else float(value)
+        for name, value in (("lower", section.lower), ("upper", section.upper))
+    }
+    return feature_space(
+        section.map,
+        dimension=section.dimension,
+        gamma=section.gamma,
+        columns=section.columns,
+        options=section.options,
+        **bounds,
+    )
+
+
+def _mechanism(
+    table: str, section: MechanismSection, setting: Setting, neighbours: Neighbours
+) -> ReleaseMechanism[Any]:
+    try:
+        mechanism = release_mechanism(section.mechanism, section.parameters, setting)
+    except ConfigError as error:  # both tables may name the same mechanism
+        raise ConfigError(f"[{table}]: {error.what}", advice=error.advice) from None
+    stated = getattr(mechanism.parameters, "neighbours", neighbours)
+    if stated is not neighbours:
+        raise ConfigError(
+            f"[{table}]: a guarantee for the neighbours {stated.value!r} is not one that it can have.",
+            advice=f'Set neighbours = "{neighbours.value}": {_WHY[neighbours]}.',
+        )
+    return mechanism
+
+
+def _is_noisy(mechanism: ReleaseMechanism[Any]) -> bool:
+    return any(mechanism.draws(index) for index in {0, mechanism.releases - 1})

@@ -1,0 +1,133 @@
+"""What a session file's ``[wishes]`` mean, and which of them it cannot have (docs/privacy.md §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from protocol.config.session import SessionFile
+from protocol.config.wishes import WishesSection
+from protocol.errors import ConfigError
+from protocol.privacy.acquisition import RULES
+from protocol.session.turns import Turns
+from protocol.space.prices import UNITS, Prices, bill, in_units
+
+__all__ = ["bill_of", "check_wishes", "prices_of", "turns_of"]
+
+
+def prices_of(file: SessionFile) -> Prices | None:
+    """What points cost; None: nothing is said of it."""
+    return Prices.of(file.wishes.prices) if file.wishes is not None and file.wishes.prices else None
+
+
+def turns_of(file: SessionFile) -> Turns:
+    """Who takes part in which rounds."""
+    caps = {} if file.wishes is None else file.wishes.caps
+    return Turns.of(caps, rounds=file.rounds, batch=file.batch)
+
+
+def bill_of(file: SessionFile, sold: Mapping[str, int]) -> dict[str, Any] | None:
+    """The bill of a session (`protocol.space.prices.bill`); None where it has no prices.
+
+    Args:
+        file: The session file.
+        sold: How many points of each owner were bought, but for those that are disputed.
+    """
+    return None if file.wishes is None else bill(file.wishes.prices, sold, file.wishes.budget)
+
+
+def check_wishes(file: SessionFile) -> None:
+    """Refuse wishes that a session cannot have.
+
+    They name other owners than the roster; a rule or a purchase of each point once does not go with them; a
+    cap is below a round's points; a round would have too few owners; or the points can cost more than the
+    budget.
+
+    Raises:
+        ConfigError: Says which.
+    """
+    wishes = file.wishes
+    if wishes is None:
+        return
+    _check_names(file, wishes)
+    if wishes.uneven:
+        _check_treatment(file, wishes)
+    if wishes.caps:
+        _check_caps(file, wishes)
+    if wishes.budget is not None:
+        _check_budget(file, wishes, wishes.budget)
+
+
+def _check_names(file: SessionFile, wishes: WishesSection) -> None:
+    owners = set(file.owners)
+    for key, named in (("prices", wishes.prices), ("caps", wishes.caps)):
+        if unknown := set(named) - owners:
+            raise ConfigError(
+                f"wishes.{key} names owners that are not on the roster: {_listed(unknown)}.",
+                advice="Take them out, or correct their names.",
+            )
+    if wishes.prices and (missing := owners - set(wishes.prices)):
+        raise ConfigError(
+            f"wishes.prices has no price of {_listed(missing)}.",
+            advice="Give every owner's price, or none.",
+        )
+
+
+def _check_treatment(file: SessionFile, wishes: WishesSection) -> None:
+    rule = RULES.get(file.acquisition.rule)
+    what = "caps" if wishes.caps else "prices"
+    if rule is not None and rule.even_owners:
+        raise ConfigError(
+            f"wishes.{what} treats owners differently, and the rule {rule.name} cannot: {rule.even_owners}.",
+            advice=f"Leave {what} out, or choose the rule sealed, ask-all or winner-only.",
+        )
+    if file.distinct:
+        why = (
+            "who has no turn in a round has not handed over its copies of what was bought in it"
+            if wishes.caps
+            else "an owner that asks more does not bid its copy of what a cheaper one sold, and bids it "
+            "later in the place of another point"
+        )
+        raise ConfigError(
+            f"session.distinct is true and wishes.{what} treats owners differently: {why}, so that one "
+            "record can change several points.",
+            advice=f"Leave session.distinct out, or set it to false, or leave wishes.{what} out.",
+        )
+
+
+def _check_caps(file: SessionFile, wishes: WishesSection) -> None:
+    batch, turns = file.batch, turns_of(file)
+    if low := {owner for owner, cap in wishes.caps.items() if cap < batch}:
+        raise ConfigError(
+            f"wishes.caps: a round buys {batch} points, and {_listed(low)} would have no turn at all: a "
+            "cap is kept by whole rounds.",
+            advice=f"Set caps of {batch} or more, or a smaller session.batch.",
+        )
+    fewest, needed = turns.fewest(file.owners), file.session.min_owners
+    if fewest < needed:
+        raise ConfigError(
+            f"wishes.caps: of {turns.rounds} rounds some would have {fewest} owners, and session.min_owners "
+            f"is {needed}.",
+            advice="Raise caps, leave some owners without one, or lower session.min_owners.",
+        )
+
+
+def _check_budget(file: SessionFile, wishes: WishesSection, budget: float) -> None:
+    """Compare the budget with the most that the points can cost: the dearest ones, as far as caps allow."""
+    turns, left, most = turns_of(file), file.session.points, 0
+    for owner in sorted(wishes.prices, key=lambda name: -wishes.prices[name]):
+        points = min(left, turns.count(owner) * file.batch)
+        most += points * in_units(wishes.prices[owner])
+        left -= points
+    if most > in_units(budget):
+        raise ConfigError(
+            f"wishes.budget is {budget:g}, and {file.session.points} points can cost {most / UNITS:g}. A "
+            "purchase that ended early would tell by its length what was bought.",
+            advice=f"Set budget to {most / UNITS:g} or more, buy fewer points, lower the highest prices, or "
+            "cap the owners that have them.",
+        )
+
+
+def _listed(names: Collection[str], most: int = 8) -> str:
+    shown = sorted(names)[:most]
+    return ", ".join(shown) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,0 +1,114 @@
+"""Points that several owners hold: which are copies of each other, and who sells one (DESIGN §1, "Copies").
+
+Points of equal φ are copies. An owner may hold the same point several times, as tables do, and these count.
+So the j-th point of a φ that one owner hands over is a copy of the j-th of every other owner: what there is
+to buy of a φ is as much as the owner has that has most of it, and no more for being held by many.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from protocol.space.grid import Features
+
+__all__ = ["Copies"]
+
+_TAG: Final = b"hushbid copy 1\0"
+_SMALLEST: Final = 256
+
+
+class Copies:
+    """The copies among the entries of a pool, in a session that buys a point once (`session.distinct`).
+
+    Args:
+        session: The session's identifier, 16 bytes: another session has other sellers.
+    """
+
+    def __init__(self, session: bytes) -> None:
+        self._session = session
+        self._numbers: dict[tuple[bytes, int], int] = {}
+        """Of a φ and its place among its owner's: which point it is."""
+        self._held: dict[tuple[bytes, int], int] = {}
+        """Of a φ and a rank: how many entries there are."""
+        self._entries: list[list[int]] = []
+        """Of each point: its entries."""
+        self._ranks: list[int] = []
+        """Of each entry."""
+        self._places: list[int] = []
+        """Of each point: its place among those of equal φ."""
+        self._points = np.zeros(_SMALLEST, dtype=np.intp)
+        """Of each entry: which point it is."""
+
+    def append(self, features: Features, *, rank: int) -> Sequence[int]:
+        """Take in the pool's next entry.
+
+        Args:
+            features: φ, int16 of shape (d,).
+            rank: Of its owner.
+
+        Returns:
+            All entries that are the same point, this one last.
+        """
+        phi = np.ascontiguousarray(features, dtype="<i2").tobytes()
+        place = self._held.get((phi, rank), 0)
+        self._held[phi, rank] = place + 1
+        point: int = self._numbers.setdefault((phi, place), len(self._entries))
+        if point == len(self._entries):
+            self._entries.append([])
+            self._places.append(place)
+        entry = len(self._ranks)
+        if entry == len(self._points):
+            self._points = np.concatenate([self._points, np.zeros_like(self._points)])
+        self._points[entry] = point
+        self._ranks.append(rank)
+        self._entries[point].append(entry)
+        return self._entries[point]
+
+    def same_as(self, entry: int) -> Sequence[int]:
+        """All entries that are the same point as this one, itself among them."""
+        return self._entries[int(self._points[entry])]
+
+    def place(self, entry: int) -> int:
+        """The place of an entry's point among the points of equal φ, from 0."""
+        return self._places[int(self._points[entry])]
+
+    def repeated(self, available: npt.NDArray[np.bool_]) -> npt.NDArray[np.intp]:
+        """The available entries that are the same points as earlier ones.
+
+        Args:
+            available: Which entries are, shape (n,).
+        """
+        if len(self._entries) == len(self._ranks):
+            return np.zeros(0, dtype=np.intp)
+        entries = np.flatnonzero(available)
+        _, first = np.unique(self._points[entries], return_index=True)
+        return np.delete(entries, first)
+
+    def seller(self, entry: int, features: Features, available: npt.NDArray[np.bool_]) -> int:
+        """Which of the available entries of a point is bought.
+
+        A hash of the session, the point and the owner's rank decides, so that no data do, and no name is
+        first everywhere. Whoever comes in addition takes a sale over or leaves it where it was.
+
+        Args:
+            entry: Any entry of the point.
+            features: Its φ.
+            available: Which entries are, shape (n,).
+        """
+        offered = [each for each in self.same_as(entry) if available[each]]
+        if len(offered) == 1:
+            return offered[0]
+        point = np.ascontiguousarray(features, dtype="<i2").tobytes()
+        started = hashlib.sha256(_TAG + self._session + self.place(entry).to_bytes(4, "big") + point)
+
+        def lot(each: int) -> bytes:
+            drawn = started.copy()
+            drawn.update(self._ranks[each].to_bytes(4, "big"))
+            return drawn.digest()
+
+        return min(offered, key=lot)

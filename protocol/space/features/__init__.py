@@ -1,0 +1,98 @@
+"""Feature maps: one file each, and one line of `FEATURE_SPACES`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from protocol.errors import ConfigError
+from protocol.space.features.base import SEED_BYTES, Bound, FeatureMap, FeatureSpace, RealArray
+from protocol.space.features.cosine import CosineSpace
+from protocol.space.features.fourier import FourierMap, FourierSpace
+from protocol.space.features.lsh import LshMap, LshSpace
+from protocol.space.features.paired import PairedSpace
+
+__all__ = [
+    "FEATURE_SPACES",
+    "SEED_BYTES",
+    "Bound",
+    "CosineSpace",
+    "FeatureMap",
+    "FeatureSpace",
+    "FourierMap",
+    "FourierSpace",
+    "LshMap",
+    "LshSpace",
+    "PairedSpace",
+    "RealArray",
+    "feature_map",
+    "feature_space",
+]
+
+FEATURE_SPACES: Final[dict[str, type[FeatureSpace]]] = {
+    PairedSpace.name: PairedSpace,
+    CosineSpace.name: CosineSpace,
+    LshSpace.name: LshSpace,
+}
+"""Every kind of feature map, by the name that a session file uses."""
+
+
+def feature_space(
+    name: str,
+    *,
+    dimension: int,
+    gamma: float,
+    lower: Bound,
+    upper: Bound,
+    columns: int,
+    options: Mapping[str, Any] | None = None,
+) -> FeatureSpace:
+    """The space of the maps of that name; for the parameters see `FeatureSpace`.
+
+    `options` are what maps of this name have besides (`FeatureSpace.options`); those left out are as the map
+    has them by default.
+
+    Raises:
+        ConfigError: An unknown name, an option that is not the map's, or a parameter outside of its range.
+    """
+    if name not in FEATURE_SPACES:
+        raise ConfigError(
+            f"There is no feature map named {name!r}.", advice=f"Choose one of: {', '.join(FEATURE_SPACES)}."
+        )
+    given = options or {}
+    if foreign := sorted(given.keys() - FEATURE_SPACES[name].options):
+        raise ConfigError(
+            f"The feature map {name!r} does not take: {', '.join(foreign)}.",
+            advice="Leave it out of [features], or choose the map that it is for.",
+        )
+    return FEATURE_SPACES[name](
+        dimension=dimension, gamma=gamma, lower=lower, upper=upper, columns=columns, **given
+    )
+
+
+def feature_map(
+    name: str,
+    *,
+    seed: int | bytes,
+    dimension: int,
+    gamma: float,
+    lower: Bound,
+    upper: Bound,
+    columns: int,
+    options: Mapping[str, Any] | None = None,
+) -> FeatureMap:
+    """The map of that name and seed; for the parameters see `feature_space` and `FeatureSpace.map`.
+
+    Raises:
+        ConfigError: An unknown name, or a parameter outside of its range.
+    """
+    space = feature_space(
+        name,
+        dimension=dimension,
+        gamma=gamma,
+        lower=lower,
+        upper=upper,
+        columns=columns,
+        options=options,
+    )
+    return space.map(seed)

@@ -1,0 +1,240 @@
+"""The feature map φ, which the paper calls h1: what all maps share."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Final, NoReturn, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from protocol import limits
+from protocol.errors import ConfigError, DataError, LocalProtocolError
+from protocol.space.grid import Features
+
+__all__ = [
+    "CHUNK_VALUES",
+    "SEED_BYTES",
+    "Bound",
+    "FeatureMap",
+    "FeatureSpace",
+    "RealArray",
+    "check_seed",
+    "refuse_row",
+]
+
+RealArray: TypeAlias = npt.NDArray[np.floating[Any] | np.integer[Any] | np.bool_]
+"""Raw points: any real dtype."""
+Bound: TypeAlias = npt.NDArray[np.float64] | float
+"""A public bound of the feature columns: one for each, shape (columns,), or one for all."""
+
+SEED_BYTES: Final = 32
+"""Length of a secret seed."""
+
+CHUNK_VALUES: Final = 2**17
+"""Raw values that are mapped at a time: they stay in the processor's cache."""
+
+
+class FeatureSpace(ABC):
+    """What is public about a feature map: how points are scaled, and what its features can be.
+
+    A curator of a session whose map is secret (DESIGN §3, `sealed`) has the space and not the map.
+
+    The bounds below hold for whatever `admits` lets through, forged or honest, since sensitivities are
+    stated with them.
+
+    Attributes:
+        options: Names of the parameters that maps of this name have besides those below.
+        dimension: Coordinates d of φ.
+        columns: Feature columns of a raw point.
+        gamma: γ of the RBF kernel of the session's MMD², on scaled points.
+        rows: Rows of coordinates, of equal length, in each of which just one of a point's is not 0, and has
+            the same value in all of them (`lsh`); 0: features are of another kind.
+        norm_bound: Largest ‖φ‖, rounding included.
+        coordinate_bound: Largest |φ_i|, rounding included.
+
+    Args:
+        dimension: Within `limits.MIN_DIMENSION` and `limits.MAX_FEATURES`.
+        gamma: Positive.
+        lower, upper: Public bounds of the columns, upper above lower.
+        columns: From 1 to `limits.MAX_COLUMNS`.
+
+    Raises:
+        ConfigError: A parameter that is not finite or outside of its range; names it.
+    """
+
+    name: ClassVar[str]
+    options: ClassVar[frozenset[str]] = frozenset()
+    rows: int = 0
+
+    def __init__(self, *, dimension: int, gamma: float, lower: Bound, upper: Bound, columns: int) -> None:
+        _check(dimension, gamma, columns)
+        self.dimension = dimension
+        self.columns = columns
+        self.gamma = gamma
+        self.lower = _bound(lower, columns, "lower")
+        with np.errstate(over="ignore"):
+            self.range = _bound(upper, columns, "upper") - self.lower
+        if not np.all(np.isfinite(self.range) & (self.range > 0)):
+            column = int(np.argmin(np.isfinite(self.range) & (self.range > 0)))
+            raise ConfigError(
+                f"The bounds of feature column {column} enclose no interval: upper is not above lower.",
+                advice="Correct `lower` or `upper` in the session file.",
+            )
+        self.norm_bound, self.coordinate_bound = self._bounds()
+
+    @abstractmethod
+    def _bounds(self) -> tuple[float, float]:
+        """`norm_bound` and `coordinate_bound`; raises ConfigError if no map has the dimension."""
+
+    @abstractmethod
+    def random_features(self, count: int, generator: np.random.Generator) -> Features:
+        """Features that `admits` lets through, of no points: to measure with, where there are no data.
+
+        Returns:
+            int16 of shape (count, d), in units of 2^-15.
+        """
+
+    @abstractmethod
+    def admits(self, features: Features) -> npt.NDArray[np.bool_]:
+        """Which rows some point can have as its φ, as far as norms tell (DESIGN §3, "Verification").
+
+        Args:
+            features: Shape (n, d).
+
+        Returns:
+            Shape (n,).
+
+        Raises:
+            LocalProtocolError: Another shape or dtype.
+        """
+
+    @abstractmethod
+    def map(self, seed: int | bytes) -> FeatureMap:
+        """The map of that seed.
+
+        Args:
+            seed: A number that is not negative, which all parties of a session know; or `SEED_BYTES` bytes,
+                where the map is secret.
+
+        Raises:
+            ConfigError: A negative seed.
+            LocalProtocolError: A seed of another number of bytes.
+        """
+
+    def scale(self, points: RealArray) -> npt.NDArray[np.float64]:
+        """(x - lower)/(upper - lower), column by column; values outside of the bounds are not clipped.
+
+        Args:
+            points: Shape (n, columns).
+
+        Returns:
+            float64 of the same shape.
+
+        Raises:
+            DataError: Another shape or a dtype that is not real.
+        """
+        self.check_points(points)
+        return np.asarray((points - self.lower) / self.range, dtype=np.float64)
+
+    def check_points(self, points: RealArray) -> None:
+        """Raise `DataError` unless points are real numbers of shape (n, columns)."""
+        if points.ndim != 2 or points.shape[1] != self.columns or points.dtype.kind not in "fiub":
+            raise DataError(
+                f"The points are {points.dtype} of shape {points.shape}; "
+                f"the session has real numbers of shape (n, {self.columns}).",
+                advice="Check the feature columns that the data file is read with.",
+            )
+
+    def _check_features(self, features: Features) -> None:
+        if features.ndim != 2 or features.shape[1] != self.dimension or features.dtype != np.int16:
+            raise LocalProtocolError(
+                f"The features are {features.dtype} {features.shape}, not int16 (n, {self.dimension})."
+            )
+
+
+class FeatureMap(ABC):
+    """φ: whoever has it can compute the features of a point.
+
+    Attributes:
+        space: All that is public about the map.
+        digest: SHA-256 of what the features follow from, so that parties notice when theirs would differ.
+
+    Args:
+        space: The space.
+    """
+
+    digest: bytes
+
+    def __init__(self, space: FeatureSpace) -> None:
+        self.space = space
+
+    def hash(self, points: RealArray) -> Features:
+        """φ of each point, on the grid. Works in chunks of rows: memory stays bounded.
+
+        Args:
+            points: Raw, unscaled, shape (n, columns).
+
+        Returns:
+            int16 of shape (n, d), in units of 2^-15.
+
+        Raises:
+            DataError: Another shape, a dtype that is not real, or a value that is not finite (or so
+                large that its scaled value is not).
+        """
+        self.space.check_points(points)
+        rows = max(1, CHUNK_VALUES // self.space.columns)
+        if len(points) <= rows:
+            return self._hash(points, 0)
+        hashed = np.empty((len(points), self.space.dimension), dtype=np.int16)
+        for start in range(0, len(points), rows):
+            hashed[start : start + rows] = self._hash(points[start : start + rows], start)
+        return hashed
+
+    @abstractmethod
+    def _hash(self, points: RealArray, start: int) -> Features:
+        """`hash` of one chunk, whose first row is number `start`."""
+
+
+def refuse_row(row: int) -> NoReturn:
+    """Raise `DataError` for a point that has no features, by its number from 0."""
+    raise DataError(
+        f"Row {row} of the points (counted from 0) has a feature that is not finite or is too large.",
+        advice="Remove or repair the row.",
+    )
+
+
+def check_seed(seed: int | bytes) -> None:
+    """Refuse a seed that makes no map.
+
+    Raises:
+        ConfigError: A negative seed.
+        LocalProtocolError: A seed of another number of bytes than `SEED_BYTES`.
+    """
+    if isinstance(seed, int):
+        if seed < 0:
+            raise ConfigError("The feature map's seed is negative.", advice="Correct it in the session file.")
+    elif len(seed) != SEED_BYTES:
+        raise LocalProtocolError(f"A secret seed of {len(seed)} bytes was given; it has {SEED_BYTES}.")
+
+
+def _check(dimension: int, gamma: float, columns: int) -> None:
+    for holds, what in (
+        (dimension >= limits.MIN_DIMENSION, f"dimension {dimension} is below {limits.MIN_DIMENSION}"),
+        (dimension <= limits.MAX_FEATURES, f"dimension {dimension} is above {limits.MAX_FEATURES}"),
+        (math.isfinite(gamma) and gamma > 0, f"gamma {gamma} is not a positive number"),
+        (1 <= columns <= limits.MAX_COLUMNS, f"{columns} columns are not in 1..{limits.MAX_COLUMNS}"),
+    ):
+        if not holds:
+            raise ConfigError(f"The feature map's {what}.", advice="Correct it in the session file.")
+
+
+def _bound(bound: Bound, columns: int, name: str) -> npt.NDArray[np.float64]:
+    values = np.asarray(bound, dtype=np.float64)
+    if values.shape not in ((), (columns,)) or not np.isfinite(values).all():
+        raise ConfigError(
+            f"The feature map's `{name}` is not one finite number, nor one for each of {columns} columns.",
+            advice="Correct it in the session file.",
+        )
+    return np.array(np.broadcast_to(values, (columns,)))

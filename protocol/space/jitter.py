@@ -1,0 +1,93 @@
+"""Public jitter: a small term of each point's own that its score has besides wᵀφ (DESIGN §1, "Jitter").
+
+Where noise hides the summary, the points with the highest scores are those that the noise likes best, and
+they are few: outliers, and near-copies of each other. Jitter spreads the choice over points that the noise
+cannot tell apart. It is no noise that protects anybody. It follows from φ and from public numbers, so that
+scores still have one total order, and the lemma holds as it stands.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from protocol.space.grid import Features, Scores, Weights, exact_scores
+
+__all__ = ["JITTER_DEVIATION", "Jitter", "Jitters", "jitter_weight", "scores_of"]
+
+Jitters: TypeAlias = npt.NDArray[np.int64]
+"""The jitter of each point, in units of 2^-15. Shape (n,)."""
+
+_SUMMED: Final = 12
+_MEAN: Final = _SUMMED * 255 // 2
+_SCALE: Final = 16
+JITTER_DEVIATION: Final = 2.0**-3
+"""Standard deviation of a point's jitter, but for 1 part in 10^5: a byte's variance is (256² - 1)/12."""
+_MOST: Final = 2.0
+"""Deviations of the noise that jitter's own deviation is at most."""
+
+
+@dataclass(frozen=True)
+class Jitter:
+    """The jitter of points in a session: a sum of 12 bytes of SHA-256, nearly normal, and bounded.
+
+    Attributes:
+        session: The session's identifier, 16 bytes: points have another jitter in another session.
+    """
+
+    session: bytes
+
+    def of(self, features: Features) -> Jitters:
+        """The jitter of each point.
+
+        Args:
+            features: φ, int16 of shape (n, d).
+
+        Returns:
+            int64 of shape (n,), in units of 2^-15, of magnitude 24,480 at most.
+        """
+        started = hashlib.sha256(b"hushbid jitter 1\0" + self.session)
+        drawn = bytearray()
+        for row in features:
+            state = started.copy()
+            state.update(np.ascontiguousarray(row, dtype="<i2").data)
+            drawn += state.digest()[:_SUMMED]
+        parts = np.frombuffer(bytes(drawn), dtype=np.uint8).reshape(len(features), _SUMMED)
+        jitters: Jitters = _SCALE * (parts.sum(axis=1, dtype=np.int64) - _MEAN)
+        return jitters
+
+
+def jitter_weight(points: float, deviation: float) -> float:
+    """What a broadcast weighs jitter by, so that it spreads scores by N·σ², but by 2σ at most.
+
+    Points that are taken with probabilities that grow with exp(wᵀφ/(N·σ²)) are the most likely mixture under
+    a prior of N points that are like those that owners have, where w has noise of σ² (DESIGN §1, "Jitter").
+
+    Args:
+        points: N (`session.jitter`).
+        deviation: σ, of what noise leaves on a coordinate of w; not negative.
+    """
+    return min(points * deviation * deviation, _MOST * deviation) / JITTER_DEVIATION
+
+
+def scores_of(features: Features, weights: Weights, jitter: Jitter | None) -> Scores:
+    """Exact scores: wᵀφ, with its jitter where the session has any.
+
+    Args:
+        features: int16 of shape (n, d), in units of 2^-15.
+        weights: As broadcast, in units of 2^-22: shape (d,), or (d + 1,) with jitter, whose weight is last.
+        jitter: Of the session; None: it has none.
+
+    Returns:
+        int64 of shape (n,), in units of 2^-37.
+    """
+    if jitter is None:
+        return exact_scores(features, weights)
+    scores: Scores = exact_scores(features, weights[:-1])
+    if weights[-1]:
+        scores += int(weights[-1]) * jitter.of(features)
+    return scores

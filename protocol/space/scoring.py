@@ -1,0 +1,342 @@
+"""The best of many points under a weight: exactly, and in one total order (DESIGN §1, "Exact scores").
+
+The order is: higher score first (wᵀφ, with the jitter that a session may have), then smaller bytes of φ,
+then smaller rank (the owner's position among the sorted names), then the older entry. Where a point that
+several owners hold counts once (`protocol.space.copies`), its place among points of equal φ comes in for the
+last two. Where points have prices (`protocol.space.prices`), the score for the price takes the score's place;
+among the points of one owner, which have one price, that is the same order. The order depends on nothing but
+the points themselves, as the lemma behind the sensitivity of 2 needs.
+
+A screen (`protocol.space.shortlist`) finds the few points that can be the best; these are compared exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from protocol.errors import LocalProtocolError
+from protocol.space.copies import Copies
+from protocol.space.grid import Features, Scores, Weights, exact_scores
+from protocol.space.jitter import Jitter, Jitters
+from protocol.space.prices import Prices
+from protocol.space.shortlist import FixedScreen, GrowingScreen, Screened
+
+__all__ = ["NO_SCORE", "Best", "Points", "Pool"]
+
+NO_SCORE: Final = -(2**63)
+"""Below every score: where there is no point."""
+
+_SMALLEST: Final = 256
+_ROUNDING: Final = 2.0**-50
+"""More than what a few operations on float64 numbers are off by, as a share."""
+_EXACT_ROWS: Final = 4096
+"""Rows that are compared exactly at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The first entry in the total order."""
+
+    entry: int
+    """Its number: entries are counted from 0 in the order in which they came."""
+    score: int
+    """In units of 2^-37."""
+
+
+class _Withdrawals:
+    """Which entries are out for good."""
+
+    def __init__(self) -> None:
+        self._entries = np.zeros(_SMALLEST, dtype=np.intp)
+        self._known: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __contains__(self, entry: int) -> bool:
+        return entry in self._known
+
+    def add(self, entry: int) -> None:
+        if entry in self._known:
+            raise LocalProtocolError(f"Entry {entry} was withdrawn before.")
+        if len(self._known) == len(self._entries):
+            self._entries = np.concatenate([self._entries, np.zeros_like(self._entries)])
+        self._entries[len(self._known)] = entry
+        self._known.add(entry)
+
+    @property
+    def entries(self) -> npt.NDArray[np.intp]:
+        return self._entries[: len(self._known)]
+
+
+class Points:
+    """An owner's points, of which some are withdrawn as they are handed over.
+
+    Args:
+        features: int16 of shape (n, d), in units of 2^-15; may be memory-mapped.
+        norm_bound: At least the largest ‖φ‖ (`FeatureMap.norm_bound`).
+        jitter: Of the session; None: it has none.
+    """
+
+    def __init__(self, features: Features, *, norm_bound: float, jitter: Jitter | None = None) -> None:
+        self._features = features
+        self._jitters = None if jitter is None else jitter.of(features)
+        self._screen = FixedScreen(features, norm_bound=norm_bound)
+        self._withdrawn = _Withdrawals()
+
+    def __len__(self) -> int:
+        return len(self._features)
+
+    def features(self, entry: int) -> Features:
+        """φ of an entry, int16 of shape (d,), read-only."""
+        return _read_only(self._features[entry])
+
+    def withdraw(self, entry: int) -> None:
+        """Take an entry out for good; raises `LocalProtocolError` if it was out already."""
+        self._withdrawn.add(entry)
+
+    def first(self, weights: Weights, count: int) -> tuple[Best, ...]:
+        """The first entries in the total order that are not withdrawn, in order.
+
+        Args:
+            weights: As broadcast, in units of 2^-22: shape (d,), or (d + 1,) with jitter.
+            count: How many; fewer are returned if there are no more.
+        """
+        available = len(self._features) - len(self._withdrawn)
+        if available == 0:
+            return ()
+        weights, added = _parted(weights, self._jitters)
+        screened = _jittered(self._screen.screen(weights), added)
+        whole = screened.scores.dtype == np.int32
+        screened.scores[self._withdrawn.entries] = np.iinfo(np.int32).min if whole else -np.inf
+        near = _near_the_top(screened, min(count, available))
+        return _first(near, count, self._features, weights, added, lambda entry: (entry,))
+
+
+class Pool:
+    """Points of several owners that come one by one, of which owners' shares can be withheld for a time.
+
+    Args:
+        dimension: d.
+        norm_bound: At least the largest ‖φ‖ (`FeatureMap.norm_bound`).
+        jitter: Of the session; None: it has none.
+        copies: Where a point that several owners hold counts once; None: it counts for each of them.
+        prices: Of owners' points; None: scores alone decide.
+    """
+
+    def __init__(
+        self,
+        dimension: int,
+        *,
+        norm_bound: float,
+        jitter: Jitter | None = None,
+        copies: Copies | None = None,
+        prices: Prices | None = None,
+    ) -> None:
+        self._features: Features = np.zeros((_SMALLEST, dimension), dtype=np.int16)
+        self._ranks = np.zeros(_SMALLEST, dtype=np.intp)
+        self._jitter = jitter
+        self._copies = copies
+        self._prices = prices
+        self._jitters: Jitters = np.zeros(_SMALLEST, dtype=np.int64)
+        self._count = 0
+        self._screen = GrowingScreen(dimension, norm_bound=norm_bound)
+        self._withdrawn = _Withdrawals()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def features(self, entry: int) -> Features:
+        """φ of an entry, int16 of shape (d,), read-only."""
+        return _read_only(self._features[entry])
+
+    def extend(self, features: Features, ranks: npt.NDArray[np.intp]) -> None:
+        """Add points, whose numbers follow those that are here. A copy of one that is out is out too.
+
+        Args:
+            features: φ, int16 of shape (n, d).
+            ranks: Of their owners, shape (n,).
+        """
+        if not len(ranks):
+            return
+        first, self._count = self._count, self._count + len(ranks)
+        while self._count > len(self._ranks):
+            self._features = np.concatenate([self._features, np.zeros_like(self._features)])
+            self._ranks = np.concatenate([self._ranks, np.zeros_like(self._ranks)])
+            self._jitters = np.concatenate([self._jitters, np.zeros_like(self._jitters)])
+        if self._jitter is not None:
+            self._jitters[first : self._count] = self._jitter.of(features)
+        self._features[first : self._count] = features
+        self._ranks[first : self._count] = ranks
+        self._screen.extend(features)
+        if self._copies is None:
+            return
+        for entry, (row, rank) in enumerate(zip(features, ranks.tolist(), strict=True), start=first):
+            if self._copies.append(row, rank=rank)[0] in self._withdrawn:
+                self._withdrawn.add(entry)
+
+    def withdraw(self, entry: int) -> None:
+        """Take an entry and its copies out for good; raises `LocalProtocolError` if it was out already."""
+        for each in (entry,) if self._copies is None else self._copies.same_as(entry):
+            self._withdrawn.add(each)
+
+    def first(
+        self, weights: Weights, count: int, *, withheld: npt.NDArray[np.bool_] | None = None
+    ) -> tuple[Best, ...]:
+        """The first available entries in the total order, in order.
+
+        Args:
+            weights: As broadcast, in units of 2^-22: shape (d,), or (d + 1,) with jitter.
+            count: How many; fewer are returned if no more are available.
+            withheld: Per rank, whether its entries are unavailable this time; None: all are available.
+        """
+        if len(self._withdrawn) == self._count:
+            return ()
+        jitters = None if self._jitter is None else self._jitters[: self._count]
+        weights, added = _parted(weights, jitters)
+        screened = _jittered(self._screen.screen(weights), added)
+        screened.scores[self._withdrawn.entries] = -np.inf
+        if withheld is not None:
+            screened.scores[withheld[self._ranks[: self._count]]] = -np.inf
+        available = np.isfinite(screened.scores)
+        if self._copies is not None:
+            screened.scores[self._copies.repeated(available)] = -np.inf
+        left = int(np.isfinite(screened.scores).sum())
+        if left == 0:
+            return ()
+        prices, worth, most = self._prices, None, min(count, left)
+        if prices is None:
+            near = _near_the_top(screened, most)
+        else:
+            ranks = self._ranks[: self._count]
+            near = _near_by_price(screened, most, prices, ranks)
+            worth = lambda entry, score: prices.per_price(score, int(ranks[entry]))  # noqa: E731
+        found = _first(near, count, self._features, weights, added, self._last_resort, worth)
+        if self._copies is None:
+            return found
+        copies = self._copies
+        return tuple(
+            Best(copies.seller(best.entry, self._features[best.entry], available), best.score)
+            for best in found
+        )
+
+    def _last_resort(self, entry: int) -> tuple[int, ...]:
+        """By what entries of equal φ are in order."""
+        if self._copies is not None:
+            return (self._copies.place(entry),)
+        return int(self._ranks[entry]), entry
+
+    def best_scores(
+        self, weights: Weights, count: int, *, withheld: npt.NDArray[np.bool_] | None = None
+    ) -> Scores:
+        """The highest exact score of each rank's available entries, in a session without jitter.
+
+        Args:
+            weights: Shape (d,), in units of 2^-22.
+            count: How many ranks there are.
+            withheld: As for `first`.
+
+        Returns:
+            int64 of shape (count,), in units of 2^-37; `NO_SCORE` where nothing is available.
+        """
+        found = np.full(count, NO_SCORE, dtype=np.int64)
+        screened = self._screen.screen(weights)
+        ranks = self._ranks[: self._count]
+        available = np.ones(self._count, dtype=np.bool_)
+        available[self._withdrawn.entries] = False
+        if withheld is not None:
+            available &= ~withheld[ranks]
+        tops = np.full(count, -np.inf)
+        np.maximum.at(tops, ranks[available], screened.scores[available] * screened.scale)
+        available &= screened.scores * screened.scale >= (tops - 2.0 * screened.error)[ranks]
+        near = np.flatnonzero(available)
+        for start in range(0, len(near), _EXACT_ROWS):
+            entries = near[start : start + _EXACT_ROWS]
+            np.maximum.at(found, ranks[entries], exact_scores(self._features[entries], weights))
+        return found
+
+
+def _parted(weights: Weights, jitters: Jitters | None) -> tuple[Weights, Scores | None]:
+    """The weight of φ, and what jitter adds to each entry's score; None: nothing."""
+    if jitters is None:
+        return weights, None
+    return weights[:-1], int(weights[-1]) * jitters if weights[-1] else None
+
+
+def _jittered(screened: Screened, added: Scores | None) -> Screened:
+    """The scores with what jitter adds to them, as float64."""
+    if added is None:
+        return screened
+    scores = screened.scores.astype(np.float64)
+    scores *= screened.scale
+    scores += added
+    # Below 2^53, where these two operations are off by half a unit each at most.
+    return Screened(scores, 1.0, screened.error + 1.0)
+
+
+def _near_the_top(screened: Screened, count: int) -> npt.NDArray[np.intp]:
+    """The entries whose exact score can be among the `count` highest; that many are available."""
+    scores = screened.scores
+    lowest = scores.max() if count == 1 else np.partition(scores, len(scores) - count)[len(scores) - count]
+    threshold = float(lowest) - 2.0 * screened.error / screened.scale
+    if scores.dtype == np.int32:
+        threshold = max(math.floor(threshold), np.iinfo(np.int32).min)
+    near: npt.NDArray[np.intp] = np.flatnonzero(scores >= threshold)
+    return near
+
+
+def _near_by_price(
+    screened: Screened, count: int, prices: Prices, ranks: npt.NDArray[np.intp]
+) -> npt.NDArray[np.intp]:
+    """The entries whose score for its price can be among the `count` highest; that many are available."""
+    scores = screened.scores.astype(np.float64) * screened.scale
+    slack = screened.error + _ROUNDING * float(np.abs(scores[np.isfinite(scores)]).max())
+    lowest = prices.about(scores - slack, ranks)
+    threshold = float(np.partition(lowest, len(lowest) - count)[len(lowest) - count])
+    near: npt.NDArray[np.intp] = np.flatnonzero(
+        prices.about(scores + slack, ranks) >= threshold - _ROUNDING * abs(threshold)
+    )
+    return near
+
+
+def _first(
+    near: npt.NDArray[np.intp],
+    count: int,
+    features: Features,
+    weights: Weights,
+    added: Scores | None,
+    last_resort: Any,
+    worth: Callable[[int, int], int] | None = None,
+) -> tuple[Best, ...]:
+    """The first `count` of the entries `near` in the total order; `worth` of entry and score comes first."""
+    exact = np.concatenate(
+        [
+            exact_scores(features[near[start : start + _EXACT_ROWS]], weights)
+            for start in range(0, len(near), _EXACT_ROWS)
+        ]
+    )
+    if added is not None:
+        exact += added[near]
+    if worth is None and len(near) > count:
+        lowest = np.partition(exact, len(exact) - count)[len(exact) - count]
+        near, exact = near[exact >= lowest], exact[exact >= lowest]
+    scores = dict(zip(near.tolist(), exact.tolist(), strict=True))
+    if len(scores) == 1:
+        return tuple(Best(entry, score) for entry, score in scores.items())
+    firsts = scores if worth is None else {entry: worth(entry, score) for entry, score in scores.items()}
+    entries = sorted(
+        scores, key=lambda entry: (-firsts[entry], features[entry].tobytes(), *last_resort(entry))
+    )
+    return tuple(Best(entry, scores[entry]) for entry in entries[:count])
+
+
+def _read_only(row: Features) -> Features:
+    view: Features = row.view(np.ndarray)
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,140 @@
+"""Approximate scores with a proven error: which points can be the best under a weight.
+
+Nothing is decided here. A screen gives every point a score and one bound E for all; whatever is more than
+2E below the top cannot be the best, and `protocol.space.scoring` compares the rest exactly.
+
+Scoring reads every feature of every point in every round, so its speed is that of memory. `FixedScreen`
+therefore keeps one byte a coordinate; its products are exact integers on any machine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import numkong
+import numpy as np
+import numpy.typing as npt
+
+from protocol.space.grid import FEATURE_BITS, Features, Weights
+
+__all__ = ["FixedScreen", "GrowingScreen", "Screened"]
+
+_ALIGNMENT: Final = 64
+"""Coordinates are padded to whole vectors of the widest SIMD registers."""
+_LEVELS: Final = 127
+_BLOCK_ROWS: Final = 2**16
+_BLOCK_BYTES: Final = 2**26
+"""What is packed at a time: no more rows, and no more bytes before packing."""
+_READ_COORDINATES: Final = 2**20
+"""Coordinates that are read at a time, at up to 16 bytes each while they are dealt with: a table that is
+memory-mapped because it is large must not be copied whole, and in wider numbers, to be made small."""
+_FLOAT32_EPSILON: Final = 2.0**-24
+_SMALLEST: Final = 256
+
+
+class Screened(NamedTuple):
+    """Approximate scores, in units of 2^-37, and how far each may be from the exact one."""
+
+    scores: npt.NDArray[Any]
+    scale: float
+    """What to multiply `scores` by to have them in those units."""
+    error: float
+    """After scaling."""
+
+
+class FixedScreen:
+    """Screens a table that does not change, at one byte a coordinate.
+
+    That byte stays in memory, even if the table itself is memory-mapped: n rows of d coordinates take n·d'
+    bytes, where d' is d rounded up to a multiple of 64. While it is built, at most two blocks of 64 MiB come
+    on top.
+
+    With φ = a·φ̂ + e and w = b·ŵ + f, where φ̂ and ŵ are whole numbers of at most 127, |e_i| ≤ a/2 and
+    |f_i| ≤ b/2, the score is ab·φ̂ᵀŵ + (φ - e)ᵀf + eᵀw, so that E = (b/2)(√d‖φ‖ + d·a/2) + (a/2)·Σ|w_i|.
+
+    Args:
+        features: int16 of shape (n, d) with n ≥ 1, in units of 2^-15; may be memory-mapped.
+        norm_bound: At least the largest ‖φ‖.
+    """
+
+    def __init__(self, features: Features, *, norm_bound: float) -> None:
+        count, dimension = features.shape
+        self._dimension = dimension
+        self._depth = -(-dimension // _ALIGNMENT) * _ALIGNMENT
+        largest = max(1, _largest(features))
+        self._step = largest / _LEVELS
+        self._spread = math.sqrt(dimension) * norm_bound * 2.0**FEATURE_BITS + dimension * self._step / 2
+        rows = min(_BLOCK_ROWS, _BLOCK_BYTES // self._depth)
+        self._blocks = [
+            numkong.dots_pack(self._quantised(features[start : start + rows]), "int8")
+            for start in range(0, count, rows)
+        ]
+
+    def screen(self, weights: Weights) -> Screened:
+        """Approximate scores of all points, int32 of shape (n,)."""
+        largest = max(1, int(np.abs(weights).max()))
+        step = largest / _LEVELS
+        query = np.zeros((1, self._depth), dtype=np.int8)
+        query[0, : self._dimension] = np.rint(weights / step)
+        parts = [np.asarray(numkong.dots_packed(query, block))[0] for block in self._blocks]
+        scores = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        total = float(np.abs(weights, dtype=np.float64).sum())
+        # The factor covers the rounding of this bound's own operations, and of the two quotients.
+        error = 1.001 * (step / 2 * self._spread + self._step / 2 * total)
+        return Screened(scores, self._step * step, error)
+
+    def _quantised(self, features: Features) -> npt.NDArray[np.int8]:
+        rows = np.zeros((len(features), self._depth), dtype=np.int8)
+        for part in _parts(features):
+            quotients = features[part] / self._step
+            rows[part, : self._dimension] = np.rint(quotients, out=quotients)
+        return rows
+
+
+def _parts(features: Features) -> Iterator[slice]:
+    """The rows, so many at a time that few coordinates are in memory at once."""
+    count, dimension = features.shape
+    rows = max(1, _READ_COORDINATES // dimension)
+    return (slice(start, start + rows) for start in range(0, count, rows))
+
+
+def _largest(features: Features) -> int:
+    """The largest |φ_i|; int16 cannot hold the magnitude of its least number, Python's integers can."""
+    return max(
+        (max(int(features[part].max()), -int(features[part].min())) for part in _parts(features)), default=0
+    )
+
+
+class GrowingScreen:
+    """Screens a table that grows, in float32.
+
+    Features are exact in float32; γ_{d+2}·Σ|w_i||φ_i| ≤ γ_{d+2}·‖w‖·‖φ‖ bounds the rounding of w, and of d
+    products and their sum in any order.
+
+    Args:
+        dimension: d.
+        norm_bound: At least the largest ‖φ‖.
+    """
+
+    def __init__(self, dimension: int, *, norm_bound: float) -> None:
+        steps = (dimension + 2) * _FLOAT32_EPSILON
+        self._error_per_norm = 1.01 * steps / (1.0 - steps) * norm_bound * 2.0**FEATURE_BITS
+        self._rows = np.zeros((_SMALLEST, dimension), dtype=np.float32)
+        self._count = 0
+
+    def extend(self, features: Features) -> None:
+        """Add points, int16 of shape (n, d)."""
+        first, self._count = self._count, self._count + len(features)
+        while self._count > len(self._rows):
+            self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
+        self._rows[first : self._count] = features
+
+    def screen(self, weights: Weights) -> Screened:
+        """Approximate scores of all points, float32 of shape (n,)."""
+        values = weights.astype(np.float32)
+        scores = self._rows[: self._count] @ values
+        # Twice, since float32 also rounds the threshold that scores are compared with, and the norm.
+        error = 2 * self._error_per_norm * math.sqrt(float(values @ values))
+        return Screened(scores, 1.0, error)

@@ -1,0 +1,160 @@
+"""The session file in a transcript: what its first event says, so that a transcript speaks for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from protocol.config.meaning import BEFORE_THERE_WERE_KEYS, version_1_digest
+from protocol.config.session import SessionFile
+from protocol.errors import ConfigError, DataError
+from protocol.machine.machine import Started
+from protocol.privacy.acquisition import RULES
+from protocol.transcript.record import RecordedItem
+from protocol.wire.messages import PROTOCOL_VERSION
+
+__all__ = ["check_same_start", "check_version", "recorded_digest", "recorded_session", "started"]
+
+_SEEDED = ("features", "noise")
+"""Sections of the session file that have a seed, which a redacted transcript is to hide."""
+_HIDDEN = 0
+"""In the place of a seed that was taken out: the session's facts can be told without it."""
+
+
+def started(file: SessionFile, data: bytes = b"") -> Started:
+    """The first event of a party.
+
+    Args:
+        file: The session file; its seeds are kept apart.
+        data: Digest of the party's data; empty if it has none.
+    """
+    configuration: dict[str, Any] = file.in_force()
+    seeds = {name: configuration[name].pop("seed", None) for name in _SEEDED}
+    return Started(configuration, seeds, data)
+
+
+def check_same_start(recorded: RecordedItem, now: Started) -> None:
+    """Refuse to go on with other limits of time, or other data, than a transcript was begun with.
+
+    Args:
+        recorded: The transcript's first event.
+        now: What the party would begin with.
+
+    Raises:
+        ConfigError: `[timeouts]` is another; it names the keys.
+        DataError: The data are others.
+    """
+    there, here = recorded.public.get("configuration"), now.configuration
+    before = there.get("timeouts") if isinstance(there, Mapping) else None
+    if isinstance(before, Mapping):
+        changed = [key for key, value in here["timeouts"].items() if before.get(key) != value]
+        if changed:
+            listed = ", ".join(f"{key} = {before.get(key)}" for key in changed)
+            raise ConfigError(
+                "The session was begun with other timeouts than the session file has now.",
+                advice=f"Put back, under [timeouts]: {listed}. A session goes on as it was begun.",
+            )
+    if recorded.private.get("data") != now.data:
+        raise DataError(
+            "The data are not those that the session was begun with.",
+            advice="Put the files back as they were, labels and order of rows included, and start again.",
+        )
+
+
+def recorded_session(event: RecordedItem) -> SessionFile:
+    """The session file of a transcript's first event. Where the transcript is redacted, its seeds are 0.
+
+    Raises:
+        DataError: The event has no session file, or one that this version cannot read.
+    """
+    configuration = event.public.get("configuration")
+    if event.kind != Started.KIND or not isinstance(configuration, Mapping):
+        raise DataError(
+            "The transcript does not begin with the session file.",
+            advice="It was recorded by hushbid 0.1 or by a test; its records can be shown and verified.",
+        )
+    try:
+        values = _plain(configuration)
+        for name, seed in _seeds(event, values).items():
+            if seed is not None:
+                values[name]["seed"] = seed
+        # Transcripts of sessions before there were such keys do without them.
+        values["session"] = BEFORE_THERE_WERE_KEYS | values["session"]
+        # As from JSON: tuples and lists are one there.
+        return SessionFile.model_validate(values, strict=False)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        where = f"it is no session file ({type(error).__name__})"
+    raise DataError(
+        f"The transcript's session file cannot be read: {where}.",
+        advice="Read it with the version of hushbid that recorded it.",
+    )
+
+
+def recorded_digest(event: RecordedItem, version: int) -> bytes:
+    """The session's digest as a version of the protocol computes it of a transcript's first event.
+
+    Args:
+        event: The first event, with its seeds.
+        version: Of the protocol.
+
+    Raises:
+        DataError: The event has no session file, or one that this version cannot read; or this is a later
+            version of the protocol than ours.
+    """
+    if version > PROTOCOL_VERSION:
+        raise DataError(
+            f"The transcript is of version {version} of the protocol; this hushbid knows {PROTOCOL_VERSION}.",
+            advice="Read it with the version of hushbid that recorded it.",
+        )
+    file = recorded_session(event)
+    if version == PROTOCOL_VERSION:
+        return file.digest()
+    configuration = event.public["configuration"]
+    values: dict[str, Any] = _plain(configuration)
+    for name, seed in _seeds(event, values).items():
+        values[name]["seed"] = seed
+    return version_1_digest(values)
+
+
+def check_version(version: int) -> None:
+    """Refuse to replay what another version of the protocol recorded.
+
+    Args:
+        version: Of the transcript's header.
+
+    Raises:
+        DataError: It is another.
+    """
+    if version != PROTOCOL_VERSION:
+        raise DataError(
+            f"The transcript was recorded under version {version} of the protocol, and this is version "
+            f"{PROTOCOL_VERSION}: its feature map was another one, and so was the digest of a session.",
+            advice="`hushbid transcript verify`, `show` and `export` read it; replay it with the version of "
+            "hushbid that recorded it.",
+        )
+
+
+def _seeds(event: RecordedItem, configuration: Mapping[str, Any]) -> Mapping[str, Any]:
+    seeds = event.private.get("seeds")
+    if isinstance(seeds, Mapping):
+        return seeds
+    rule = RULES.get(configuration["acquisition"]["rule"])
+    secret = rule is not None and rule.sealed
+    return {
+        "features": None if secret else _HIDDEN,
+        "noise": None if configuration["noise"]["source"] == "secure" else _HIDDEN,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """The value with containers that can be changed, as a file's are."""
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value

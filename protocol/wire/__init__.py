@@ -1,0 +1,1 @@
+"""Messages, their bytes, and the numbered frames that carry them."""

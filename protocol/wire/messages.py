@@ -1,0 +1,575 @@
+"""Every message of a session: one frozen pydantic model each, one discriminated union per direction.
+
+A model declares its fields in the order in which they are encoded (`protocol.wire.codec`). Numbers whose size
+on the wire must not tell anything (a score, a candidate's number) are one-element int64 arrays, since
+msgpack integers grow with their value.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    FailFast,
+    Field,
+    GetPydanticSchema,
+    StringConstraints,
+    Tag,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError, core_schema
+
+from protocol import limits
+
+__all__ = [
+    "CONTROL_SEQUENCE",
+    "PROTOCOL_VERSION",
+    "Array",
+    "Ask",
+    "Batch",
+    "BatchedCandidate",
+    "Beat",
+    "Bid",
+    "Broadcast",
+    "Candidate",
+    "Candidates",
+    "Close",
+    "ConsumerToCurator",
+    "CuratorToConsumer",
+    "CuratorToOwner",
+    "Delivery",
+    "Farewell",
+    "Hello",
+    "Message",
+    "Offer",
+    "OwnerToCurator",
+    "PointBid",
+    "Purchase",
+    "Ready",
+    "Receipt",
+    "Refused",
+    "SealedCandidate",
+    "SealedCandidates",
+    "SecretMap",
+    "SubspaceTarget",
+    "Target",
+    "Welcome",
+    "bids_of",
+    "boxes_of",
+    "candidate_of",
+    "fixed",
+    "sizes",
+    "unfixed",
+    "with_boxes",
+    "without_box",
+]
+
+PROTOCOL_VERSION = 2
+"""The version of the messages' meaning, negotiated at Hello; the frame's own version is `wire`'s."""
+
+CONTROL_SEQUENCE = 0
+"""Sequence number of the messages that make a link rather than travel on it."""
+
+Array: TypeAlias = npt.NDArray[Any]
+Round: TypeAlias = Annotated[int, Field(ge=1, le=limits.MAX_POINTS)]
+Count: TypeAlias = Annotated[int, Field(ge=0, le=2**53)]
+Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")]
+Text: TypeAlias = Annotated[str, StringConstraints(max_length=limits.MAX_TEXT)]
+Attributes: TypeAlias = Annotated[bytes, Field(max_length=limits.MAX_ATTRIBUTES)]
+Digest: TypeAlias = Annotated[bytes, Field(min_length=32, max_length=32)]
+
+
+def _array(dtypes: tuple[type[np.generic], ...], *, longest: int, length: int | None = None) -> Any:
+    """An annotation for a vector of one of `dtypes` and at most `longest` (or exactly `length`) values."""
+    allowed = frozenset(np.dtype(dtype) for dtype in dtypes)
+
+    def check(value: Any) -> Array:
+        if type(value) is not np.ndarray:
+            raise PydanticCustomError("array_type", "an array is required here")
+        if value.dtype not in allowed:
+            raise PydanticCustomError("array_dtype", "an array of another number type is required here")
+        if value.ndim != 1 or value.size == 0 or (length is not None and value.size != length):
+            raise PydanticCustomError("array_shape", "the array's shape is not allowed here")
+        if value.size > longest:
+            raise PydanticCustomError("array_too_long", "the array is longer than is allowed here")
+        return value
+
+    return GetPydanticSchema(lambda _source, _handler: core_schema.no_info_plain_validator_function(check))
+
+
+Features: TypeAlias = Annotated[Array, _array((np.int16,), longest=limits.MAX_DIMENSION)]
+Weights: TypeAlias = Annotated[Array, _array((np.int32,), longest=limits.MAX_DIMENSION + 1)]
+"""One more than coordinates with jitter, whose weight is last."""
+Totals: TypeAlias = Annotated[Array, _array((np.int64,), longest=limits.MAX_DIMENSION)]
+Embedding: TypeAlias = Annotated[Array, _array((np.float64,), longest=limits.MAX_DIMENSION)]
+Basis: TypeAlias = Annotated[Array, _array((np.int16,), longest=limits.MAX_BASIS)]
+Box: TypeAlias = Annotated[bytes, Field(min_length=1, max_length=limits.MAX_BOX_BYTES)]
+MapBox: TypeAlias = Annotated[bytes, Field(min_length=limits.MAP_BOX_BYTES, max_length=limits.MAP_BOX_BYTES)]
+Signature: TypeAlias = Annotated[bytes, Field(min_length=64, max_length=64)]
+HeadSignature: TypeAlias = Annotated[bytes, Field(max_length=64)]
+"""A signature of 64 bytes; empty where parties have no keys: sessions without CURVE whose noise is secret."""
+FixedSize: TypeAlias = Annotated[Array, _array((np.int64,), longest=1, length=1)]
+FixedSizes: TypeAlias = Annotated[Array, _array((np.int64,), longest=limits.MAX_BATCH)]
+ManyFeatures: TypeAlias = Annotated[
+    Array, _array((np.int16,), longest=limits.MAX_DIMENSION * limits.MAX_BATCH)
+]
+ManyBytes: TypeAlias = Annotated[bytes, Field(max_length=limits.MAX_MESSAGE_BYTES)]
+Digests: TypeAlias = Annotated[bytes, Field(min_length=32, max_length=32 * limits.MAX_BATCH)]
+_POINT_TYPES = (np.uint8, np.int16, np.int32, np.int64, np.float32, np.float64)
+Point: TypeAlias = Annotated[Array, _array(_POINT_TYPES, longest=limits.MAX_COLUMNS)]
+ManyPoints: TypeAlias = Annotated[Array, _array(_POINT_TYPES, longest=limits.MAX_MESSAGE_BYTES)]
+
+
+def fixed(value: int) -> Array:
+    """An integer as a field whose encoded size does not depend on it."""
+    return sizes([value])
+
+
+def sizes(values: Sequence[int]) -> Array:
+    """Integers as one field whose encoded size depends on their number alone, shape (n,)."""
+    array = np.array(values, dtype=np.int64)
+    array.flags.writeable = False
+    return array
+
+
+def unfixed(field: Array) -> int:
+    """The integer that `fixed` made a field of."""
+    return int(field[0])
+
+
+class Message(BaseModel):
+    """What every message is: frozen, strict, without unknown fields."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
+
+    kind: str
+
+
+class Hello(Message):
+    """A peer's first words on every connection; binds the connection to a roster name."""
+
+    kind: Literal["hello"] = "hello"
+    versions: Annotated[
+        tuple[Annotated[int, Field(ge=1, le=2**16)], ...],
+        Field(min_length=1, max_length=limits.MAX_VERSIONS),
+        FailFast(),
+    ]
+    role: Literal["owner", "consumer"]
+    name: Name
+    session: Digest
+    """SHA-256 of the session file's canonical form (`protocol.config.session`)."""
+    software: Text
+    sent: Count
+    """Sequence of the last frame that the peer has sent in this session."""
+    received: Count
+    """Sequence of the last frame that the peer has durably received in this session."""
+
+
+class Welcome(Message):
+    """The curator's answer to a Hello that it accepts."""
+
+    kind: Literal["welcome"] = "welcome"
+    version: Annotated[int, Field(ge=1, le=2**16)]
+    feature_map: Digest | None
+    """SHA-256 of the feature map's W and b, to compare with one's own; None if the curator has none."""
+    sent: Count
+    received: Count
+
+
+class Refused(Message):
+    """The curator has nothing more to say to this peer, and why."""
+
+    kind: Literal["refused"] = "refused"
+    code: Name
+    detail: Annotated[str, StringConstraints(max_length=limits.MAX_ERROR_DETAIL)]
+    advice: Annotated[str, StringConstraints(max_length=limits.MAX_ERROR_DETAIL)]
+
+
+class Beat(Message):
+    """A sign of life from a party's main loop; not sequenced and not recorded."""
+
+    kind: Literal["beat"] = "beat"
+
+
+class Candidate(BaseModel):
+    """A point as it is handed over: raw columns, features on the grid, packed label and identifier."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
+
+    point: Point
+    features: Features
+    attributes: Attributes
+
+
+class SealedCandidate(BaseModel):
+    """A point as it is handed over where only the consumer may see it."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
+
+    features: Features
+    box: Box
+    """The point with its label and identifier, padded and sealed to the consumer
+    (`protocol.crypto.sealing`)."""
+    signature: Signature
+    """The owner's, over the session, the candidate's number and the digests of box and features."""
+
+
+class BatchedCandidate(SealedCandidate):
+    """A sealed point out of a batch: one signature speaks for all its points, by their digests."""
+
+    digests: Digests
+    """Of the points of the batch, 32 bytes each (`protocol.crypto.sealing.batched_digest`): its own among
+    them."""
+
+
+class Candidates(BaseModel):
+    """The points of a batch as they are handed over: those of `Candidate`, one after the other."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
+
+    points: ManyPoints
+    """Shape (b·columns,)."""
+    features: ManyFeatures
+    """Shape (b·d,)."""
+    attributes: ManyBytes
+    """b times the same number of bytes."""
+
+
+class SealedCandidates(BaseModel):
+    """The points of a batch where only the consumer may see them: those of `SealedCandidate`."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
+
+    features: ManyFeatures
+    """Shape (b·d,)."""
+    boxes: ManyBytes
+    """b boxes of one length."""
+    digests: Digests
+    """Of the points (`protocol.crypto.sealing.batched_digest`)."""
+    signature: Signature
+    """The owner's, over the session, the round and these digests
+    (`protocol.crypto.sealing.batch_statement`)."""
+
+
+def _way(candidate: Any) -> str:
+    """How a point is handed over; what is no point at all is refused as an open one."""
+    if isinstance(candidate, dict):
+        return "sealed" if "box" in candidate else "open"
+    return "sealed" if isinstance(candidate, SealedCandidate) else "open"
+
+
+EitherCandidate: TypeAlias = Annotated[
+    Annotated[Candidate, Tag("open")] | Annotated[SealedCandidate, Tag("sealed")], Discriminator(_way)
+]
+"""A point either way. Told by its box, so that a refusal names the fault of the one that it is."""
+
+
+def _way_bought(candidate: Any) -> str:
+    if isinstance(candidate, dict):
+        return "batched" if "digests" in candidate else _way(candidate)
+    return "batched" if isinstance(candidate, BatchedCandidate) else _way(candidate)
+
+
+BoughtCandidate: TypeAlias = Annotated[
+    Annotated[Candidate, Tag("open")]
+    | Annotated[SealedCandidate, Tag("sealed")]
+    | Annotated[BatchedCandidate, Tag("batched")],
+    Discriminator(_way_bought),
+]
+"""A point as it is delivered: one that came in a batch brings the digests that its signature is over."""
+
+
+def _ways(candidates: Any) -> str:
+    if isinstance(candidates, dict):
+        return "sealed" if "boxes" in candidates else "open"
+    return "sealed" if isinstance(candidates, SealedCandidates) else "open"
+
+
+EitherCandidates: TypeAlias = Annotated[
+    Annotated[Candidates, Tag("open")] | Annotated[SealedCandidates, Tag("sealed")], Discriminator(_ways)
+]
+
+
+class Target(Message):
+    """The consumer's release of D_v's mean embedding, and what the summary starts from."""
+
+    kind: Literal["target"] = "target"
+    embedding: Embedding
+    """The released mean embedding g̃, shape (d,)."""
+    size: Annotated[int, Field(ge=1, le=2**53)]
+    """m = |D_v|."""
+    seed_total: Totals
+    """Σφ over the public seed set D_init, in units of 2^-15, shape (d,)."""
+    seed_size: Annotated[int, Field(ge=1, le=2**53)]
+    maps: Annotated[bytes, Field(max_length=limits.MAP_BOX_BYTES * limits.MAX_OWNERS)]
+    """The feature map's seed, sealed to each owner, in the order of their names; empty if it is public."""
+    noise: Name
+    """The noise source's name, "none" for a release without noise."""
+
+
+class SubspaceTarget(Target):
+    """A target, and the directions of the seed set that releases are made in (`subspace`)."""
+
+    kind: Literal["subspace-target"] = "subspace-target"  # type: ignore[assignment]
+    basis: Basis
+    """Of the directions, in units of 2^-12, shape (F·d,): one after the other."""
+
+
+class SecretMap(Message):
+    """The feature map's seed, from the consumer to one owner, passed on unopened."""
+
+    kind: Literal["secret-map"] = "secret-map"
+    box: MapBox
+
+
+class Ready(Message):
+    """The owner has hashed its points by the secret map and can bid."""
+
+    kind: Literal["ready"] = "ready"
+
+
+class Broadcast(Message):
+    """The weight that owners score their points by in one round (DESIGN §1, corrected bid)."""
+
+    kind: Literal["broadcast"] = "broadcast"
+    round: Round
+    weights: Weights
+    """w = g̃ - q/(q+b)·g in units of 2^-22, shape (d,)."""
+    noise: Name
+
+
+class Bid(Message):
+    """An owner's best available point under a broadcast; rules that ask everybody add the point."""
+
+    kind: Literal["bid"] = "bid"
+    round: Round
+    exhausted: bool
+    """No point is left; the other fields are zeros of their usual size."""
+    score: FixedSize
+    """wᵀφ in units of 2^-37."""
+    handle: FixedSize
+    """The candidate's number, counted by its owner from 1 in the order of first bids."""
+    candidate: EitherCandidate | None
+
+
+class Batch(Message):
+    """An owner's best available points under a broadcast where rounds buy several: a bid for each.
+
+    The best is first. Where fewer than b points are left, the rest is padding: zeros of the usual size, which
+    have the number 0.
+    """
+
+    kind: Literal["batch"] = "batch"
+    round: Round
+    scores: FixedSizes
+    """wᵀφ of each in units of 2^-37, shape (b,)."""
+    handles: FixedSizes
+    """The owner's number of each, as in a bid, shape (b,)."""
+    candidates: EitherCandidates
+
+    @model_validator(mode="after")
+    def _has_one_of_each_for_every_point(self) -> Self:
+        rows, parts = len(self.handles), dict(self.candidates)
+        parts.pop("signature", None)
+        uneven = [name for name, part in parts.items() if len(part) % rows]
+        if len(self.scores) != rows or uneven or len(parts.get("digests", b"")) not in (0, 32 * rows):
+            raise PydanticCustomError("batch_parts", "the parts of a batch are not of one number of points")
+        return self
+
+
+class Ask(Message):
+    """The curator wants the point behind a bid."""
+
+    kind: Literal["ask"] = "ask"
+    round: Round
+    handle: FixedSize
+
+
+class Offer(Message):
+    """The point that was asked for."""
+
+    kind: Literal["offer"] = "offer"
+    round: Round
+    handle: FixedSize
+    candidate: Candidate
+
+
+class Purchase(BaseModel):
+    """A point that was chosen, on its way to the consumer."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
+
+    owner: Name
+    round: Round
+    """In which it was chosen."""
+    bid_round: Round
+    """In which it was bid. Of this, and the next, the owner's signature speaks."""
+    handle: FixedSize
+    """The owner's number of the candidate."""
+    candidate: BoughtCandidate
+
+
+class Delivery(Message):
+    """One part of the chosen points; the next follows the receipt."""
+
+    kind: Literal["delivery"] = "delivery"
+    part: Annotated[int, Field(ge=1, le=2**31)]
+    parts: Annotated[int, Field(ge=1, le=2**31)]
+    purchases: Annotated[tuple[Purchase, ...], Field(max_length=limits.MAX_PURCHASES), FailFast()]
+
+
+class Receipt(Message):
+    """A part of the delivery is durable at the consumer, which has checked its points."""
+
+    kind: Literal["receipt"] = "receipt"
+    part: Annotated[int, Field(ge=1, le=2**31)]
+    disputed: Annotated[bytes, Field(max_length=(limits.MAX_PURCHASES + 7) // 8)]
+    """One bit a point of the part, in order, the first in the highest bit of the first byte: whether it is
+    disputed (DESIGN §3). The bits that are left over are 0."""
+
+
+class Close(Message):
+    """The session is over.
+
+    It says nothing about who won (DESIGN §3, "No feedback"): salts hide in the head what is on record.
+    """
+
+    kind: Literal["close"] = "close"
+    outcome: Literal["complete", "abandoned"]
+    head: Digest
+    """Of the curator's transcript, before the record in which it closes the session."""
+    signature: HeadSignature
+    """The curator's, of `protocol.crypto.sealing.head_statement`."""
+
+
+class Farewell(Message):
+    """The peer has durably received the Close and leaves."""
+
+    kind: Literal["farewell"] = "farewell"
+    head: Digest
+    """Of the peer's transcript, before the record in which it leaves."""
+    signature: HeadSignature
+    """The peer's, of `protocol.crypto.sealing.head_statement`."""
+
+
+def candidate_of(fields: Mapping[str, Any]) -> Candidate | SealedCandidate:
+    """The point of its fields, which were checked when it came: as a transcript has it."""
+    kind = BatchedCandidate if "digests" in fields else SealedCandidate if "box" in fields else Candidate
+    return kind.model_construct(**fields)
+
+
+class PointBid(NamedTuple):
+    """What a message bids for one point."""
+
+    round: int
+    exhausted: bool
+    """It is padding: there is no point."""
+    score: int
+    """In units of 2^-37."""
+    handle: int
+    """The owner's number of the point; 0 for padding."""
+    candidate: Candidate | SealedCandidate | None
+
+
+def bids_of(message: Bid | Batch) -> tuple[PointBid, ...]:
+    """The bids of a message: a batch's one by one, padding as bids that are exhausted.
+
+    Args:
+        message: A batch's arrays must have as many values as its handles ask for.
+    """
+    if isinstance(message, Bid):
+        score, handle = unfixed(message.score), unfixed(message.handle)
+        return (PointBid(message.round, message.exhausted, score, handle, message.candidate),)
+    scores, handles = message.scores.tolist(), message.handles.tolist()
+    return tuple(
+        PointBid(message.round, handle == 0, score, handle, candidate)
+        for score, handle, candidate in zip(scores, handles, _candidates_of(message), strict=True)
+    )
+
+
+def _candidates_of(message: Batch) -> Iterator[Candidate | SealedCandidate]:
+    candidates, rows = message.candidates, len(message.handles)
+    features = _parts(candidates.features, rows)
+    if isinstance(candidates, Candidates):
+        opened = _parts(candidates.points, rows), features, _parts(candidates.attributes, rows)
+        for point, own, packed in zip(*opened, strict=True):
+            yield Candidate.model_construct(point=point, features=own, attributes=packed)
+        return
+    for own, box in zip(features, _parts(candidates.boxes, rows), strict=True):
+        yield BatchedCandidate.model_construct(
+            features=own, box=box, signature=candidates.signature, digests=candidates.digests
+        )
+
+
+def _parts(whole: Any, rows: int) -> list[Any]:
+    """`rows` equal parts of an array or of bytes; copies, so that none keeps the rest."""
+    length = len(whole) // rows
+    parts = [whole[at : at + length] for at in range(0, length * rows, length)] if length else [whole] * rows
+    if isinstance(whole, np.ndarray):
+        parts = [part.copy() for part in parts]
+        for part in parts:
+            part.flags.writeable = False
+    return parts
+
+
+def boxes_of(message: Message) -> tuple[bytes, ...]:
+    """The sealed boxes in an owner's message; none in one without."""
+    if isinstance(message, Bid) and isinstance(message.candidate, SealedCandidate):
+        return (message.candidate.box,)
+    if isinstance(message, Batch) and isinstance(message.candidates, SealedCandidates):
+        return tuple(_parts(message.candidates.boxes, len(message.handles)))
+    return ()
+
+
+def with_boxes(message: Message, box: Callable[[bytes], bytes]) -> Message:
+    """An owner's message with others in the places of its boxes.
+
+    Args:
+        message: With at least one box (`boxes_of`).
+        box: What is put in the place of each.
+
+    Raises:
+        TypeError: The message has no box.
+    """
+    changed = _with_boxes(message, boxes_of(message), box)
+    if changed is None:
+        raise TypeError(f"a {message.kind} has no box")
+    return changed
+
+
+def without_box(message: Message) -> Message | None:
+    """A bid with the SHA-256 of each sealed box in the box's place; None for messages without one."""
+    return _with_boxes(message, boxes_of(message), lambda box: hashlib.sha256(box).digest())
+
+
+def _with_boxes(message: Message, boxes: Sequence[bytes], box: Callable[[bytes], bytes]) -> Message | None:
+    if not boxes:
+        return None
+    changed = b"".join(map(box, boxes))
+    if isinstance(message, Bid):
+        candidate = SealedCandidate.model_construct(**{**dict(message.candidate or ()), "box": changed})
+        return Bid.model_construct(**{**dict(message), "candidate": candidate})
+    assert isinstance(message, Batch), "nothing else has boxes"
+    candidates = SealedCandidates.model_construct(**{**dict(message.candidates), "boxes": changed})
+    return Batch.model_construct(**{**dict(message), "candidates": candidates})
+
+
+OwnerToCurator: TypeAlias = Annotated[
+    Hello | Beat | Ready | Bid | Batch | Offer | Farewell, Field(discriminator="kind")
+]
+ConsumerToCurator: TypeAlias = Annotated[
+    Hello | Beat | Target | SubspaceTarget | Receipt | Farewell, Field(discriminator="kind")
+]
+CuratorToOwner: TypeAlias = Annotated[
+    Welcome | Refused | Beat | SecretMap | Broadcast | Ask | Close, Field(discriminator="kind")
+]
+CuratorToConsumer: TypeAlias = Annotated[
+    Welcome | Refused | Beat | Delivery | Close, Field(discriminator="kind")
+]

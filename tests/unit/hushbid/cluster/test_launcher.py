@@ -1,0 +1,97 @@
+"""What a run's launcher makes of its curator's progress, with processes that are played."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hushbid.cluster import launcher
+from hushbid.cluster.launcher import PartyFailed, run_parties
+from hushbid.cluster.parties import Party
+from protocol.errors import ExitCode
+from protocol.machine.progress import Progress
+
+ENROLLING = Progress(
+    party="curator", phase="enrolling", round=0, rounds=5, points=0, points_planned=20,
+    points_per_second=None, seconds_left=None, owners_connected=1, owners=2, missing=("heron",),
+)  # fmt: skip
+ROUND = Progress(
+    party="curator", phase="rounds", round=1, rounds=5, points=0, points_planned=20,
+    points_per_second=None, seconds_left=None, owners_connected=1, owners=2, missing=("heron",),
+)  # fmt: skip
+
+
+@dataclass
+class Played:
+    """A party's process: heron's fails at once, the others end well when the curator has been heard."""
+
+    party: Any
+    looks: int = 0
+    signal: None = None
+    exit_code: ExitCode = ExitCode.USAGE
+    identifier: int = 1
+    stopped: bool = field(default=False)
+
+    @property
+    def running(self) -> bool:
+        self.looks += 1
+        return self.party.name != "heron" and not self.stopped and self.looks < 40
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.party.name == "heron")
+
+    def result(self) -> dict[str, Any] | None:
+        return {"error": {"what": "bad", "advice": ""}} if self.failed else {}
+
+    def log_tail(self, _lines: int) -> list[str]:
+        return []
+
+    def stop(self) -> None:
+        self.stopped = True
+
+    def kill(self) -> None:
+        self.stopped = True
+
+    def wait(self, _seconds: float) -> bool:
+        return True
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *lines: Progress) -> tuple[Any, list[Progress]]:
+    """Run parties of which the curator says these lines; returns how it ended, and what was told."""
+
+    def start(party: Party, *, progress: int | None) -> Played:
+        if progress is not None:
+            os.write(progress, b"".join(line.as_line() for line in lines))
+        return Played(party)
+
+    monkeypatch.setattr(launcher, "PartyProcess", start)
+    monkeypatch.setattr(launcher, "_GRACE_SECONDS", 0.0)
+    parties = [
+        SimpleNamespace(name=name, role=role, directory=Path(name))
+        for name, role in (("curator", "curator"), ("consumer", "consumer"), ("heron", "owner"))
+    ]
+    told: list[Progress] = []
+    prepared: Any = SimpleNamespace(parties=parties)
+    try:
+        return run_parties(prepared, told.append), told
+    except PartyFailed as error:
+        return error, told
+
+
+def test_an_owner_that_fails_while_the_curator_enrols_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended, told = run(monkeypatch, ENROLLING, ENROLLING)
+    assert isinstance(ended, PartyFailed)
+    assert ended.party == "heron"
+    assert told == [ENROLLING], "the last of the lines that came together"
+
+
+def test_an_owner_that_fails_in_the_rounds_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended, told = run(monkeypatch, ENROLLING, ROUND)
+    assert ended.failed == {"heron": "bad"}
+    assert told == [ROUND]

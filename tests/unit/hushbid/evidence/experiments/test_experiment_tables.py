@@ -1,0 +1,42 @@
+"""`hushbid experiment`: tables that are whole, however narrow the terminal; and what it leaves behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from hushbid.cli.app import app
+from hushbid.cli.experiment import _print, _table
+from protocol.runtime.ledger.known_ledgers import known_ledgers_path
+
+
+def test_no_figure_is_cut_off_in_a_narrow_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    cells = [f"{place}.12345678" for place in range(8)]
+    table = _table(*(f"column {place}" for place in range(8)))
+    table.add_row(*cells)
+    _print(table)
+    out = capsys.readouterr().out
+    assert all(cell in out for cell in cells)
+    assert "…" not in out
+
+
+def test_a_screening_experiment_leaves_the_user_s_list_of_ledgers_alone(
+    monkeypatch: pytest.MonkeyPatch, own_state: Path
+) -> None:
+    places: list[Path] = []
+
+    def played(*_arguments: Any, **_options: Any) -> list[Any]:
+        places.append(known_ledgers_path())
+        return []
+
+    monkeypatch.setattr("hushbid.evidence.experiments.screening.screening", played)
+    done = CliRunner().invoke(app, ["experiment", "screening", "--data", "mnist.npz", "--json"])
+    assert done.exit_code == 0, done.stderr
+    assert not places[0].is_relative_to(own_state)
+    assert not places[0].parent.parent.exists()

@@ -1,0 +1,268 @@
+"""`hushbid schema`: a draft, rows for a session, and delivered rows as a table again."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import tomllib
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+import tomli_w
+from typer.testing import CliRunner
+
+from hushbid.cli.app import app
+from hushbid.tables.schema_files import MOST_CATEGORIES, arrays_of
+from protocol.data import DataColumns, load_dataset
+from protocol.data.schema import Schema
+from protocol.errors import DataError
+
+ROWS: dict[str, Any] = {
+    "age": [31, 44, 90],
+    "height": [1.5, None, 1.9],
+    "job": ["nurse", None, "farmer"],
+    "member": [True, False, True],
+    "when": pa.array([1, 2, 3], pa.timestamp("s")),
+}
+SCHEMA = """
+[[columns]]
+name = "age"
+kind = "integer"
+lower = 18
+upper = 99
+
+[[columns]]
+name = "job"
+kind = "category"
+categories = ["nurse", "farmer"]
+missing = "own"
+"""
+
+
+def run(*arguments: object, code: int = 0) -> Any:
+    found = CliRunner().invoke(app, ["schema", *map(str, arguments)])
+    assert found.exit_code == code, found.output
+    return json.loads(found.stdout) if "--json" in arguments and code == 0 else found.output
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    pq.write_table(pa.table(ROWS), tmp_path / "rows.parquet")
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    return tmp_path
+
+
+def test_a_draft_of_private_rows_says_nothing_of_them(place: Path) -> None:
+    said = run("draft", place / "rows.parquet")
+    assert '[[columns]]\nname = "age"\nkind = "integer"\nlower = ?\nupper = ?' in said
+    assert 'name = "job"\nkind = "category"\ncategories = ?' in said
+    assert "'when' is left out" in said
+    for value in ("31", "90", "1.5", "nurse", "own"):
+        assert value not in said
+    other = pa.table(ROWS | {"age": [5, 6, 7], "job": ["x", "y", "z"], "height": [0.0, 1.0, 2.0]})
+    pq.write_table(other, place / "other.parquet")
+    assert run("draft", place / "other.parquet") == said
+
+
+def test_a_draft_of_public_rows_is_a_schema_that_they_fit(place: Path) -> None:
+    rows = pa.table(ROWS).drop_columns(["height", "when"])
+    pacsv.write_csv(rows, place / "rows.csv")
+    (place / "drafted.toml").write_text(run("draft", place / "rows.csv", "--public"))
+    schema = Schema.read(place / "drafted.toml")
+    assert [column.kind for column in schema.columns] == ["integer", "category", "boolean"]
+    assert schema.columns[0].upper == 90
+    assert schema.columns[1].categories == ("farmer", "nurse")
+    assert schema.decode(schema.encode(rows)).to_pylist() == rows.to_pylist()
+
+
+def test_a_draft_asks_what_a_gap_stands_for_and_leaves_free_text_out(place: Path) -> None:
+    names = [f"text {number}" for number in range(MOST_CATEGORIES + 1)]
+    heights = [None, *range(MOST_CATEGORIES)]
+    pq.write_table(pa.table({"text": names, "height": heights}), place / "texts.parquet")
+    said = run("draft", place / "texts.parquet", "--public", "--json")["schema"]
+    assert f"'text' is left out: it has {MOST_CATEGORIES + 1} different texts" in said
+    assert "missing = ?" in said
+
+
+def test_a_public_draft_leaves_out_what_a_session_could_not_use(place: Path) -> None:
+    columns = {
+        "same": [3, 3, 3],
+        "one": ["a", "a", "a"],
+        "nothing": pa.array([None, None, None], pa.float64()),
+        "broken": [1.5, float("inf"), float("nan")],
+        "huge": [0, 1, 2**60],
+        "fine": [1.0, float("nan"), 2.0],
+        "exact": pa.array([Decimal("1.25"), Decimal("2.50"), None], pa.decimal128(6, 2)),
+    }
+    pq.write_table(pa.table(columns), place / "odd.parquet")
+    said = run("draft", place / "odd.parquet", "--public")
+    drafted = said.replace("missing = ?", "missing = 1.5")
+    (place / "odd.toml").write_text(drafted)
+    schema = Schema.read(place / "odd.toml")
+    assert [(column.name, column.lower, column.upper) for column in schema.columns] == [
+        ("fine", 1.0, 2.0),
+        ("exact", 1.25, 2.5),
+    ]
+    assert re.findall(r"^# '(.*)' is left out: ", said, re.M) == ["same", "one", "nothing", "broken", "huge"]
+
+
+def test_a_word_for_a_gap_is_none_where_it_is_a_category(place: Path) -> None:
+    (place / "words.csv").write_text("it,age\nNA,3\nnull,NA\nb,4\n")
+    column = {"name": "it", "kind": "category", "categories": ["NA", "b"], "missing": "own"}
+    for columns, expected in (
+        ([column], [[1, 0, 0], [0, 0, 1], [0, 1, 0]]),
+        ([column | {"categories": ["a", "b"]}], [[0, 0, 1], [0, 0, 1], [0, 1, 0]]),
+    ):
+        (place / "words.toml").write_text(tomli_w.dumps({"columns": columns}))
+        run("encode", place / "words.toml", place / "words.csv", "--output", place / "words.npz")
+        assert np.load(place / "words.npz")["features"].tolist() == expected
+
+
+def test_features_are_what_the_session_file_has_to_say(place: Path) -> None:
+    said = tomllib.loads(run("features", place / "schema.toml"))
+    assert said == run("features", place / "schema.toml", "--json")
+    assert said["columns"] == 4
+    assert said["lower"] == [18.0, 0.0, 0.0, 0.0]
+    assert said["upper"] == pytest.approx([99.0, *[2.0**0.5] * 3])
+
+
+def test_encoded_rows_are_a_party_s_file(place: Path) -> None:
+    output = place / "rows.npz"
+    said = run(
+        "encode", place / "schema.toml", place / "rows.parquet", "--output", output,
+        "--label", "member", "--identifier", "age", "--json",
+    )  # fmt: skip
+    assert said == {"rows": 3, "columns": 4, "output": str(output)}
+    dataset = load_dataset(output, DataColumns())
+    assert dataset.features.tolist() == [
+        [31.0, 1.0, 0.0, 0.0], [44.0, 0.0, 0.0, 1.0], [90.0, 0.0, 1.0, 0.0],
+    ]  # fmt: skip
+    assert dataset.labels is not None
+    assert dataset.labels.tolist() == [1, 0, 1]
+    assert dataset.identifiers is not None
+    assert dataset.identifiers.tolist() == [31, 44, 90]
+    assert output.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_delivered_rows_are_a_table_again(place: Path, ending: str) -> None:
+    np.savez(
+        place / "delivered.npz",
+        features=np.array([[31.0, 1.0, 0.0, 0.0], [90.0, 0.0, 0.0, 1.0]]),
+        labels=np.array([4, 0]), labelled=np.array([True, False]),
+        identifiers=np.array(["a", ""]), identified=np.array([True, False]),
+        owners=np.array(["north", "south"]), rounds=np.array([1, 2]), weights=np.array([0.25, 0.75]),
+    )  # fmt: skip
+    output = place / f"bought.{ending}"
+    run("decode", place / "schema.toml", place / "delivered.npz", "--output", output, "--label", "job")
+    strings = pacsv.ConvertOptions(strings_can_be_null=True)
+    rows = pacsv.read_csv(output, convert_options=strings) if ending == "csv" else pq.read_table(output)
+    assert rows.to_pydict() == {
+        "age": [31, 90], "job": ["nurse", None], "job_": [4, None], "identifier": ["a", None],
+        "owner": ["north", "south"], "round": [1, 2], "weight": [0.25, 0.75],
+    }  # fmt: skip
+    assert output.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_table_takes_the_place_of_one_that_everybody_may_read(place: Path) -> None:
+    np.savez(
+        place / "delivered.npz", features=np.array([[31.0, 1.0, 0.0, 0.0]]),
+        owners=np.array(["north"]), rounds=np.array([1]),
+    )  # fmt: skip
+    output = place / "bought.csv"
+    output.touch()
+    output.chmod(0o644)
+    run("decode", place / "schema.toml", place / "delivered.npz", "--output", output)
+    assert output.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_parquet_of_pandas_and_polars_has_text_and_categories(place: Path, library: str) -> None:
+    path, rows = place / "theirs.parquet", {"age": [31, 90], "job": ["nurse", None]}
+    if library == "pandas":
+        pd.DataFrame(rows).astype({"job": "category"}).to_parquet(path)
+    else:
+        pl.DataFrame(rows).write_parquet(path)
+    said = run("encode", place / "schema.toml", path, "--output", place / "theirs.npz", "--json")
+    assert said["rows"] == 2
+    drafted = run("draft", path, "--public")
+    assert "left out" not in drafted
+    assert '"nurse"' in drafted
+
+
+def _broken_deliveries() -> dict[str, bytes]:
+    good: dict[str, Any] = {
+        "features": np.array([[31.0, 1.0, 0.0, 0.0]]), "owners": np.array(["a"]), "rounds": np.array([1])
+    }  # fmt: skip
+
+    def saved(**changes: Any) -> bytes:
+        stream = io.BytesIO()
+        np.savez(stream, **(good | changes))
+        return stream.getvalue()
+
+    array = io.BytesIO()
+    np.save(array, np.zeros(3))
+    return {
+        "cut off": saved()[:300],
+        "no archive": array.getvalue(),
+        "text": saved(features=np.array(["a"])),
+        "too few owners": saved(owners=np.array([], dtype="U1")),
+        "labels that none may have": saved(labels=np.array([1])),
+        "too few labels": saved(labels=np.array([], dtype=int), labelled=np.array([], dtype=bool)),
+        "too many weights": saved(weights=np.array([0.5, 0.5])),
+    }
+
+
+@pytest.mark.parametrize("content", _broken_deliveries().values(), ids=_broken_deliveries().keys())
+def test_what_is_no_delivery_is_refused(place: Path, content: bytes) -> None:
+    (place / "delivered.npz").write_bytes(content)
+    said = run(
+        "decode", place / "schema.toml", place / "delivered.npz", "--output", place / "a.csv", code=4
+    )  # fmt: skip
+    assert "is no delivery" in " ".join(said.split())
+
+
+@pytest.mark.parametrize(
+    ("content", "says"), [(b"a,a\n1,2\n", "two columns of one name"), (b"\xe9\n1\n", "cannot be read")]
+)
+def test_a_table_whose_columns_cannot_be_named_is_refused(place: Path, content: bytes, says: str) -> None:
+    (place / "odd.csv").write_bytes(content)
+    assert says in " ".join(run("draft", place / "odd.csv", code=4).split())
+
+
+def test_a_label_that_two_columns_are_named_is_refused(place: Path) -> None:
+    twice = pa.Table.from_arrays([pa.array([31]), *[pa.array([1])] * 2], names=["age", "sold", "sold"])
+    schema = Schema.of([{"name": "age", "kind": "integer", "lower": 18, "upper": 99}])
+    with pytest.raises(DataError, match="no column 'sold', or several"):
+        arrays_of(schema, twice, "rows", label="sold")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["encode", "schema.toml", "none.csv", "--output", "a.npz"], "cannot be read"),
+        (["encode", "none.toml", "rows.parquet", "--output", "a.npz"], "cannot be read"),
+        (["encode", "schema.toml", "rows.parquet", "--output", "a.csv"], "is no .npz"),
+        (["encode", "schema.toml", "rows.parquet", "--output", "a.npz", "--label", "no"], "no column 'no'"),
+        (["encode", "schema.toml", "rows.parquet", "--output", "a.npz", "--label", "job"], "has a gap"),
+        (["encode", "schema.toml", "rows.parquet", "--output", "no/a.npz"], "cannot be written"),
+        (["decode", "schema.toml", "rows.parquet", "--output", "a.csv"], "is no delivery"),
+        (["decode", "schema.toml", "none.npz", "--output", "a.csv"], "cannot be read"),
+        (["draft", "schema.toml"], "neither CSV nor Parquet"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_done_ends_with_4_and_says_why(
+    place: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], says: str
+) -> None:
+    monkeypatch.chdir(place)
+    assert says in " ".join(run(*arguments, code=4).split())

@@ -1,0 +1,126 @@
+"""What a session charges a dataset's lifetime ledger, and when it may not enrol."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from owner.machine import OwnerMachine
+from protocol.config.party import BudgetSection, OwnerFile
+from protocol.data import Dataset
+from protocol.errors import BudgetExceeded, ConfigError
+from protocol.runtime.ledger.dataset_budget import DatasetBudget, dataset_budget
+from protocol.session.session import Session, open_session
+from tests.unit.protocol.runtime.test_party import session
+
+POINTS = Dataset.from_arrays("points.npz", np.array([[0.1, 0.2], [0.3, 0.4]]))
+
+
+def budget_of(place: Path, opened: Session, name: str = "alpha", **changes: Any) -> DatasetBudget:
+    data = place / "points.npz"
+    file = OwnerFile(name=name, state=place / "state", data=data).model_copy(update=changes)
+    machine = OwnerMachine(opened, name=name)
+    return dataset_budget(opened, file, data, POINTS, machine.charge, opened.privacy()[0])
+
+
+@pytest.mark.parametrize(("delta", "refused"), [(0.49, False), (0.5, True)])
+def test_a_delta_that_lets_a_row_be_published_is_no_guarantee(
+    tmp_path: Path, delta: float, refused: bool
+) -> None:
+    opened = session()
+    wide = opened.file.session.model_copy(update={"delta": delta})
+    opened = open_session(opened.file.model_copy(update={"session": wide}))
+    if not refused:
+        budget_of(tmp_path, opened).check()
+        return
+    with pytest.raises(ConfigError, match="not below 1 over the number of rows of the data") as caught:
+        budget_of(tmp_path, opened)
+    assert " 2 " not in caught.value.what, "how many there are is private"
+    assert not (tmp_path / "points.npz.ledger").exists()
+
+
+def lines(place: Path) -> int:
+    return len((place / "points.npz.ledger").read_text().splitlines())
+
+
+def test_a_session_is_checked_without_a_charge_and_charged_once(tmp_path: Path) -> None:
+    budget = budget_of(tmp_path, session())
+    budget.check()
+    assert lines(tmp_path) == 1, "the header alone"
+    machine = OwnerMachine(session(), name="alpha")
+    budget.charge(machine.charge)
+    budget.charge(machine.charge)
+    assert lines(tmp_path) == 2
+
+
+def test_a_session_with_secure_noise_is_run_once(tmp_path: Path) -> None:
+    """Its boxes, signatures and releases could not be told from those of the first run."""
+    machine = OwnerMachine(session(), name="alpha")
+    budget_of(tmp_path, session()).charge(machine.charge)
+    with pytest.raises(ConfigError, match="has been run before") as caught:
+        budget_of(tmp_path, session()).check()
+    assert "session.nonce" in caught.value.advice
+
+
+def test_two_owners_of_a_session_with_the_same_data_are_both_charged(tmp_path: Path) -> None:
+    """Each releases what it is charged for, so that the second one has not paid with the first."""
+    opened = session()
+    budgets = [budget_of(tmp_path, opened, name) for name in ("alpha", "beta")]
+    for budget in budgets:
+        budget.check()
+    for budget in budgets:
+        budget.charge(OwnerMachine(opened, name="alpha").charge)
+    records = [json.loads(line) for line in (tmp_path / "points.npz.ledger").read_text().splitlines()[1:]]
+    assert [record["identifier"].rpartition("/")[2] for record in records] == ["alpha", "beta"]
+    assert records[0]["costs"] == records[1]["costs"] != []
+
+
+def test_a_budget_for_one_does_not_pay_for_two_owners_of_a_session(tmp_path: Path) -> None:
+    opened = session()
+    one = opened.privacy()[0].epsilon
+    assert one is not None
+    enough = BudgetSection(epsilon=one * 1.01)
+    first, second = (budget_of(tmp_path, opened, name, budget=enough) for name in ("alpha", "beta"))
+    first.check()
+    second.check()
+    first.charge(OwnerMachine(opened, name="alpha").charge)
+    with pytest.raises(BudgetExceeded, match="over its budget"):
+        second.charge(OwnerMachine(opened, name="beta").charge)
+
+
+def test_a_session_that_an_older_version_charged_is_known_and_charged_no_more(tmp_path: Path) -> None:
+    """It left the party's name out of the identifier."""
+    opened = session()
+    budget = budget_of(tmp_path, opened)
+    older = replace(budget.spending, identifier=f"{opened.file.session.name}/{opened.identifier.hex()}")
+    replace(budget, spending=older).charge(OwnerMachine(opened, name="alpha").charge)
+    with pytest.raises(ConfigError, match="has been run before"):
+        budget.check()
+    budget.check(resumed=True)
+    budget.charge(OwnerMachine(opened, name="alpha").charge)
+    assert lines(tmp_path) == 2
+
+
+def test_a_session_that_protects_nobody_may_be_run_again_and_is_recorded_each_time(tmp_path: Path) -> None:
+    opened = session(secure=False)
+    machine = OwnerMachine(opened, name="alpha")
+    for _ in range(2):
+        budget = budget_of(tmp_path, opened)
+        budget.check()
+        budget.charge(machine.charge)
+    assert lines(tmp_path) == 3
+
+
+def test_a_budget_refuses_what_goes_over_it_and_what_guarantees_nothing(tmp_path: Path) -> None:
+    small = BudgetSection(epsilon=0.5)
+    with pytest.raises(BudgetExceeded, match=r"over its budget of ε = 0\.5"):
+        budget_of(tmp_path, session(), budget=small).check()
+    large = BudgetSection(epsilon=100.0, lift=True)
+    with pytest.raises(BudgetExceeded, match="no ε that could be stated"):
+        budget_of(tmp_path, session(secure=False), budget=large).check()
+    assert lines(tmp_path) == 2, "the header, and the change of the budget"
