@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from consumer.seed_distance import SeedDistance
-from protocol.machine.item import Item
 from protocol.machine.machine import Computation, Event
 from protocol.space.grid import Totals
 from protocol.wire.messages import Candidate, Purchase
+from protocol.wire.values import Item
 
 __all__ = [
     "CheckPurchases",

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy.typing as npt
 
 from curator.verification import Unverified
-from protocol.machine.item import Item
 from protocol.machine.machine import Computation, Event
 from protocol.space.grid import Features, Totals, Weights
 from protocol.wire.messages import Target
+from protocol.wire.values import Item
 
 __all__ = [
     "CandidatesChecked",

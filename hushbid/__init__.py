@@ -17,15 +17,16 @@ if TYPE_CHECKING:
     from hushbid.catalogue.publish_options import PublishKme, PublishRace
     from hushbid.cli.consumer import Consumer
     from hushbid.cluster.file import Cluster, open_cluster
-    from hushbid.cluster.launcher import run
-    from hushbid.cluster.results import RunResult
-    from hushbid.cluster.simulate import simulate
     from hushbid.evidence.audit.machines import audit_machines
     from hushbid.plan.planning import plan_session
     from hushbid.procuring import Procured, procure
+    from hushbid.running.launcher import run
+    from hushbid.running.results import RunResult
+    from hushbid.running.simulate import simulate
     from hushbid.transcripts.api import Transcript, verify_transcripts
     from owner.role import Owner, OwnerResult
-    from protocol.data.schema import Column, Schema
+    from protocol.data.column import Column
+    from protocol.data.schema import Schema
     from protocol.errors import (
         BudgetExceeded,
         ConfigError,
@@ -96,15 +97,15 @@ _MODULES: Final = {
     "Procured": "procuring",
     "PublishKme": "catalogue.publish_options",
     "PublishRace": "catalogue.publish_options",
-    "RunResult": "cluster.results",
+    "RunResult": "running.results",
     "ScreenOptions": "catalogue.api",
     "Transcript": "transcripts.api",
     "audit_machines": "audit.machines",
     "open_cluster": "cluster.file",
     "plan_session": "plan.planning",
     "procure": "procuring",
-    "run": "cluster.launcher",
-    "simulate": "cluster.simulate",
+    "run": "running.launcher",
+    "simulate": "running.simulate",
     "verify_transcripts": "transcripts.api",
 }
 """Where names are that are this package's own; others are at `_elsewhere`."""

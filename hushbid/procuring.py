@@ -25,9 +25,9 @@ from consumer.drawn_seed_set import DRAWN
 from consumer.party import check_disjoint
 from consumer.store import write_arrays
 from hushbid.cluster.file import open_cluster
-from hushbid.cluster.results import RunResult
-from hushbid.cluster.simulate import AfterRound, simulate
 from hushbid.rehearsal.verdict import Rehearsing
+from hushbid.running.results import RunResult
+from hushbid.running.simulate import AfterRound, simulate
 from hushbid.tables.frames import Frame, as_arrow, like
 from hushbid.tables.schema_files import arrays_of
 from protocol.data import Dataset

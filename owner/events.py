@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from protocol.machine.item import Item
 from protocol.machine.machine import Computation, Event
 from protocol.space.grid import Weights
 from protocol.wire.messages import Candidate, Candidates, SealedCandidate, SealedCandidates, candidate_of
+from protocol.wire.values import Item
 
 __all__ = ["MapOpened", "MapRefused", "OpenMap", "ScorePoints", "Scored", "Withdraw"]
 

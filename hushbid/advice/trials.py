@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from consumer.drawn_seed_set import STREAM, drawn_seed_set
 from consumer.verdict import GOOD, Rehearsal
+from hushbid.plan.flags import PlanFlags
 from hushbid.plan.noise import release_errors
-from hushbid.plan.planning import PlanFlags
 from hushbid.plan.quality import predict
 from hushbid.plan.setting import plan_setting
 from hushbid.plan.tables import DEFAULT_RELEASE, names_only, no_network, release_table

@@ -43,7 +43,7 @@ from protocol import __version__, platform
 from protocol.runtime.command import run_app, run_verb
 
 if TYPE_CHECKING:
-    from hushbid.cluster.results import RunResult
+    from hushbid.running.results import RunResult
 
 __all__ = ["app", "main"]
 
@@ -127,8 +127,8 @@ def _run(
 
     def body() -> dict[str, Any]:
         from hushbid.cluster.file import open_cluster
-        from hushbid.cluster.launcher import run
         from hushbid.rehearsal.verdict import Rehearsing
+        from hushbid.running.launcher import run
 
         opened = open_cluster(cluster, data=data, settings=settings or ())
         _end_on_signals()
@@ -166,8 +166,8 @@ def _simulate(
 
     def body() -> dict[str, Any]:
         from hushbid.cluster.file import open_cluster
-        from hushbid.cluster.simulate import simulate
         from hushbid.rehearsal.verdict import Rehearsing
+        from hushbid.running.simulate import simulate
 
         opened = open_cluster(cluster, data=data, settings=settings or ())
         with session_progress() as follow:
@@ -213,7 +213,7 @@ app.command("setup", epilog=_EXIT_CODES)(setup_command)
 
 def _finished(result: RunResult, *, as_json: bool) -> dict[str, Any]:
     """Print a result's tables, to stderr where stdout belongs to the JSON; returns the JSON."""
-    from hushbid.cluster.results import render
+    from hushbid.running.results import render
 
     render(result, Console(stderr=as_json))
     return result.as_json()

@@ -49,8 +49,8 @@ def report_command(
     """
 
     def body() -> dict[str, Any]:
-        from hushbid.cluster.report import write_report
         from hushbid.report.own_rows import Wanted, read_image
+        from hushbid.running.report import write_report
         from protocol.data import DataColumns
         from protocol.runtime.party import one_blas_thread
 

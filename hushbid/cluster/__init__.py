@@ -1,1 +1,1 @@
-"""A demonstration cluster: its file, its data, its processes, its result."""
+"""A demonstration cluster: its file, its data, its parties, its baselines."""

@@ -45,7 +45,8 @@ from protocol.config.session import (
 )
 from protocol.config.wishes import WishesSection
 from protocol.data import Dataset
-from protocol.data.schema import Column, Schema
+from protocol.data.column import Column
+from protocol.data.schema import Schema
 from protocol.errors import ConfigError
 from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.acquisition import RULES

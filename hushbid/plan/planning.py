@@ -2,76 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from hushbid.plan.flags import PlanFlags
 from protocol.runtime.command import by_option, keywords_of, option
 from protocol.runtime.given_tables import GivenPath, path_of
 
-__all__ = ["PlanFlags", "PlanOptions", "plan_session"]
-
-
-def _owner_count(text: str) -> int:
-    if text.isascii() and text.isdecimal() and int(text) > 0:
-        return int(text)
-    raise typer.BadParameter(
-        f"{text!r} is no number of owners, as 5 is. How many points each has goes into --owner-points; "
-        "`hushbid advise --owners` takes sizes by name."
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlanFlags:
-    """What is said besides a file; None: nothing, so that the file's value holds, or what is assumed.
-
-    Attributes:
-        owners: K.
-        points: p.
-        validation: m = |D_v|.
-        dimension: d.
-        owner_points: n, points of each owner.
-        seed_points: |D_init|.
-        columns: c, columns of a raw point.
-        epsilon_owners: ε of the owners' records, of all of the curator's releases together.
-        epsilon_consumer: ε of the consumer's validation set, of its one release.
-        epsilon_asks: `epsilon` of the rules that have one.
-        batch, seed_weight: Of ``[session]``.
-        delta: δ of every ε.
-        rule: Acquisition rule.
-        release: Release mechanism of both sides.
-    """
-
-    owners: int | None = option(
-        int | None, parser=_owner_count, help="K, the number of owners.", metavar="INTEGER"
-    )
-    points: int | None = option(int | None, min=1, help="p, points to buy.")
-    batch: int | None = option(int | None, min=1, help="b, points that a round buys; default: p/50.")
-    seed_weight: float | None = option(
-        float | None, help="s, what a point of the seed set counts for; default: 0.1."
-    )
-    validation: int | None = option(int | None, min=1, help="m, points of the consumer's validation set.")
-    dimension: int | None = option(int | None, min=1, help="d of the feature map; default: 140.")
-    owner_points: int | None = option(int | None, min=1, help="Points of each owner; default: 10,000.")
-    seed_points: int | None = option(int | None, min=1, help="Points of the public seed set; default: 150.")
-    columns: int | None = option(int | None, min=1, help="Columns of a point; default: 100.")
-    epsilon_owners: float | None = option(float | None, help="ε of one record of one owner, over all rounds.")
-    epsilon_consumer: float | None = option(float | None, help="ε of one record of the validation set.")
-    epsilon_asks: float | None = option(
-        float | None, help="ε of the rules that ask by one: logistic, published."
-    )
-    delta: float | None = option(float | None, help="δ of every ε; default: 1e-5.")
-    rule: str | None = option(str | None, help="Acquisition rule; default: sealed.")
-    release: str | None = option(
-        str | None, help="Release mechanism of both sides; default: filtered-gaussian."
-    )
-
-    def given(self) -> dict[str, Any]:
-        """What is not None, by name."""
-        values = {each.name: getattr(self, each.name) for each in fields(PlanFlags)}
-        return {name: value for name, value in values.items() if value is not None}
+__all__ = ["PlanOptions", "plan_session"]
 
 
 @dataclass(frozen=True, kw_only=True)

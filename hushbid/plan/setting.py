@@ -13,7 +13,7 @@ from pydantic import RootModel, ValidationError
 from hushbid.cluster.data import ClusterData
 from hushbid.cluster.evaluation import uniform
 from hushbid.cluster.file import Cluster, found_cluster, open_cluster
-from hushbid.plan.planning import PlanFlags
+from hushbid.plan.flags import PlanFlags
 from hushbid.plan.tables import (
     ASSUMED,
     names_only,

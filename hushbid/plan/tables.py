@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hushbid.plan.planning import PlanFlags
+from hushbid.plan.flags import PlanFlags
 from protocol.errors import ConfigError
 from protocol.privacy.acquisition import RULES
 from protocol.privacy.releases import RELEASES, Neighbours

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from consumer.matching import effective_points
 from hushbid.report.own_rows import Image, OwnRows
 from hushbid.report.rounds import shortened, thinned
-from protocol.data.schema import Column
+from protocol.data.column import Column
 from protocol.space.mmd import Vector, kernel_matrix
 
 __all__ = [

@@ -14,7 +14,8 @@ import tomli_w
 from consumer.delivered import delivered_table
 from consumer.store import write_arrays
 from hushbid.tables.frames import ArrowTable, as_arrow, write_table
-from protocol.data.schema import Kind, Schema
+from protocol.data.column import Kind
+from protocol.data.schema import Schema
 from protocol.errors import ConfigError, DataError
 
 __all__ = ["MOST_CATEGORIES", "arrays_of", "decode_file", "draft", "encode_file"]

@@ -22,10 +22,10 @@ from typing import Any, Final, NamedTuple
 from hushbid.transcripts.values import FRAME, encoded, header_fields, shortened, shown_frame
 from hushbid.transcripts.view import shown_record
 from protocol.errors import ConfigError
-from protocol.machine.item import Fields, Value
 from protocol.machine.machine import Received, Send, SetTimer, Started
 from protocol.transcript.reader import TranscriptReader, iterate
 from protocol.transcript.record import Record, RecordedItem
+from protocol.wire.values import Fields, Value
 
 __all__ = ["compare"]
 

@@ -14,7 +14,6 @@ from owner.machine import OwnerMachine
 from protocol import __version__
 from protocol.crypto.sealing import SEAL_BYTES
 from protocol.errors import DataError, HushbidError, ReplayDivergence
-from protocol.machine.item import Value
 from protocol.machine.machine import Effect, Machine
 from protocol.session.session import Session, open_session
 from protocol.transcript.environment import environment_differences
@@ -23,6 +22,7 @@ from protocol.transcript.record import Header, Record
 from protocol.transcript.replay import EventReader, Replay, Restore, filler_box
 from protocol.transcript.session_file import check_version, recorded_session
 from protocol.wire.codec import said_to
+from protocol.wire.values import Value
 
 __all__ = ["Replayed", "opened_session", "replayed"]
 

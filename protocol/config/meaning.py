@@ -15,10 +15,10 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from protocol.errors import ConfigError
-from protocol.machine.item import pack_value
 from protocol.privacy.acquisition import RULES
 from protocol.privacy.releases import RELEASES
 from protocol.space.features import FEATURE_SPACES
+from protocol.wire.values import pack_value
 
 __all__ = ["BEFORE_THERE_WERE_KEYS", "digest_of", "encoded_meaning", "in_force", "version_1_digest"]
 

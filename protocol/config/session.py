@@ -27,8 +27,9 @@ from protocol.config.meaning import digest_of, in_force
 from protocol.config.section import PartyName, Section, matches
 from protocol.config.wishes import WishesSection
 from protocol.crypto.sealing import SEAL_BYTES
+from protocol.data.column import Column
 from protocol.data.dataset import DataColumns, Dataset, check_dataset
-from protocol.data.schema import Column, Schema
+from protocol.data.schema import Schema
 from protocol.errors import ConfigError
 from protocol.privacy.acquisition import RULES
 

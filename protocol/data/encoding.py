@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from protocol.data.schema import LISTED, WHOLE, Column
+from protocol.data.column import LISTED, WHOLE, Column
 from protocol.errors import DataError
 
 __all__ = ["encoded_column", "plain_types", "table_of"]

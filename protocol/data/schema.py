@@ -17,13 +17,11 @@ Messages name a column and a row, counted from 0, and never quote a value.
 
 from __future__ import annotations
 
-import math
-import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self, TypeAlias
+from typing import Annotated, Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -32,154 +30,17 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
-    ValidationInfo,
-    field_validator,
     model_validator,
 )
 
 from protocol import limits
+from protocol.data.column import Column
 from protocol.errors import ConfigError, DataError
 
-__all__ = ["LISTED", "WHOLE", "Column", "Kind", "Schema"]
+__all__ = ["Schema"]
 
-Kind: TypeAlias = Literal["number", "integer", "ordinal", "category", "boolean"]
 ArrowTable: TypeAlias = Any
 """A pyarrow.Table: pyarrow has no types of its own to name."""
-
-WHOLE: Final = 2**53
-"""Whole numbers up to which a float64 holds every one."""
-_MEASURED: Final = frozenset({"number", "integer"})
-LISTED: Final = frozenset({"ordinal", "category"})
-
-
-class Column(BaseModel):
-    """One column of a table, as everybody may know it.
-
-    Attributes:
-        name: Its name in every party's table.
-        kind: What it holds.
-        lower, upper: Public bounds of a ``number`` or an ``integer``.
-        categories: All values that an ``ordinal`` (in order) or a ``category`` takes: text or whole numbers.
-        weight: How far apart its extremes count, in (0, 1].
-        missing: What a gap stands for: None: it is refused; ``"own"``: a category of its own, of a
-            ``category``; else this value, which cannot be told from a real one when points come back.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: Annotated[str, Field(min_length=1)]
-    kind: Kind
-    lower: float | None = None
-    upper: float | None = None
-    categories: tuple[str, ...] | tuple[int, ...] | None = None
-    weight: Annotated[float, Field(gt=0, le=1)] = 1.0
-    missing: bool | int | float | str | None = None
-
-    @field_validator("missing")
-    @classmethod
-    def _as_one_number(cls, given: Any, info: ValidationInfo) -> Any:
-        """3 for 3.0 is one schema."""
-        whole = isinstance(given, int) and not isinstance(given, bool)
-        if whole and info.data.get("kind") == "number" and abs(given) <= sys.float_info.max:
-            return float(given)
-        return given
-
-    @model_validator(mode="after")
-    def _whole(self) -> Self:
-        if self.kind in _MEASURED:
-            self._check_bounds()
-        elif self.lower is not None or self.upper is not None:
-            raise ValueError(f"column {self.name!r}: bounds are for numbers and integers")
-        if self.kind in LISTED:
-            if not self.categories or len(set(self.categories)) != len(self.categories):
-                raise ValueError(f"column {self.name!r}: categories has to list different values")
-            if any(abs(value) > WHOLE for value in self.categories if isinstance(value, int)):
-                raise ValueError(f"column {self.name!r}: categories are texts, or whole numbers up to 2^53")
-            if len(self.categories) < 2 and self.missing != "own":
-                raise ValueError(f"column {self.name!r}: one category alone tells nothing")
-        elif self.categories is not None:
-            raise ValueError(f"column {self.name!r}: categories are for ordinals and categories")
-        if not math.isfinite(self.bounds[1] - self.bounds[0]):
-            raise ValueError(f"column {self.name!r}: bounds over weight are too far apart for a number")
-        self._check_missing()
-        return self
-
-    def _check_bounds(self) -> None:
-        if self.lower is None or self.upper is None:
-            raise ValueError(f"column {self.name!r}: lower and upper are needed, and must be public")
-        if not (math.isfinite(self.lower) and math.isfinite(self.upper) and self.lower < self.upper):
-            raise ValueError(f"column {self.name!r}: lower has to be below upper, and both finite")
-        if self.kind == "integer" and not (
-            self.lower == int(self.lower)
-            and self.upper == int(self.upper)
-            and max(abs(self.lower), abs(self.upper)) <= WHOLE
-        ):
-            raise ValueError(f"column {self.name!r}: bounds of integers are whole numbers up to 2^53")
-
-    def _check_missing(self) -> None:
-        given = self.missing
-        if given is None or (self.kind == "category" and given == "own"):
-            return
-        if self.kind in LISTED:
-            fits = given in (self.categories or ()) and not isinstance(given, bool)
-        elif self.kind == "boolean":
-            fits = isinstance(given, bool)
-        else:
-            assert self.lower is not None
-            assert self.upper is not None
-            number = not isinstance(given, bool | str)
-            fits = number and self.lower <= given <= self.upper  # type: ignore[operator]  # no text, as above
-            fits = fits and (self.kind == "number" or float(given) == int(given))
-        if not fits:
-            raise ValueError(f"column {self.name!r}: what stands for a gap has to be a value of the column")
-
-    def holds(self, numbers: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Which rows of numbers are those of a value; all comparisons are exact.
-
-        A number may be one bound rounded to float32, as whoever saved it so has it.
-
-        Args:
-            numbers: Shape (rows, `width`), of any real type.
-
-        Returns:
-            Shape (rows,).
-        """
-        if self.kind == "category":
-            ones = numbers == 1
-            return np.asarray((ones | (numbers == 0)).all(axis=1) & (ones.sum(axis=1) == 1))
-        values = numbers[:, 0]
-        lower, upper = self.extremes
-        if self.kind == "number":
-            with np.errstate(over="ignore"):
-                lower, upper = min(lower, float(np.float32(lower))), max(upper, float(np.float32(upper)))
-            return np.asarray((values >= lower) & (values <= upper) & np.isfinite(values))
-        with np.errstate(invalid="ignore"):
-            return np.asarray((values >= lower) & (values <= upper) & (values == np.floor(values)))
-
-    @property
-    def extremes(self) -> tuple[float, float]:
-        """The least and the greatest of its numbers."""
-        if self.lower is not None and self.upper is not None:
-            return self.lower, self.upper
-        return 0.0, 1.0 if self.kind != "ordinal" else float(len(self.categories or ()) - 1)
-
-    @property
-    def own_gap(self) -> bool:
-        """Whether a gap is a category of its own."""
-        return self.kind == "category" and self.missing == "own"
-
-    @property
-    def width(self) -> int:
-        """How many numbers it becomes."""
-        return len(self.categories or ()) + self.own_gap if self.kind == "category" else 1
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """Those of each of its numbers in the session file, which say its weight."""
-        if self.kind == "category":
-            return 0.0, math.sqrt(2.0) / self.weight
-        lower, upper = self.extremes
-        return lower, max(upper, lower + (upper - lower) / self.weight)  # which rounds
 
 
 class Schema(BaseModel):

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine.item import Item, Value
 from protocol.privacy.accounting import Cost, cost_to_record
 from protocol.wire.codec import encode_message
 from protocol.wire.link import Link
@@ -32,6 +31,7 @@ from protocol.wire.messages import (
     Welcome,
     without_box,
 )
+from protocol.wire.values import Item, Value
 
 __all__ = [
     "Charge",

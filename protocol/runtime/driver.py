@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, Protocol
 
 from protocol.errors import HushbidError, LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine.item import Item
 from protocol.machine.machine import (
     Charge,
     Computation,
@@ -34,6 +33,7 @@ from protocol.transcript.record import Record
 from protocol.transcript.replay import EventReader, Replay
 from protocol.wire.codec import Direction, Frame, decode_frame, decode_message, encode_frame, encode_message
 from protocol.wire.messages import CONTROL_SEQUENCE, Beat, Message, boxes_of
+from protocol.wire.values import Item
 
 __all__ = ["BoxKeeper", "Driver", "Numerics", "Outgoing"]
 

@@ -12,7 +12,7 @@ import sysconfig
 import numpy as np
 import threadpoolctl
 
-from protocol.machine.item import Fields, Value
+from protocol.wire.values import Fields, Value
 
 __all__ = ["environment_differences", "environment_fingerprint"]
 

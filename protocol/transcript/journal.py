@@ -15,9 +15,9 @@ from typing import Final, Literal, Protocol, Self, TypeAlias
 
 from protocol import platform
 from protocol.errors import ConfigError, LocalProtocolError, TranscriptDamaged, TranscriptUnwritable
-from protocol.machine.item import Item
 from protocol.transcript.reader import TranscriptReader, iterate
 from protocol.transcript.record import DIGEST_BYTES, Header, encode_header, encode_record
+from protocol.wire.values import Item
 
 __all__ = ["Durability", "Journal", "JournalLike", "MemoryJournal", "NullJournal"]
 

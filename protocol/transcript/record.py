@@ -17,8 +17,8 @@ import msgpack
 
 from protocol import limits
 from protocol.errors import LocalProtocolError
-from protocol.machine.item import Fields, Item, canonical_map, pack_value, unpack_value
 from protocol.wire.messages import PROTOCOL_VERSION
+from protocol.wire.values import Fields, Item, canonical_map, pack_value, unpack_value
 
 __all__ = [
     "DIGEST_BYTES",

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from protocol.errors import DataError, LocalProtocolError, RemoteProtocolError, ReplayDivergence
-from protocol.machine.item import Item, pack_value
 from protocol.machine.machine import (
     Computation,
     Connected,
@@ -35,6 +34,7 @@ from protocol.machine.machine import (
 from protocol.transcript.record import Record, RecordedItem
 from protocol.wire.codec import Direction, decode_message, encode_message, read_message
 from protocol.wire.messages import Delivery, SealedCandidate, with_boxes
+from protocol.wire.values import Item, pack_value
 
 __all__ = ["EventReader", "Replay", "Restore", "filler_box"]
 

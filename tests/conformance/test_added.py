@@ -21,7 +21,7 @@ from hushbid.evidence.sweep.crashes import crashes_at
 from hushbid.evidence.sweep.fault_sweep import check_seed
 from hushbid.evidence.sweep.plan import plan_of
 from hushbid.evidence.sweep.session import Course
-from hushbid.plan.planning import PlanFlags
+from hushbid.plan.flags import PlanFlags
 from hushbid.plan.result import make_plan
 from hushbid.plan.setting import plan_setting
 from hushbid.plan.speed import Speed

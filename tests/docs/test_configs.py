@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hushbid.cluster.file import ClusterFile, open_cluster
-from hushbid.cluster.simulate import simulate
+from hushbid.running.simulate import simulate
 from protocol.config.loading import load_toml, validated
 from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
 from protocol.config.session import SessionFile

@@ -13,7 +13,7 @@ import pytest
 import hushbid
 from hushbid.procuring import Procured
 from protocol import errors
-from protocol.data.schema import Column
+from protocol.data.column import Column
 from tests.docs.pages import Page, names_in
 
 PAGE = Page("docs/python.md")

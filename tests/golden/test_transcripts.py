@@ -12,11 +12,11 @@ import pytest
 from hushbid.transcripts.replay import replayed
 from hushbid.transcripts.verification.session import verify_all
 from protocol.errors import DataError
-from protocol.machine.item import Item
 from protocol.transcript.journal import MemoryJournal
 from protocol.transcript.reader import TranscriptReader, read_transcript
 from protocol.transcript.session_file import recorded_digest
 from protocol.transcript.verify import verify
+from protocol.wire.values import Item
 from tests.golden.make_transcripts import golden_images
 from tests.support.transcripts import HEADER, STEPS, redact, same, transcript
 

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 import tomli_w
 
-from hushbid.cluster.process import party_environment
 from hushbid.interop.exchange import GOLDEN as SESSIONS
 from hushbid.interop.exchange import OWNER, read_exchange
 from hushbid.interop.mock_curator import difference, play
+from hushbid.running.process import party_environment
 from protocol.errors import ExitCode, VectorMismatch
 from protocol.names import CURATOR
 from tests.conftest import ROOT

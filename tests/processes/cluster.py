@@ -29,7 +29,7 @@ import tomli_w
 import zmq
 
 from consumer.party import consumer_party
-from hushbid.cluster.process import party_environment
+from hushbid.running.process import party_environment
 from owner.party import owner_party
 from protocol.config import SessionFile
 from protocol.config.loading import load_toml

@@ -24,7 +24,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final, Protocol
 
-from hushbid.cluster import process as party_process
+from hushbid.running import process as party_process
 
 __all__ = ["ForkedProcess", "PartyProcess"]
 
@@ -41,7 +41,7 @@ _FORKS.set_forkserver_preload(
         "owner.party",
         "owner.process",
         "hushbid.cli.app",
-        "hushbid.cluster.launcher",
+        "hushbid.running.launcher",
         "hushbid.report.page",
         # Imported where they are needed, and seconds long: for sketches, and for the demonstration's model.
         "dp_accounting",
@@ -171,7 +171,7 @@ def _enter(network: Path) -> None:
 
 
 class _ForkedParty:
-    """What `hushbid.cluster.process` uses of `subprocess.Popen`, forked from the process that asks for it."""
+    """What `hushbid.running.process` uses of `subprocess.Popen`, forked from the process that asks for it."""
 
     def __init__(
         self,

@@ -10,10 +10,10 @@ import psutil
 import pytest
 
 from hushbid.cli.app import main
-from hushbid.cluster.directory import prepare, redirect
 from hushbid.cluster.file import open_cluster
 from hushbid.evidence.bench import points
 from hushbid.evidence.bench.session import write_cluster
+from hushbid.running.directory import prepare, redirect
 from protocol.config.loading import load_toml
 from protocol.config.session import SessionFile
 

@@ -15,9 +15,9 @@ import tomli_w
 
 from consumer.delivered import delivered_table
 from hushbid.cluster.file import open_cluster
-from hushbid.cluster.launcher import run
-from hushbid.cluster.results import RunResult
-from hushbid.cluster.simulate import simulate
+from hushbid.running.launcher import run
+from hushbid.running.results import RunResult
+from hushbid.running.simulate import simulate
 from protocol.config.session import DraftSession
 from protocol.data.schema import Schema
 from protocol.errors import DataError

@@ -15,8 +15,8 @@ import numpy as np
 import psutil
 import pytest
 
-from hushbid.cluster.process import party_environment
 from hushbid.evidence.bench.relay import relay
+from hushbid.running.process import party_environment
 from protocol.errors import ConnectionFailed
 from tests.processes.cluster import PATIENCE, free_port
 

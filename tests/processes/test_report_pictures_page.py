@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from selenium import webdriver
 
-from hushbid.cluster.report import write_report
 from hushbid.report.own_rows import Image, Wanted
+from hushbid.running.report import write_report
 from protocol.data import DataColumns
 from tests.processes.test_report_page import browser, log, open_page, pytestmark
 from tests.support.picture_sessions import COLUMNS, SIDE, bought_images, bought_rows

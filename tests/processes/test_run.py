@@ -21,7 +21,7 @@ import psutil
 import pytest
 
 from hushbid.cluster.file import open_cluster
-from hushbid.cluster.simulate import simulate
+from hushbid.running.simulate import simulate
 from hushbid.transcripts.verification.session import verify_all
 from protocol.runtime.telemetry.status_file import find_statuses
 from tests.conftest import ROOT

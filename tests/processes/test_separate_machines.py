@@ -20,8 +20,8 @@ import pytest
 import tomli_w
 
 from hushbid.cli.app import main
-from hushbid.cluster.process import party_environment
 from hushbid.roster.changes import revoke
+from hushbid.running.process import party_environment
 from tests.conftest import ROOT
 from tests.processes.cluster import PATIENCE, Cluster, free_port
 

@@ -16,16 +16,16 @@ import pytest
 import tomli_w
 
 from hushbid.cluster.file import open_cluster
-from hushbid.cluster.simulate import simulate
 from hushbid.evidence.bench.session import write_cluster
+from hushbid.running.simulate import simulate
 from hushbid.transcripts.replay import replayed
 from hushbid.transcripts.replay_view import replay_all
 from protocol.errors import ConfigError, DataError, ReplayDivergence, TranscriptDamaged
-from protocol.machine.item import Item
 from protocol.privacy.acquisition import RULES, Logistic
 from protocol.transcript.reader import read_transcript
 from protocol.transcript.record import Header, Record, encode_header, encode_record
 from protocol.transcript.redaction import redact
+from protocol.wire.values import Item
 from tests.conftest import ROOT
 
 OWNERS = ("owner-0", "owner-1")

@@ -20,7 +20,6 @@ import numpy.typing as npt
 import pytest
 
 from protocol.data.attributes import Attributes, pack_attributes, unpack_attributes
-from protocol.machine.item import Value, pack_value
 from protocol.names import CONSUMER, CURATOR
 from protocol.space.grid import FEATURE_UNIT, WEIGHT_UNIT
 from protocol.transcript.reader import Transcript
@@ -28,6 +27,7 @@ from protocol.transcript.session_file import recorded_session
 from protocol.transcript.verify import verify
 from protocol.wire.codec import Direction, decode_message, encode_message
 from protocol.wire.messages import Bid, Candidate
+from protocol.wire.values import Value, pack_value
 from tests.statistics.recorded_sessions import (
     DIMENSION,
     LABELS,

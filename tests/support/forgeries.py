@@ -16,7 +16,6 @@ from hushbid.simulation.network import SteadyNetwork
 from hushbid.simulation.simulator import Simulation
 from protocol.crypto.sealing import head_statement, sign
 from protocol.data import Dataset
-from protocol.machine.item import Item
 from protocol.machine.machine import HeadSigned, Send
 from protocol.privacy.noise import NoiseSource
 from protocol.runtime.driver import Outgoing
@@ -26,6 +25,7 @@ from protocol.transcript.reader import read_transcript
 from protocol.transcript.record import Header, Record, RecordedItem, encode_header, encode_record
 from protocol.wire.codec import decode_message, encode_message, said_to
 from protocol.wire.messages import Broadcast, Close, Farewell
+from protocol.wire.values import Item
 from tests.simulation.harness import names, session_file
 from tests.support.transcripts import fixed_salts
 

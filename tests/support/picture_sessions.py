@@ -12,7 +12,7 @@ import pyarrow.csv as pacsv
 import tomli_w
 
 from hushbid.cluster.file import open_cluster
-from hushbid.cluster.simulate import simulate
+from hushbid.running.simulate import simulate
 from protocol.names import CONSUMER
 
 __all__ = ["COLUMNS", "HOSTILE", "SIDE", "VILLAGES", "Bought", "bought_images", "bought_rows", "people"]

@@ -12,9 +12,9 @@ import msgpack
 import numpy as np
 from hypothesis import strategies as st
 
-from protocol.machine.item import Item, Value
 from protocol.transcript.journal import MemoryJournal
 from protocol.transcript.record import Header
+from protocol.wire.values import Item, Value
 
 HEADER = Header(
     role="owner",

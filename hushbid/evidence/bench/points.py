@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from consumer.events import PurchasesChecked
-from hushbid.cluster.directory import prepare, redirect
 from hushbid.cluster.file import open_cluster
-from hushbid.cluster.launcher import run_parties
 from hushbid.evidence.bench.bare import bare_rounds
 from hushbid.evidence.bench.relay import relay
 from hushbid.evidence.bench.rules import BOX_BYTES, with_setting
 from hushbid.evidence.bench.session import DIMENSION, write_cluster
+from hushbid.running.directory import prepare, redirect
+from hushbid.running.launcher import run_parties
 from protocol.crypto.sealing import SEAL_BYTES, SIGNATURE_BYTES
 from protocol.names import CONSUMER, CURATOR
 from protocol.transcript.reader import TranscriptReader

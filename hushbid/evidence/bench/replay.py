@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hushbid.cluster.directory import prepare
 from hushbid.cluster.file import open_cluster
-from hushbid.cluster.launcher import run_parties
 from hushbid.evidence.bench.rules import SETTINGS, with_setting
 from hushbid.evidence.bench.session import write_cluster
+from hushbid.running.directory import prepare
+from hushbid.running.launcher import run_parties
 from hushbid.transcripts.replay import replayed
 from protocol.names import CURATOR
 from protocol.runtime.party import one_blas_thread

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.cluster.directory import prepare
 from hushbid.cluster.file import open_cluster
-from hushbid.cluster.launcher import run_parties
 from hushbid.evidence.bench.bare import bare_rounds
 from hushbid.evidence.bench.session import DIMENSION, write_cluster
+from hushbid.running.directory import prepare
+from hushbid.running.launcher import run_parties
 from protocol.names import CURATOR
 from protocol.wire.codec import HEADER_BYTES, encode_message
 from protocol.wire.messages import Bid, Broadcast, Candidate, fixed

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import tomli_w
 
-from hushbid.cluster.directory import prepare
 from hushbid.cluster.file import open_cluster
-from hushbid.cluster.launcher import run_parties
-from hushbid.cluster.simulate import AfterRound, Follow
 from hushbid.evidence.bench.session import write_cluster
+from hushbid.running.directory import prepare
+from hushbid.running.launcher import run_parties
+from hushbid.running.simulate import AfterRound, Follow
 from protocol.machine.progress import Progress
 from protocol.names import CURATOR
 

@@ -20,10 +20,10 @@ import tomli_w
 from hushbid.catalogue.publishing import Publication, publish
 from hushbid.catalogue.screening import Consumer, Screening, ScreeningResult, screen
 from hushbid.cluster.file import Cluster, open_cluster
-from hushbid.cluster.simulate import simulate
 from hushbid.datasets import Partition, Table
 from hushbid.datasets.digit_groups import DIGIT_GROUPS, WANTED_DIGITS
 from hushbid.roster.file import RosterFile
+from hushbid.running.simulate import simulate
 from protocol.crypto.identity import simulated_identity
 from protocol.data import DataColumns, Dataset
 from protocol.errors import ConfigError

@@ -1,7 +1,7 @@
 """How good a private selection is: MMD² of what is bought, for several ε, numbers of points, and seeds.
 
 A seed deals the dataset out and draws the noise; the feature map is the same throughout. Sessions run in one
-process (`hushbid.cluster.simulate.simulate`), where noise is simulated: it has the distribution that the
+process (`hushbid.running.simulate.simulate`), where noise is simulated: it has the distribution that the
 stated ε needs, but whoever has the seed could subtract it.
 """
 
@@ -18,8 +18,8 @@ import tomli_w
 
 from consumer.appraisal import Quality
 from hushbid.cluster.file import Cluster, open_cluster
-from hushbid.cluster.results import RunResult
-from hushbid.cluster.simulate import simulate
+from hushbid.running.results import RunResult
+from hushbid.running.simulate import simulate
 from protocol.errors import ConfigError
 from protocol.privacy.releases import Neighbours
 

@@ -29,7 +29,6 @@ from hushbid.transcripts.verification.account import Account, account_of
 from hushbid.transcripts.verification.agreement import compare
 from hushbid.transcripts.verification.equivocation import equivocations, several_heads
 from protocol.errors import ExitCode, HushbidError, LocalProtocolError
-from protocol.machine.item import Value, pack_value
 from protocol.machine.machine import Charge
 from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.accounting import cost_to_record
@@ -51,6 +50,7 @@ from protocol.wire.messages import (
     bids_of,
     unfixed,
 )
+from protocol.wire.values import Value, pack_value
 
 __all__ = ["INVARIANTS", "Invariant", "broken", "different_again"]
 

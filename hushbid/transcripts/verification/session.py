@@ -10,10 +10,10 @@ from hushbid.transcripts.verification.account import Account, account_of
 from hushbid.transcripts.verification.agreement import Pair, compare
 from hushbid.transcripts.verification.equivocation import equivocations, several_heads, versions
 from protocol.errors import DataError, TranscriptDamaged
-from protocol.machine.item import pack_value
 from protocol.names import CONSUMER, CURATOR
 from protocol.transcript.reader import iterate
 from protocol.transcript.verify import Fault, Verification
+from protocol.wire.values import pack_value
 
 __all__ = ["verify_all"]
 

@@ -11,12 +11,12 @@ from typing import Any, Final
 from consumer.appraisal import Judgement
 from consumer.own_figures import OwnFigures
 from consumer.verdict import Verdict
-from hushbid.cluster.results import RunResult
 from hushbid.evidence.audit.faults import FAULTS
 from hushbid.evidence.audit.suites import SUITES
 from hushbid.evidence.bench.rules import SETTINGS as BENCHED
 from hushbid.evidence.experiments import kme, race, regression, screening, selection
 from hushbid.evidence.sweep.invariants import INVARIANTS
+from hushbid.running.results import RunResult
 from protocol.privacy.settlement import SettlementTerms
 from protocol.session.guarantee import PrivacyStatement
 from protocol.session.odometer import Odometer

@@ -16,7 +16,7 @@ import tomli_w
 import hushbid
 from hushbid import Procured, Schema
 from hushbid.cluster.file import open_cluster
-from hushbid.cluster.simulate import simulate
+from hushbid.running.simulate import simulate
 from hushbid.tables.frames import as_arrow
 from protocol.errors import ConfigError, DataError
 

@@ -13,8 +13,8 @@ from packaging.requirements import Requirement
 
 from consumer.downstream import accuracy
 from hushbid.cluster.file import open_cluster
-from hushbid.cluster.report import write_report
 from hushbid.evidence.audit.run import audit
+from hushbid.running.report import write_report
 from protocol.errors import ConfigError
 from protocol.extras import EXTRA, PACKAGES, need
 from tests.conftest import ROOT

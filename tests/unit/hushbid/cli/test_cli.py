@@ -17,7 +17,7 @@ from typer.main import get_command
 
 from hushbid.cli.app import app, main
 from hushbid.cluster.file import open_cluster
-from hushbid.cluster.simulate import simulate
+from hushbid.running.simulate import simulate
 from protocol import __version__
 from protocol.runtime.keys import read_public, read_secret
 from tests.conftest import ROOT

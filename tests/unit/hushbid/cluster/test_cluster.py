@@ -12,10 +12,10 @@ import pytest
 import tomli_w
 
 from hushbid.cluster.data import spread
-from hushbid.cluster.directory import prepare
 from hushbid.cluster.file import Cluster, found_cluster, open_cluster
-from hushbid.cluster.process import party_environment
-from hushbid.cluster.simulate import simulate
+from hushbid.running.directory import prepare
+from hushbid.running.process import party_environment
+from hushbid.running.simulate import simulate
 from protocol.config.loading import load_toml, validated
 from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
 from protocol.config.session import SessionFile
@@ -321,7 +321,7 @@ def test_a_directory_that_could_not_be_filled_is_taken_away(
     def fail(*_arguments: object, **_options: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("hushbid.cluster.directory.furnish", fail)
+    monkeypatch.setattr("hushbid.running.directory.furnish", fail)
     with pytest.raises(ConfigError, match="No space left"):
         prepare(digits, tmp_path)
     assert list(tmp_path.iterdir()) == []

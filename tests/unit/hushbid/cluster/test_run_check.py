@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import tomli_w
 
-from hushbid.cluster import launcher
-from hushbid.cluster.directory import RunDirectory, prepare
 from hushbid.cluster.file import open_cluster
-from hushbid.cluster.launcher import PartyFailed, charged_lines, run
 from hushbid.cluster.parties import PARTY_FILE
+from hushbid.running import launcher
+from hushbid.running.directory import RunDirectory, prepare
+from hushbid.running.launcher import PartyFailed, charged_lines, run
 from owner.machine import OwnerMachine
 from protocol.config.loading import load_toml
 from protocol.config.party import OwnerFile

@@ -16,8 +16,8 @@ import pytest
 
 from hushbid.cli.plan import plan_command
 from hushbid.plan import quality
+from hushbid.plan.flags import PlanFlags
 from hushbid.plan.noise import noise_values, release_errors
-from hushbid.plan.planning import PlanFlags
 from hushbid.plan.quality import predict, verdict
 from hushbid.plan.result import make_plan
 from hushbid.plan.setting import PlanSetting, plan_setting

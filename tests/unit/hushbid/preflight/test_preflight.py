@@ -19,9 +19,9 @@ import pytest
 import zmq
 
 from hushbid.cluster.file import open_cluster
-from hushbid.cluster.simulate import simulate
 from hushbid.preflight.checks import CHECKS
 from hushbid.preflight.state import expected_bytes
+from hushbid.running.simulate import simulate
 from protocol import __version__, platform
 from protocol.config.party import BudgetSection
 from protocol.config.session import SessionFile

@@ -14,7 +14,8 @@ from consumer.verdict import Rehearsal, Staged
 from hushbid.rehearsal.rehearsal import FEWEST, MOST, looked_at, rehearse
 from hushbid.rehearsal.verdict import Rehearsing, Sets
 from protocol.data import Dataset
-from protocol.data.schema import Column, Schema
+from protocol.data.column import Column
+from protocol.data.schema import Schema
 from protocol.errors import DataError
 from protocol.session.session import Session, open_session
 from protocol.space.mmd import at_even_distances

@@ -22,15 +22,15 @@ from consumer.store import VERDICT_FILE, keep_verdict, kept_verdict, read_verdic
 from consumer.verdict import NO_VERDICT, Rehearsal, Staged, Verdict
 from hushbid.cli.app import app
 from hushbid.cluster.file import open_cluster
-from hushbid.cluster.launcher import run
-from hushbid.cluster.simulate import simulate
+from hushbid.plan.flags import PlanFlags
 from hushbid.plan.noise import release_errors
-from hushbid.plan.planning import PlanFlags
 from hushbid.plan.quality import predict
 from hushbid.plan.setting import plan_setting
 from hushbid.rehearsal.verdict import Rehearsing, Sets, nothing_to_choose, what_is_wrong
 from hushbid.report.figures import figures_of
 from hushbid.report.sources import open_sources
+from hushbid.running.launcher import run
+from hushbid.running.simulate import simulate
 from protocol.config.party import ConsumerFile
 from protocol.config.session import SessionFile
 from protocol.data import Dataset

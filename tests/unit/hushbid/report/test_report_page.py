@@ -19,13 +19,13 @@ from hushbid.report.html import Html, data_script, element, fragment, table
 from hushbid.report.page import page_of
 from hushbid.report.plots import plots_of
 from hushbid.report.sources import open_sources
-from protocol.machine.item import Item
 from protocol.machine.machine import Finish, Started
 from protocol.names import CONSUMER, CURATOR
 from protocol.transcript.journal import MemoryJournal
 from protocol.transcript.record import Header
 from protocol.transcript.redaction import redact
 from protocol.transcript.session_file import started
+from protocol.wire.values import Item
 from tests.simulation.harness import session_file
 from tests.support.report_sessions import LABEL, OWNERS, Recorded, record
 

@@ -17,13 +17,13 @@ from scipy.spatial.distance import cdist
 
 from consumer.delivered import delivered_table
 from hushbid.cli.app import app
-from hushbid.cluster.report import write_report
 from hushbid.report import pictures as pictures_module
 from hushbid.report.figures import Figures, figures_of
 from hushbid.report.own_rows import Image, Wanted, own_rows, read_image
 from hushbid.report.page import page_of
 from hushbid.report.pictures import BARS, MOST_WORDS, Pictures
 from hushbid.report.sources import open_sources
+from hushbid.running.report import write_report
 from protocol.data import DataColumns
 from protocol.data.schema import Schema
 from protocol.errors import ConfigError, DataError

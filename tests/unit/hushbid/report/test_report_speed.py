@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hushbid.cluster.report import write_report
+from hushbid.running.report import write_report
 from protocol.names import CONSUMER, CURATOR
 from protocol.runtime.party import one_blas_thread
 from tests.support.report_sessions import record

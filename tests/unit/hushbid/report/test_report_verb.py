@@ -12,12 +12,12 @@ import pytest
 
 from consumer.appraisal import Judgement
 from hushbid.cli.app import app
-from hushbid.cluster import report as write
 from hushbid.cluster.evaluation import Baselines
 from hushbid.cluster.file import open_cluster
-from hushbid.cluster.report import with_report, write_report
-from hushbid.cluster.results import RunResult
-from hushbid.cluster.simulate import simulate
+from hushbid.running import report as write
+from hushbid.running.report import with_report, write_report
+from hushbid.running.results import RunResult
+from hushbid.running.simulate import simulate
 from protocol.errors import ConfigError, HushbidError
 from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.settlement import SettlementTerms

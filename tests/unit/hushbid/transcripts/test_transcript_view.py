@@ -13,7 +13,7 @@ from rich.console import Console
 
 from hushbid.transcripts.view import EVERYTHING, Choice, missing_lines, named, render_lines, show
 from protocol.errors import ConfigError, DataError, TranscriptDamaged
-from protocol.machine.item import Fields, Item
+from protocol.wire.values import Fields, Item
 from tests.support import recorded_frames
 from tests.support.transcripts import Step, redact, transcript
 

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.data.schema import Column, Schema
+from protocol.data.column import Column
+from protocol.data.schema import Schema
 from protocol.errors import ConfigError, DataError, HushbidError
 
 AGE = {"name": "age", "kind": "integer", "lower": -5, "upper": 2**53}

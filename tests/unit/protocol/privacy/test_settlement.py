@@ -13,8 +13,8 @@ import tomli_w
 from curator.events import DrawNoise, NoiseDrawn
 from curator.machine import CuratorMachine
 from curator.rounds import NOISE_BATCH
+from hushbid.plan.flags import PlanFlags
 from hushbid.plan.noise import noise_values
-from hushbid.plan.planning import PlanFlags
 from hushbid.plan.setting import plan_setting
 from hushbid.report.page import page_of
 from hushbid.simulation.simulator import Simulation, SimulationOutcome

@@ -13,7 +13,6 @@ from curator.machine import CuratorMachine
 from curator.party import curator_party
 from protocol import limits
 from protocol.errors import LocalProtocolError, Offence, TranscriptUnwritable
-from protocol.machine.item import Item, pack_value
 from protocol.machine.machine import Effect, Event, Finish, Lost, Received, Started
 from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.noise import SimulatedNoise
@@ -40,6 +39,7 @@ from protocol.wire.messages import (
     Target,
     fixed,
 )
+from protocol.wire.values import Item, pack_value
 from tests.simulation.harness import FAREWELL, candidate_of, names, sealed_candidate_of, session_file
 
 OWNER = names(1)[0]

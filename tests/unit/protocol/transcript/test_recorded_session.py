@@ -11,7 +11,6 @@ import pytest
 from protocol.config.session import SessionFile
 from protocol.data import Dataset, dataset_digest
 from protocol.errors import ConfigError, DataError
-from protocol.machine.item import Item
 from protocol.machine.machine import Started
 from protocol.privacy.acquisition import RULES, Logistic
 from protocol.session.session import open_session
@@ -19,6 +18,7 @@ from protocol.transcript.journal import MemoryJournal
 from protocol.transcript.reader import TranscriptReader
 from protocol.transcript.record import RecordedItem
 from protocol.transcript.session_file import check_same_start, recorded_session, started
+from protocol.wire.values import Item
 from tests.docs.test_configs import CLUSTERS, path_of, separate_session, session_of
 from tests.simulation.harness import names, session_file
 from tests.support.transcripts import HEADER, redact

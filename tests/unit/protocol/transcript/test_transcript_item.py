@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 
 from protocol.errors import LocalProtocolError
-from protocol.machine.item import Value, pack_value, unpack_value
 from protocol.wire.arrays import pack_array
+from protocol.wire.values import Value, pack_value, unpack_value
 from tests.support.transcripts import VALUES, same
 
 

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.errors import ConfigError, ExitCode, LocalProtocolError, TranscriptUnwritable
-from protocol.machine.item import Item
 from protocol.transcript.journal import Durability, Journal, JournalLike, MemoryJournal, NullJournal
 from protocol.transcript.reader import read_transcript
+from protocol.wire.values import Item
 from tests.support.transcripts import HEADER, STEPS, fixed_salts, header_end, transcript
 
 

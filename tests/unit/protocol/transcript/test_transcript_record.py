@@ -11,9 +11,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from protocol.errors import LocalProtocolError, TranscriptDamaged
-from protocol.machine.item import Item, Value, pack_value
 from protocol.transcript.reader import Transcript, read_transcript
 from protocol.transcript.record import SALT_BYTES, encode_record
+from protocol.wire.values import Item, Value, pack_value
 from tests.support.transcripts import (
     HEADER,
     STEP_LISTS,

@@ -16,7 +16,6 @@ from hushbid.transcripts.verification.session import verify_all
 from hushbid.transcripts.verification.text import render_verification
 from protocol.crypto.identity import Identity
 from protocol.crypto.sealing import head_statement, sign
-from protocol.machine.item import Item
 from protocol.machine.machine import HeadSigned
 from protocol.names import CONSUMER, CURATOR
 from protocol.session.session import Session, open_session
@@ -26,6 +25,7 @@ from protocol.transcript.session_file import started
 from protocol.transcript.verify import Signature, verify
 from protocol.wire.codec import Direction, decode_message, encode_message
 from protocol.wire.messages import Ask, Close, Farewell, fixed
+from protocol.wire.values import Item
 from tests.support import session_files
 from tests.support.forgeries import (
     frame_in,

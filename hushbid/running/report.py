@@ -22,7 +22,7 @@ from protocol.runtime.files.durable import in_place_of
 
 if TYPE_CHECKING:
     from hushbid.cluster.evaluation import Baselines
-    from hushbid.cluster.results import RunResult
+    from hushbid.running.results import RunResult
 
 __all__ = ["EVALUATION", "REPORT", "with_report", "write_report"]
 

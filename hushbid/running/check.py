@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from consumer.verdict import Verdict
-from hushbid.cluster.directory import named_files
 from hushbid.cluster.file import Cluster
 from hushbid.cluster.parties import shares
-from hushbid.cluster.process import PartyFailed
 from hushbid.preflight.data import boxes, budget, data
 from hushbid.preflight.subject import Subject
 from hushbid.rehearsal.verdict import Rehearsing, nothing_to_choose
+from hushbid.running.directory import named_files
+from hushbid.running.process import PartyFailed
 from protocol.config.key_request import Role
 from protocol.config.party import ConsumerFile, OwnerFile
 from protocol.config.session import SessionFile

@@ -21,17 +21,17 @@ from consumer.seed_distance import SeedDistance
 from consumer.store import keep_verdict
 from consumer.verdict import NO_VERDICT, Verdict
 from curator.machine import CONSUMER
-from hushbid.cluster.check import check_run
 from hushbid.cluster.data import ClusterData
-from hushbid.cluster.directory import RunDirectory, prepare
 from hushbid.cluster.evaluation import Baselines
 from hushbid.cluster.file import Cluster
 from hushbid.cluster.parties import PARTY_FILE, Party
-from hushbid.cluster.process import PartyFailed, PartyProcess
-from hushbid.cluster.report import with_report
-from hushbid.cluster.results import RunResult
-from hushbid.cluster.simulate import AfterRound, Follow, baselines, both
 from hushbid.rehearsal.verdict import NOT_REHEARSING, Rehearsing
+from hushbid.running.check import check_run
+from hushbid.running.directory import RunDirectory, prepare
+from hushbid.running.process import PartyFailed, PartyProcess
+from hushbid.running.report import with_report
+from hushbid.running.results import RunResult
+from hushbid.running.simulate import AfterRound, Follow, baselines, both
 from protocol import platform
 from protocol.config.loading import load_toml
 from protocol.config.party import ConsumerFile, OwnerFile

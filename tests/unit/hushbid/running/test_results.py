@@ -14,8 +14,8 @@ from rich.console import Console
 from consumer.appraisal import Judgement, Quality, Weighted
 from consumer.own_figures import Baseline, ClassShares, OwnerPart, OwnFigures
 from hushbid.cluster.file import open_cluster
-from hushbid.cluster.results import RunResult, render
-from hushbid.cluster.simulate import simulate
+from hushbid.running.results import RunResult, render
+from hushbid.running.simulate import simulate
 from protocol.privacy.payment import PaidStatement, Price
 from protocol.privacy.settlement import PrivateSettlement, SettlementTerms
 from protocol.session.guarantee import TRUSTED, PrivacyStatement

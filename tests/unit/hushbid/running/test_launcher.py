@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from hushbid.cluster import launcher
-from hushbid.cluster.launcher import PartyFailed, run_parties
 from hushbid.cluster.parties import Party
+from hushbid.running import launcher
+from hushbid.running.launcher import PartyFailed, run_parties
 from protocol.errors import ExitCode
 from protocol.machine.progress import Progress
 

@@ -20,7 +20,7 @@ from consumer.course import Course
 from consumer.own_figures import MOST_SHOWN, OwnerPart, OwnFigures
 from consumer.seed_distance import SeedDistance
 from consumer.verdict import NO_VERDICT, Verdict
-from hushbid.cluster.standing import Standing, beside_uniform
+from hushbid.running.standing import Standing, beside_uniform
 from protocol.privacy.payment import Errors, OwnerStatement, PaidStatement
 from protocol.privacy.settlement import SettlementTerms
 from protocol.session.guarantee import TRUSTED, PrivacyStatement

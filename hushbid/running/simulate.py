@@ -18,9 +18,9 @@ from curator.progress import Follower
 from hushbid.cluster.data import ClusterData, spread
 from hushbid.cluster.evaluation import Baselines, evaluate
 from hushbid.cluster.file import Cluster
-from hushbid.cluster.report import with_report
-from hushbid.cluster.results import RunResult
 from hushbid.rehearsal.verdict import NOT_REHEARSING, Rehearsing, Sets, nothing_to_choose
+from hushbid.running.report import with_report
+from hushbid.running.results import RunResult
 from hushbid.simulation.simulator import Simulation
 from protocol import platform
 from protocol.config.session import NetworkSection, NoiseSection, RosterSection, SessionFile

@@ -1,0 +1,1 @@
+"""A session of a cluster file, run over processes or simulated, and its result."""
