@@ -11,7 +11,7 @@ import typer
 
 from owner.role import FeaturesOption, IdentifierOption, LabelOption
 from protocol.errors import ConfigError
-from protocol.runtime.command import run_verb
+from protocol.runtime.command import JsonOption, run_verb
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -80,7 +80,7 @@ def advise_command(
         Path | None,
         typer.Option(help="Put the proposals into this session or cluster file.", metavar="FILE"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Propose γ, d, p, b, ε and δ for a session, each with its reason. No ε is spent.
 

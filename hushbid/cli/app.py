@@ -6,19 +6,16 @@ A verb imports what it needs when it runs, so that `hushbid --help` is quick.
 from __future__ import annotations
 
 import json
-import signal
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
 import typer
-from rich.console import Console
 
 from curator.cli import command as curator_command
 from hushbid.cli import audit as audit_verbs
 from hushbid.cli.advise import advise_command
 from hushbid.cli.bench import bench_app
-from hushbid.cli.consumer import AnywayOption, RehearsalOption, consumer_command
+from hushbid.cli.consumer import consumer_command
 from hushbid.cli.experiment import experiment_app
 from hushbid.cli.health import health_command
 from hushbid.cli.interop import interop_app
@@ -27,9 +24,9 @@ from hushbid.cli.keys import keys_app
 from hushbid.cli.ledger import ledger_command
 from hushbid.cli.plan import plan_command
 from hushbid.cli.preflight import preflight_command
-from hushbid.cli.progress import session_progress
 from hushbid.cli.publish import publish_app
 from hushbid.cli.report import report_command
+from hushbid.cli.run import run_command, simulate_command
 from hushbid.cli.schema import schema_app
 from hushbid.cli.screen import screen_command
 from hushbid.cli.setup import setup_command
@@ -39,11 +36,11 @@ from hushbid.cli.transcript import transcript_app
 from hushbid.cli.watch import watch_command
 from hushbid.cli.weigh import weigh_command
 from owner.cli import command as owner_command
-from protocol import __version__, platform
-from protocol.runtime.command import run_app, run_verb
+from protocol import __version__
+from protocol.runtime.command import run_app
 
 if TYPE_CHECKING:
-    from hushbid.running.results import RunResult
+    pass
 
 __all__ = ["app", "main"]
 
@@ -61,21 +58,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-
-ClusterArgument = Annotated[
-    Path, typer.Argument(help="The cluster file, or the name of an example: digits.", metavar="CLUSTER.toml")
-]
-DataOption = Annotated[
-    Path | None,
-    typer.Option("--data", help="Where the cluster file's dataset lies.", envvar="HUSHBID_DATA"),
-]
-SettingOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", help="A key of the cluster file, as in session.points=200.", metavar="SECTION.KEY=VALUE"
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 
 
 def main() -> NoReturn:
@@ -110,81 +92,8 @@ def _hushbid(
         raise typer.BadParameter("without --version it goes after the verb.", param_hint="--json")
 
 
-@app.command("run", epilog=_EXIT_CODES)
-def _run(
-    cluster: ClusterArgument,
-    data: DataOption = None,
-    directory: Annotated[
-        Path | None,
-        typer.Option(help="Where the run's directory is made; default: runs.", envvar="HUSHBID_DIRECTORY"),
-    ] = None,
-    rehearsal: RehearsalOption = True,
-    anyway: AnywayOption = False,
-    settings: SettingOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Run a whole cluster on this machine, every party as its own process."""
-
-    def body() -> dict[str, Any]:
-        from hushbid.cluster.file import open_cluster
-        from hushbid.rehearsal.verdict import Rehearsing
-        from hushbid.running.launcher import run
-
-        opened = open_cluster(cluster, data=data, settings=settings or ())
-        _end_on_signals()
-        with session_progress() as follow:
-            result = run(
-                opened,
-                directory=directory,
-                follow=follow,
-                say=_say,
-                rehearsing=Rehearsing(wanted=rehearsal, anyway=anyway, say=_say),
-            )
-        return _finished(result, as_json=as_json)
-
-    run_verb(body, as_json=as_json)
-
-
-@app.command("simulate", epilog=_EXIT_CODES)
-def _simulate(
-    cluster: ClusterArgument,
-    data: DataOption = None,
-    owners: Annotated[
-        int | None, typer.Option(min=1, help="Spread the owners' points over this many owners.")
-    ] = None,
-    owner_points: Annotated[
-        int | None,
-        typer.Option(min=1, help="Points of each of --owners, drawn with replacement; default: dealt out."),
-    ] = None,
-    record: Annotated[Path | None, typer.Option(help="Directory for the parties' transcripts.")] = None,
-    rehearsal: RehearsalOption = True,
-    anyway: AnywayOption = False,
-    settings: SettingOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Run a whole cluster in one process: the same machines and messages, no network."""
-
-    def body() -> dict[str, Any]:
-        from hushbid.cluster.file import open_cluster
-        from hushbid.rehearsal.verdict import Rehearsing
-        from hushbid.running.simulate import simulate
-
-        opened = open_cluster(cluster, data=data, settings=settings or ())
-        with session_progress() as follow:
-            result = simulate(
-                opened,
-                owners=owners,
-                owner_points=owner_points,
-                record=record,
-                follow=follow,
-                say=_say,
-                rehearsing=Rehearsing(wanted=rehearsal, anyway=anyway, say=_say),
-            )
-        return _finished(result, as_json=as_json)
-
-    run_verb(body, as_json=as_json)
-
-
+app.command("run", epilog=_EXIT_CODES)(run_command)
+app.command("simulate", epilog=_EXIT_CODES)(simulate_command)
 app.command("curator", epilog=_EXIT_CODES)(curator_command)
 app.command("owner", epilog=_EXIT_CODES)(owner_command)
 app.command("consumer", epilog=_EXIT_CODES)(consumer_command)
@@ -209,25 +118,3 @@ app.add_typer(schema_app, name="schema")
 app.command("screen", epilog=_EXIT_CODES)(screen_command)
 app.command("weigh", epilog=_EXIT_CODES)(weigh_command)
 app.command("setup", epilog=_EXIT_CODES)(setup_command)
-
-
-def _finished(result: RunResult, *, as_json: bool) -> dict[str, Any]:
-    """Print a result's tables, to stderr where stdout belongs to the JSON; returns the JSON."""
-    from hushbid.running.results import render
-
-    render(result, Console(stderr=as_json))
-    return result.as_json()
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
-
-
-def _end_on_signals() -> None:
-    """Let SIGTERM and SIGHUP unwind the stack, as Ctrl-C does, so that every party's process is ended."""
-
-    def end(number: int, _frame: object) -> NoReturn:
-        raise SystemExit(128 + number)
-
-    for number in platform.ENDING:
-        signal.signal(number, end)

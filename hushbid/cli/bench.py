@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from protocol.errors import ConfigError
-from protocol.runtime.command import run_verb
+from protocol.runtime.command import JsonOption, run_verb
 
 __all__ = ["bench_app"]
 
@@ -30,7 +30,7 @@ def _rounds(
     points: Annotated[int, typer.Option(min=1, help="Points of each owner.")] = 10_000,
     columns: Annotated[int, typer.Option(min=1, help="Columns of a point.")] = 784,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds that are timed.")] = 1000,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Compare a session's rounds per second with a bare scatter-gather of the same frames."""
 
@@ -55,7 +55,7 @@ def _rules(
     columns: Annotated[int, typer.Option(min=1, max=900, help="Columns of a point, bytes.")] = 784,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of a session.")] = 1000,
     repeats: Annotated[int, typer.Option(min=1, help="Sessions of each setting.")] = 3,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Compare sealed sessions, and the default private one, with `ask-all` without noise."""
 
@@ -94,7 +94,7 @@ def _points(
             help="One-way delay of the network between the curator and the others. The bare loop has none.",
         ),
     ] = 0.0,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Compare the points that the default private session buys a second with a bare loop's rounds.
 
@@ -130,7 +130,7 @@ def _replay(
     columns: Annotated[int, typer.Option(min=1, max=900, help="Columns of a point, bytes.")] = 784,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of a session.")] = 1000,
     repeats: Annotated[int, typer.Option(min=1, help="Replays of each transcript.")] = 3,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Compare a curator's replay with the session that it records, and with reading the file alone."""
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from protocol.errors import ConfigError
-from protocol.runtime.command import run_verb
+from protocol.runtime.command import JsonOption, run_verb
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -82,7 +82,7 @@ def _selection(
     jitter: Annotated[
         float | None, typer.Option(min=0.0, help="N, points' worth of jitter; default: 25, or 50.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Say how near privately bought points come to the consumer's, beside greedy and uniform choices.
 
@@ -130,7 +130,7 @@ def _screening(
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 20,
     first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Say how often catalogue entries rank the right owner first, and what a screened session loses."""
 
@@ -179,7 +179,7 @@ def _race(
     rows: Annotated[
         int, typer.Option(min=1, help="Rows of a sketch; the task defaults chooses its own.")
     ] = 1000,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Say how well RACE sketches answer at sound ε, beside what the authors' code does."""
 
@@ -241,7 +241,7 @@ def _kme(
         bool, typer.Option(help="Settings of 10,000 points too; Algorithm 2 with one seed.")
     ] = False,
     simulated: Annotated[bool, typer.Option(help="Simulated noise: faster, and protects nobody.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Say how near a dataset's private release as weighted points comes to it, beside published figures."""
 
@@ -314,7 +314,7 @@ def _regression(
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 3,
     first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Fit a linear model by RACE, beside least squares, AdaSSP and the mean."""
 

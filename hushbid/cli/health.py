@@ -13,7 +13,7 @@ import typer
 
 from protocol import platform
 from protocol.errors import ConfigError, HushbidError
-from protocol.runtime.command import run_verb
+from protocol.runtime.command import JsonOption, run_verb
 from protocol.runtime.telemetry.status_file import Status, find_statuses, process_start
 
 __all__ = [
@@ -54,7 +54,7 @@ def health_command(
         float,
         typer.Option(min=0, help="Seconds since the last turn of its loop after which it is not alive."),
     ] = MAX_AGE_SECONDS,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Whether the parties of state directories are alive: exit code 0 if all are, 1 if not."""
 

@@ -9,13 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from protocol.runtime.command import run_verb
+from protocol.runtime.command import JsonOption, run_verb
 
 __all__ = ["interop_app"]
 
 interop_app = typer.Typer(help="Test another implementation against this one.", no_args_is_help=True)
-
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 
 
 @interop_app.callback()

@@ -11,7 +11,7 @@ import typer
 
 from protocol.errors import ConfigError
 from protocol.names import CONSUMER
-from protocol.runtime.command import run_verb
+from protocol.runtime.command import JsonOption, run_verb
 
 if TYPE_CHECKING:
     from protocol.config.session import SessionFile
@@ -37,7 +37,7 @@ def invite_command(
         str | None,
         typer.Option(help="Where this party finds the curator, if not at the session file's address."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Write an invitation for one party of a session, signed by the curator."""
 

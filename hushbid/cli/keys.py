@@ -12,7 +12,7 @@ import typer
 
 from hushbid.cli.roster import approve_command, list_command, revoke_command
 from protocol.errors import ConfigError, KeyFileError
-from protocol.runtime.command import run_verb
+from protocol.runtime.command import JsonOption, run_verb
 from protocol.runtime.keys import (
     PublicKey,
     new_keypair,
@@ -31,8 +31,6 @@ _PUBLIC_SUFFIX: Final = ".pub"
 _SECRET_SUFFIX: Final = ".key"  # noqa: S105 - the ending of a file's name
 
 keys_app = typer.Typer(help="Make a party's key, and collect those of a session.")
-
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 
 
 @keys_app.command("new")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from protocol.errors import ConfigError
-from protocol.runtime.command import run_verb
+from protocol.runtime.command import JsonOption, run_verb
 
 if TYPE_CHECKING:
     from protocol.runtime.ledger.lifetime_ledger import LedgerOnRecord
@@ -30,7 +30,7 @@ def ledger_command(
         list[Path],
         typer.Argument(help="Lifetime ledgers, or the data beside which they lie.", metavar="FILE..."),
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Show what was spent of a dataset's privacy, by session and catalogue entry, and what its budget is.
 

@@ -23,7 +23,7 @@ from owner.role import (
     SessionOption,
 )
 from protocol.errors import ExitCode
-from protocol.runtime.command import KeyOption, StateOption, run_verb
+from protocol.runtime.command import JsonOption, KeyOption, StateOption, run_verb
 
 __all__ = ["preflight_command"]
 
@@ -67,7 +67,7 @@ def preflight_command(
             "--anyway", help="Of the consumer: a hopeless session would go on.", envvar="HUSHBID_ANYWAY"
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Check whether a party can take part from this machine. Give it the options that the party is given."""
     options = Owner(

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from owner.role import FeaturesOption, LabelOption
 from protocol.errors import ConfigError
-from protocol.runtime.command import run_verb
+from protocol.runtime.command import JsonOption, run_verb
 
 __all__ = ["report_command"]
 
@@ -41,7 +41,7 @@ def report_command(
         str | None,
         typer.Option(help="Rows are grey images of so many pixels, as in 28x28.", metavar="WIDTHxHEIGHT"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Write a page on a session: how close its points came, who won, what was spent, what went wrong.
 

@@ -10,12 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from protocol.errors import ExitCode
-from protocol.runtime.command import run_verb
+from protocol.runtime.command import JsonOption, run_verb
 
 __all__ = ["approve_command", "list_command", "revoke_command"]
 
 SessionOption = Annotated[Path, typer.Option("--session", help="The session file.", envvar="HUSHBID_SESSION")]
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 
 
 def approve_command(

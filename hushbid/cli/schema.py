@@ -9,14 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
-from protocol.runtime.command import run_verb
+from protocol.runtime.command import JsonOption, run_verb
 
 __all__ = ["schema_app"]
 
 schema_app = typer.Typer(help="Columns with names, categories and gaps: a public schema, and files by it.")
 
 SchemaArgument = Annotated[Path, typer.Argument(help="The public schema.", metavar="SCHEMA.toml")]
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 LabelOption = Annotated[str | None, typer.Option(help="The column of labels.")]
 
 

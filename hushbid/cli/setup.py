@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from protocol.errors import ConfigError
-from protocol.runtime.command import run_verb
+from protocol.runtime.command import JsonOption, run_verb
 
 __all__ = ["setup_command"]
 
@@ -51,7 +51,7 @@ def setup_command(
             envvar="HUSHBID_SET",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Make each party's key, private file and data, and the session file, where they are missing.
 

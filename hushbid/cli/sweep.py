@@ -13,7 +13,7 @@ import typer
 
 from hushbid.cli.progress import job_progress
 from protocol.errors import ConfigError, ExitCode
-from protocol.runtime.command import run_verb
+from protocol.runtime.command import JsonOption, run_verb
 
 if TYPE_CHECKING:
     from hushbid.evidence.sweep.crash_sweep import Setting
@@ -59,7 +59,7 @@ def _crashes(
         str, typer.Option(help="Every N-th session, from the I-th on, counted from 0.", metavar="I/N")
     ] = "0/1",
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one a core.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Crash parties at every step of a session, in simulation: it has to come to the same as without.
 
@@ -121,7 +121,7 @@ def _faults(
         ),
     ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one a core.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Let everything go wrong in short sessions, in simulation: what must hold has to hold in each.
 

@@ -13,13 +13,12 @@ from rich.console import Console
 
 from hushbid.transcripts.api import Transcript, verify_transcripts
 from protocol.errors import ConfigError, ExitCode
-from protocol.runtime.command import run_verb
+from protocol.runtime.command import JsonOption, run_verb
 
 __all__ = ["transcript_app"]
 
 transcript_app = typer.Typer(help="Read transcripts, check and compare them, and write them for others.")
 
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 JsonLinesOption = Annotated[bool, typer.Option("--json", help="JSON objects on stdout, one a line.")]
 
 

@@ -11,7 +11,7 @@ import typer
 
 from consumer.cli import quality_lines
 from owner.role import FeaturesOption, LabelOption
-from protocol.runtime.command import run_verb
+from protocol.runtime.command import JsonOption, run_verb
 
 __all__ = ["weigh_command"]
 
@@ -63,7 +63,7 @@ def weigh_command(
             metavar="FILE",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Weigh delivered points so that they resemble a validation set. Nothing leaves this machine."""
 

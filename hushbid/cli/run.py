@@ -1,0 +1,142 @@
+"""`hushbid run` and `hushbid simulate`: a whole session of a cluster file, over processes or in one."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+
+from hushbid.cli.consumer import AnywayOption, RehearsalOption
+from hushbid.cli.progress import session_progress
+from protocol import platform
+from protocol.runtime.command import JsonOption, by_option, option, run_verb, takes
+
+if TYPE_CHECKING:
+    from hushbid.cluster.file import Cluster
+    from hushbid.rehearsal.verdict import Rehearsing
+    from hushbid.running.results import RunResult
+
+__all__ = ["run_command", "simulate_command"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ClusterOptions:
+    """What both take: the session, and whether it is rehearsed first."""
+
+    cluster: Path = field(
+        metadata=by_option(
+            Annotated[
+                Path,
+                typer.Argument(
+                    help="The cluster file, or the name of an example: digits.", metavar="CLUSTER.toml"
+                ),
+            ]
+        )
+    )
+    data: Path | None = option(
+        Path | None, "--data", help="Where the cluster file's dataset lies.", envvar="HUSHBID_DATA"
+    )
+    settings: list[str] | None = option(
+        list[str] | None,
+        "--set",
+        help="A key of the cluster file, as in session.points=200.",
+        metavar="SECTION.KEY=VALUE",
+    )
+    rehearsal: bool = field(default=True, metadata=by_option(RehearsalOption))
+    anyway: bool = field(default=False, metadata=by_option(AnywayOption))
+
+    def opened(self) -> Cluster:
+        from hushbid.cluster.file import open_cluster
+
+        return open_cluster(self.cluster, data=self.data, settings=self.settings or ())
+
+    def rehearsing(self) -> Rehearsing:
+        from hushbid.rehearsal.verdict import Rehearsing
+
+        return Rehearsing(wanted=self.rehearsal, anyway=self.anyway, say=_say)
+
+
+@takes(_ClusterOptions)
+def run_command(
+    options: _ClusterOptions,
+    directory: Annotated[
+        Path | None,
+        typer.Option(help="Where the run's directory is made; default: runs.", envvar="HUSHBID_DIRECTORY"),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a whole cluster on this machine, every party as its own process."""
+
+    def body() -> dict[str, Any]:
+        from hushbid.running.launcher import run
+
+        opened = options.opened()
+        _end_on_signals()
+        with session_progress() as follow:
+            result = run(
+                opened, directory=directory, follow=follow, say=_say, rehearsing=options.rehearsing()
+            )
+        return _finished(result, as_json=as_json)
+
+    run_verb(body, as_json=as_json)
+
+
+@takes(_ClusterOptions)
+def simulate_command(
+    options: _ClusterOptions,
+    owners: Annotated[
+        int | None, typer.Option(min=1, help="Spread the owners' points over this many owners.")
+    ] = None,
+    owner_points: Annotated[
+        int | None,
+        typer.Option(min=1, help="Points of each of --owners, drawn with replacement; default: dealt out."),
+    ] = None,
+    record: Annotated[Path | None, typer.Option(help="Directory for the parties' transcripts.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a whole cluster in one process: the same machines and messages, no network."""
+
+    def body() -> dict[str, Any]:
+        from hushbid.running.simulate import simulate
+
+        opened = options.opened()
+        with session_progress() as follow:
+            result = simulate(
+                opened,
+                owners=owners,
+                owner_points=owner_points,
+                record=record,
+                follow=follow,
+                say=_say,
+                rehearsing=options.rehearsing(),
+            )
+        return _finished(result, as_json=as_json)
+
+    run_verb(body, as_json=as_json)
+
+
+def _finished(result: RunResult, *, as_json: bool) -> dict[str, Any]:
+    """Print a result's tables, to stderr where stdout belongs to the JSON; returns the JSON."""
+    from hushbid.running.results import render
+
+    render(result, Console(stderr=as_json))
+    return result.as_json()
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+
+
+def _end_on_signals() -> None:
+    """Let SIGTERM and SIGHUP unwind the stack, as Ctrl-C does, so that every party's process is ended."""
+
+    def end(number: int, _frame: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    for number in platform.ENDING:
+        signal.signal(number, end)
