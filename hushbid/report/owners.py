@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from hushbid.report.rounds import wins_of
 from hushbid.report.sources import Source
 from protocol.privacy.payment import Price
+from protocol.session.wishes import bill_of
 
 __all__ = ["OwnerFigures", "owners_of"]
 
@@ -25,6 +26,8 @@ class OwnerFigures:
         standard_error: Of `settlement`; an entry is None where a release does not tell its noise.
         paid: What the owners should be paid (`protocol.privacy.payment`), likewise.
         paid_for: In words, what is paid for, or why nothing is.
+        price: Of one of its points; None: the session has no prices.
+        amount: What its points cost, without disputed ones.
         absent: Rounds that it was absent in.
         asked: Rounds that it was asked for its point in.
         raw: Raw points that it handed over; an entry is None for an owner that nobody tells of.
@@ -38,6 +41,8 @@ class OwnerFigures:
     standard_error: tuple[float | None, ...] | None
     paid: tuple[float | None, ...] | None
     paid_for: str | None
+    price: tuple[float, ...] | None
+    amount: tuple[float, ...] | None
     absent: tuple[int, ...] | None
     asked: tuple[int | None, ...] | None
     raw: tuple[int | None, ...] | None
@@ -64,17 +69,26 @@ def owners_of(sources: Sequence[Source]) -> OwnerFigures:
         known = names if curator is not None else [each.header.party for each in telling]
         return tuple(counts[name] if name in known else None for name in names)
 
+    won = None if wins is None else Counter(owner for _, owner in wins)
+    disputed = _disputed(sources)
+    bill = None
+    if won is not None:
+        sold = Counter(won)
+        sold.subtract(disputed or {})
+        bill = bill_of(sources[0].session.file, sold)
     settlement = None if machine is None else machine.settlement()
     statement = None if machine is None else machine.statement(Price())
     errors, paid = (None, None) if statement is None else statement
     return OwnerFigures(
         name=names,
-        won=column(None if wins is None else Counter(owner for _, owner in wins)),
-        disputed=column(_disputed(sources)),
+        won=column(won),
+        disputed=column(disputed),
         settlement=None if settlement is None else tuple(settlement[name] for name in names),
         standard_error=None if errors is None else tuple(errors[name] for name in names),
         paid=None if paid is None else tuple(paid.owners[name].paid for name in names),
         paid_for=None if paid is None else paid.sentence(),
+        price=None if bill is None else tuple(bill["owners"][name]["price"] for name in names),
+        amount=None if bill is None else tuple(bill["owners"][name]["amount"] for name in names),
         absent=column(
             None if machine is None else Counter(absence.owner for absence in machine.ledger.absences)
         ),

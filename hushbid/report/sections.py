@@ -26,6 +26,7 @@ _ALWAYS: Final = ("chosen", "share", "disputed", "rounds absent in")
 """Columns of the owners' table that say something with nothing but zeros."""
 _UNKNOWN: Final = "–"
 _ERROR: Final = "its standard error"
+_PRICE: Final = "price of a point"
 """A column without a sum."""
 _INCIDENT_NAMES: Final = {
     "lost": "connection lost",
@@ -234,6 +235,8 @@ def _settlement(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
         (_ERROR, owners.standard_error, partial(_number, terms)),
         ("should be paid", owners.paid, partial(_number, terms)),
         ("disputed", owners.disputed, "{:,}".format),
+        (_PRICE, owners.price, "{:g}".format),
+        ("costs", owners.amount, "{:,.2f}".format),
         ("raw points handed over", owners.raw, "{:,}".format),
         ("sealed points handed over", owners.sealed, "{:,}".format),
         ("rounds asked in", owners.asked, "{:,}".format),
@@ -255,7 +258,7 @@ def _settlement(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
             [
                 f"{len(left):,} others",
                 *(
-                    _UNKNOWN if title == _ERROR else _rest(values, left, form)
+                    _UNKNOWN if title in (_ERROR, _PRICE) else _rest(values, left, form)
                     for title, values, form in known[1:]
                 ),
             ]

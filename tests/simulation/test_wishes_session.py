@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 from curator.ledger import Dispute
 from hushbid.cli.app import app
 from hushbid.cluster.evaluation import greedy
+from hushbid.report.figures import figures_of
+from hushbid.report.sources import open_sources
 from hushbid.simulation.simulator import Crash, Simulation, SimulationOutcome
 from protocol.data import Dataset
 from protocol.privacy.acquisition import RULES
@@ -125,6 +127,15 @@ def test_a_recorded_session_with_wishes_is_replayed_and_its_result_has_the_bill(
     for party in ("curator", "consumer", "digits-01", "digits-34"):
         replayed = CliRunner().invoke(app, ["transcript", "replay", str(place / f"{party}.transcript")])
         assert replayed.exit_code == 0, replayed.stderr
+    reported = CliRunner().invoke(
+        app, ["report", str(place / "curator.transcript"), "--output", str(tmp_path / "page.html"), "--json"]
+    )
+    assert reported.exit_code == 0, reported.stderr
+    owners = figures_of(open_sources([place / "curator.transcript"])).owners
+    billed = result["bill"]["owners"]
+    assert owners.amount == tuple(billed[name]["amount"] for name in owners.name)
+    assert owners.price == tuple(billed[name]["price"] for name in owners.name)
+    assert "price of a point" in (tmp_path / "page.html").read_text(encoding="utf-8")
     planned = CliRunner().invoke(app, ["plan", str(cluster), "--json"])
     assert planned.exit_code == 0, planned.stderr
 
