@@ -136,7 +136,8 @@ def procure(
         gamma: γ of the kernel exp(-γ·‖x - x'‖²) on scaled rows; None: 1 over the median squared distance of
             rows of the seed set, which is public.
         seed: Of the simulated noise, the feature map, a drawn seed set and the model.
-        settings: Other keys of the cluster file, as ``{"session.batch": 5}`` (docs/configuration.md).
+        settings: Other keys of the cluster file, as ``{"session.batch": 5}`` or ``{"wishes.prices": {"north":
+            2.0}}`` (docs/configuration.md).
         directory: Where transcripts and a report are kept; None: they are thrown away.
         progress: Called with the round and the points bought so far.
         rehearse: Play the session first, with owners made of the validation set (docs/plan.md); what came of
@@ -204,11 +205,8 @@ def procure(
         for name, arrays in consumer.items():
             write_arrays(place / f"{name}.npz", arrays)
         path = place / "cluster.toml"
+        changes = _changes(sections, settings or {})
         path.write_text(_toml(sections), encoding="utf-8")
-        changes = [
-            f"{key}={_toml({'value': _plain(value)}).removeprefix('value = ').strip()}"
-            for key, value in (settings or {}).items()
-        ]
         record = place / "record" if directory is None else Path(directory)
         rehearsing = Rehearsing(
             wanted=rehearse,
@@ -263,6 +261,19 @@ def _median_gamma(public: npt.NDArray[np.float64], schema: Schema) -> float:
             "Most rows of the seed set are equal, so that no γ follows from it.", advice="Give `gamma`."
         )
     return 1.0 / median
+
+
+def _changes(sections: dict[str, Any], settings: Mapping[str, Any]) -> list[str]:
+    """Settings as `open_cluster` takes them; tables among them, as prices are, go into the file itself."""
+    changes = []
+    for key, value in settings.items():
+        section, dot, name = key.partition(".")
+        if isinstance(value, Mapping) and dot:
+            table = {str(each): _plain(number) for each, number in value.items()}
+            sections.setdefault(section, {})[name] = table
+        else:
+            changes.append(f"{key}={_toml({'value': _plain(value)}).removeprefix('value = ').strip()}")
+    return changes
 
 
 def _plain(given: Any) -> Any:

@@ -180,6 +180,10 @@ def test_a_drawn_seed_set_that_has_wanted_rows_is_refused_with_what_helps() -> N
 
 def test_settings_are_those_of_a_cluster_file() -> None:
     assert bought(settings={"session.batch": 20}).result.rounds == 2
+    prices = {"north": np.float64(2.5), "south": 1, "east": 1.0}
+    bill = bought(settings={"wishes.prices": prices, "wishes.budget": 100}).result.bill
+    assert bill is not None
+    assert {name: line["price"] for name, line in bill["owners"].items()} == prices
     with pytest.raises(ConfigError):
         bought(settings={"session.btch": 20})
 
