@@ -14,6 +14,7 @@ import typer
 from protocol import platform
 from protocol.errors import ConfigError, HushbidError
 from protocol.runtime.command import run_verb
+from protocol.runtime.telemetry.logs import printable
 from protocol.runtime.telemetry.status_file import Status, find_statuses, process_start
 
 __all__ = [
@@ -135,4 +136,5 @@ def _is_running(status: Status) -> bool:
 
 def _show(found: Mapping[str, Any]) -> None:
     for status in found["parties"]:
-        sys.stdout.write(f"{status['party']} is alive: {status['busy'] or status['phase']}.\n")
+        line = f"{status['party']} is alive: {status['busy'] or status['phase']}."
+        sys.stdout.write(f"{printable(line)}\n")

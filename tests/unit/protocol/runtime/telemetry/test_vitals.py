@@ -207,6 +207,8 @@ def test_another_process_with_its_number_is_not_taken_for_it() -> None:
         {"missing": "beta"},
         {"missing": [1]},
         {"spent": []},
+        {"spent": {"epsilon": 1.0}},
+        {"spent": {"epsilon": "1", "delta": 1e-5}},
         {"counters": {"refusals": {"magic": "1"}}},
     ],
     ids=str,
@@ -228,7 +230,7 @@ def test_a_status_of_a_former_version_is_read_without_what_was_added_since(tmp_p
         "points_per_second": 2.0,
         "seconds_left": 1.0,
         "missing": ["beta"],
-        "spent": {"epsilon": 1.0, "protects": "them"},
+        "spent": {"epsilon": 1.0, "delta": 1e-5, "protects": "them"},
     }
     now = replace(WELL, **added)
     now.write(path)
@@ -244,7 +246,7 @@ def test_points_and_names_are_told_where_no_round_goes_by_an_ask(
 ) -> None:
     session = session_file(owners=names(3), points=7, rule=rule)
     with Vitals(tmp_path, party="curator", role="curator", session=session) as vitals:
-        vitals.spent = lambda: {"epsilon": 0.5}
+        vitals.spent = lambda: {"epsilon": 0.5, "delta": 1e-5}
         seen = Seen("enrolling", 0, missing=("magpie",))
         vitals.begin(lambda: seen)
         assert status_in(tmp_path).missing == ["magpie"], "nobody was asked yet"
@@ -254,7 +256,7 @@ def test_points_and_names_are_told_where_no_round_goes_by_an_ask(
     assert (found.points, found.points_per_second) == ((3, 1.5) if told else (None, None))
     assert found.missing == (["magpie"] if told else [])
     assert (found.round, found.points_planned, found.seconds_left) == (4, 7, 2.0)
-    assert found.spent == {"epsilon": 0.5}
+    assert found.spent == {"epsilon": 0.5, "delta": 1e-5}
 
 
 def test_text_that_looks_like_markup_is_shown_as_it_is(tmp_path: Path) -> None:
@@ -269,6 +271,18 @@ def test_what_is_no_status_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "alpha.status").write_text(text)
     with pytest.raises(HushbidError, match="not a status file of this version"):
         find_statuses(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes among its files")
+def test_a_pipe_in_the_place_of_a_status_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "alpha.status")
+    with pytest.raises(HushbidError, match="cannot be read: not a plain file"):
+        find_statuses(tmp_path)
+
+
+def test_a_process_number_beyond_all_is_no_process() -> None:
+    status = replace(WELL, busy="loading", pid=2**40, process_start=None)
+    assert trouble(status, NOW, max_age=10, ready=False) == "was busy (loading), and its process is gone"
 
 
 def test_a_directory_without_a_status_is_refused(tmp_path: Path) -> None:
