@@ -185,7 +185,7 @@ def read_verdict(directory: Path, identifier: str) -> Verdict | None:
     try:
         values = json.loads((directory / VERDICT_FILE).read_text(encoding="utf-8"))
         return Verdict.from_json(values) if values["session"] == identifier else None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
 
 

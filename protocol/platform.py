@@ -231,7 +231,7 @@ def is_running(process: int) -> bool:
         return True  # `os.kill` would not ask there, but end it
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):  # no process has a number of so many digits
         return False
     except PermissionError:
         pass

@@ -11,10 +11,10 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from protocol import platform
 from protocol.errors import ConfigError, HushbidError
 from protocol.runtime.command import JsonOption, run_verb
-from protocol.runtime.telemetry.status_file import Status, find_statuses, process_start
+from protocol.runtime.telemetry.logs import printable
+from protocol.runtime.telemetry.status_file import Status, find_statuses
 
 __all__ = [
     "MAX_AGE_SECONDS",
@@ -118,7 +118,7 @@ def trouble(status: Status, now: float, *, max_age: float, ready: bool) -> str |
     if status.finished:
         return f"has ended with exit code {status.exit_code}"
     if status.busy is not None:
-        if not _is_running(status):
+        if not status.is_running:
             return f"was busy ({status.busy}), and its process is gone"
     elif abs(now - status.beat) > max_age:  # a beat of the future: the clock was set back since
         return f"last turned its loop {now - status.beat:.1f} s ago, and {max_age:g} s are allowed"
@@ -127,12 +127,7 @@ def trouble(status: Status, now: float, *, max_age: float, ready: bool) -> str |
     return None
 
 
-def _is_running(status: Status) -> bool:
-    if status.process_start is not None:  # else another process that has its number counts as it
-        return process_start(status.pid) == status.process_start
-    return platform.is_running(status.pid)
-
-
 def _show(found: Mapping[str, Any]) -> None:
     for status in found["parties"]:
-        sys.stdout.write(f"{status['party']} is alive: {status['busy'] or status['phase']}.\n")
+        line = f"{status['party']} is alive: {status['busy'] or status['phase']}."
+        sys.stdout.write(f"{printable(line)}\n")

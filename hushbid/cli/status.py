@@ -13,6 +13,7 @@ import typer
 
 from hushbid.cli.health import MAX_AGE_SECONDS, StateOption, StatesArgument, named_statuses, trouble
 from protocol.runtime.command import run_verb
+from protocol.runtime.telemetry.logs import printable
 from protocol.runtime.telemetry.status_file import Status
 
 if TYPE_CHECKING:
@@ -128,11 +129,11 @@ def _table(found: _Parties) -> Table:
         phase = "paused" if party["paused"] else party["phase"]
         busy = f" ({party['busy']})" if party["busy"] not in (None, phase) else ""
         table.add_row(
-            escape(party["party"]),
-            escape(phase + busy),
+            escape(printable(party["party"])),
+            escape(printable(phase + busy)),
             "–" if party["role"] == "consumer" else f"{party['round']} of {party['rounds']}",
             "–" if party["owners"] is None else f"{party['owners_connected']} of {party['owners']}",
             "ended" if party["finished"] else f"{party['age']:.1f} s ago",
-            escape(party["trouble"] or _missing(party)),
+            escape(printable(party["trouble"] or _missing(party))),
         )
     return table

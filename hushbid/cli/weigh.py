@@ -40,8 +40,8 @@ def weigh_command(
     session: Annotated[
         Path | None,
         typer.Option(
-            help="The session file; needed for points that were delivered by an older version, whose file "
-            "has no bounds.",
+            help="The session file: needed if the session has [[columns]], for tables, and for points that "
+            "were delivered by an older version, whose file has no bounds.",
             envvar="HUSHBID_SESSION",
         ),
     ] = None,
@@ -96,5 +96,7 @@ def _show(result: Mapping[str, Any]) -> None:
         **quality_lines(result),
         "written to": result["output"],
     }
+    if result["older"]:
+        figures["as before"] = f"{result['older']}; `hushbid schema decode` writes it with these weights"
     width = max(map(len, figures))
     sys.stdout.write("".join(f"  {name:<{width}}  {value}\n" for name, value in figures.items()))

@@ -386,8 +386,8 @@ def _settlement(result: RunResult) -> RenderableType:
         table.add_row(f"{len(rest)} others", number, error, *paid, style="dim")
     said = [f"Settled: {terms.unit}."]
     said += [] if statement is None else [statement.sentence()]
-    said += bill_lines(result.bill)
-    return Group(table, Text(" ".join([*said, terms.sentence()])))
+    bill = [Text(line) for line in bill_lines(result.bill)]
+    return Group(table, Text(" ".join([*said, terms.sentence()])), *bill)
 
 
 def _exact(part: OwnerPart | None, distance: float | None) -> list[str]:

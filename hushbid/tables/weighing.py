@@ -53,7 +53,8 @@ def weigh(
         test: Held-out points, or None.
         ridge: λ; None: `RIDGE`.
         gamma: γ; None: the session's.
-        session: The session file; None: `delivered` has its γ and bounds.
+        session: The session file, by whose ``[[columns]]``, if any, tables are read; None: it has none, and
+            `delivered` has its γ and bounds.
         model: One of `consumer.downstream.MODELS`.
         seed: Of the model.
         balance: One of `consumer.balance.BALANCES`; None: label shares are whatever fits best.
@@ -78,12 +79,15 @@ def weigh(
             f"{place}: nothing is written to files of that name.",
             advice=f"Name one that ends with {', '.join(_ENDINGS)}.",
         )
-    public = _public(delivered, arrays, session)
+    file = None if session is None else load_toml(SessionFile, session)
+    public = _public(delivered, arrays, session, file)
     width = float(public["gamma"] if gamma is None else gamma)
     if not (np.isfinite(width) and width > 0.0):
         raise ConfigError(f"γ is {width}.", advice="Give a positive number.")
     named, label = columns
     chosen = DataColumns(None if named is None else tuple(named.split(",")), label, None)
+    if file is not None:
+        chosen = file.reading(chosen)
     # Each was judged by its own number type when it was delivered, and may be at a bound by that.
     points = _in_bounds(arrays["features"], public)
     resembled = load_dataset(validation, chosen)
@@ -121,7 +125,13 @@ def _written(place: Path, arrays: dict[str, Any], judgement: Judgement) -> dict[
             f"{place}: the points cannot be written: {error.strerror}.",
             advice="Name a file in a directory that this user can write to.",
         ) from None
-    return {"points": len(arrays["features"]), **judgement.as_json(), "output": str(place.resolve())}
+    older = place.with_suffix(".parquet")
+    return {
+        "points": len(arrays["features"]),
+        **judgement.as_json(),
+        "output": str(place.resolve()),
+        "older": str(older) if older != place and older.exists() else None,
+    }
 
 
 def read_delivered(delivered: Path) -> dict[str, Any]:
@@ -160,10 +170,12 @@ def _agree(arrays: dict[str, Any], count: int, columns: int) -> bool:
     return all([*of_points, *masked, *numbers, *bounds, width])
 
 
-def _public(delivered: Path, arrays: dict[str, Any], session: Path | None) -> dict[str, npt.NDArray[Any]]:
+def _public(
+    delivered: Path, arrays: dict[str, Any], session: Path | None, file: SessionFile | None
+) -> dict[str, npt.NDArray[Any]]:
     there = all(name in arrays for name in _BOUNDS)
-    if session is not None:
-        features = load_toml(SessionFile, session).features
+    if file is not None:
+        features = file.features
         public = {name: np.asarray(getattr(features, name), dtype=np.float64) for name in _BOUNDS}
         if there and not all(np.array_equal(public[name], arrays[name]) for name in _BOUNDS):
             raise ConfigError(
@@ -187,7 +199,7 @@ def _scaled(
         raise DataError(
             f"{dataset.name} has {dataset.columns_found} where the delivered points have {columns}.",
             advice=f"Name the {columns} columns of the session with `--features a,b,c`, and a label with "
-            "`--label`.",
+            "`--label`; or, if the session has `[[columns]]`, its file with `--session`.",
         )
     lower, upper = (np.broadcast_to(public[name], (columns,)) for name in ("lower", "upper"))
     check_dataset(dataset, columns=columns, lower=tuple(lower), upper=tuple(upper))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -131,18 +131,29 @@ class Transcript:
         return dict(found["transcripts"][0])
 
 
-def verify_transcripts(paths: Sequence[Transcript | Path | str]) -> dict[str, Any]:
+def verify_transcripts(
+    paths: Iterable[Transcript | Path | str] | Mapping[str, Transcript | Path | str],
+) -> dict[str, Any]:
     """Check transcripts of one session, of any of its parties: each by itself, and all against each other.
 
     Args:
-        paths: The transcripts, redacted or not.
+        paths: The transcripts, redacted or not; or a mapping to them, as `Procured.transcripts` is.
 
     Returns:
         ``ok``, and what was found (`hushbid.transcripts.verification.session.verify_all`).
 
     Raises:
+        ConfigError: There is none.
         DataError: They are of different sessions.
     """
     from hushbid.transcripts.verification.session import verify_all
 
-    return verify_all([each.path if isinstance(each, Transcript) else Path(each) for each in paths])
+    given: Any = paths
+    if isinstance(given, Transcript | Path | str):
+        given = [given]
+    elif isinstance(given, Mapping):
+        given = given.values()
+    found = [each.path if isinstance(each, Transcript) else Path(each) for each in given]
+    if not found:
+        raise ConfigError("There is no transcript to check.", advice="Name one at least.")
+    return verify_all(found)

@@ -78,14 +78,14 @@ class Schema(BaseModel):
         return cls._validated({"columns": list(columns)}, "the schema")
 
     @classmethod
-    def read(cls, path: Path) -> Self:
+    def read(cls, path: Path | str) -> Self:
         """Read the ``[[columns]]`` of a TOML file, such as a session file.
 
         Raises:
             ConfigError: The file cannot be read, or what it says is no schema.
         """
         try:
-            values = tomllib.loads(path.read_text(encoding="utf-8"))
+            values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
             raise ConfigError(
                 f"{path} cannot be read: {error.strerror}.", advice="Correct the path."

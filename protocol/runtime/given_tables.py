@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
 
 from protocol.errors import ConfigError
+from protocol.runtime.files.durable import in_place_of
 
 if TYPE_CHECKING:
     from protocol.data import DataColumns
@@ -57,13 +57,12 @@ def keep_table(table: object, path: Path, columns: DataColumns, *, what: str) ->
 
     Raises:
         DataError: It is no table.
-        ConfigError: The file cannot be written.
+        ConfigError: The file cannot be written; an earlier one is as it was.
     """
     # A party that reads no table starts without pyarrow.
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     from protocol.data.frames import as_arrow, library_of  # noqa: PLC0415
-    from protocol.runtime.files.private_files import write_private  # noqa: PLC0415
 
     given = table.reset_index(drop=True) if library_of(table) == "pandas" else table  # type: ignore[attr-defined]
     kept = as_arrow(given, what)
@@ -72,14 +71,12 @@ def keep_table(table: object, path: Path, columns: DataColumns, *, what: str) ->
     if features is not None:
         used = {*features, columns.label, columns.identifier}
         kept = kept.select([name for name in kept.column_names if name in used])
-    stream = io.BytesIO()
-    pq.write_table(kept, stream)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)
+        with in_place_of(path) as stream:
+            pq.write_table(kept, stream)
     except OSError as error:
         raise ConfigError(
-            f"{path.parent}: cannot make the state directory: {error.strerror}.",
-            advice="Name one that can be made.",
+            f"{path}: cannot be written: {error.strerror}.",
+            advice="Name a state directory that can be made, on a disk that has room.",
         ) from None
-    write_private(path, stream.getvalue())

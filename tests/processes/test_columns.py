@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 import tomli_w
+from typer.testing import CliRunner
 
 from consumer.delivered import delivered_table
+from hushbid.cli.app import app
 from hushbid.cluster.file import open_cluster
 from hushbid.running.launcher import run
 from hushbid.running.results import RunResult
@@ -84,6 +87,26 @@ def test_what_is_bought_are_rows_of_the_owners_tables(ran: RunResult) -> None:
         assert {name: row[name] for name in OWNERS["north"].column_names} in OWNERS[row["owner"]].to_pylist()
     assert sum(row["weight"] for row in rows) == pytest.approx(1.0)
     assert table.stat().st_mode & 0o777 == 0o600
+
+
+def test_it_is_weighed_by_a_table_of_the_session_s_columns(place: Path, ran: RunResult) -> None:
+    assert ran.data is not None
+    assert ran.directory is not None
+    given = [
+        "weigh",
+        str(ran.data),
+        "--validation",
+        str(place / "validation.csv"),
+        "--label",
+        "paid",
+        "--json",
+    ]
+    alone = CliRunner().invoke(app, given)
+    assert alone.exit_code == 4
+    session = next(ran.directory.rglob("session.toml"))
+    done = CliRunner().invoke(app, [*given, "--session", str(session)])
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["older"] == str(ran.data.with_suffix(".parquet"))
 
 
 def test_a_simulation_reads_the_same_tables(place: Path) -> None:

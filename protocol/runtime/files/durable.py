@@ -45,6 +45,8 @@ def new_file(path: Path, mode: int = platform.PRIVATE) -> Iterator[BinaryIO]:
 def in_place_of(path: Path, mode: int = platform.PRIVATE) -> Iterator[BinaryIO]:
     """Write a file in the place of an earlier one, if any: whoever reads it finds the old or the new one.
 
+    So does who reads it after a power cut: the new one is whole, but its name may be lost then.
+
     Args:
         path: Where; what was there stays as it was if writing fails.
         mode: The new file's, whatever the umask takes away.

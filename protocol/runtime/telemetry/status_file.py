@@ -19,12 +19,15 @@ from typing import Any, Final, Literal, Self, get_args, get_origin, get_type_hin
 from protocol import platform
 from protocol.errors import HushbidError
 from protocol.machine.progress import Progress
+from protocol.plain_files import read_plain
 
 __all__ = ["SUFFIX", "Status", "find_statuses", "process_start", "status_files", "status_path"]
 
 SUFFIX: Final = ".status"
 _LARGEST: Final = 2**53
 """Above every number that a status has."""
+_LONGEST: Final = 2**20
+"""Bytes, far above those of any status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,13 @@ class Status:
         values = {each.name: getattr(self, each.name) for each in fields(Progress)}
         return Progress(**values | {"missing": tuple(self.missing)})
 
+    @property
+    def is_running(self) -> bool:
+        """Whether its process is there: to be asked on the machine, and in the container, that it runs in."""
+        if self.process_start is not None:  # else another process that has its number counts as it
+            return process_start(self.pid) == self.process_start
+        return platform.is_running(self.pid)
+
     def write(self, path: Path) -> None:
         """Replace the file at once, so that no reader sees half of it. It need not outlive a power cut.
 
@@ -110,13 +120,17 @@ class Status:
             HushbidError: There is none, or it is none that this version has written.
         """
         try:
-            values: dict[str, Any] = json.loads(path.read_bytes())
+            content, _ = read_plain(path, _LONGEST)
+            values: dict[str, Any] = json.loads(content)
             hints = get_type_hints(cls)
             known = {
                 each.name: values[each.name] for each in fields(cls) if each.name in values or _required(each)
             }
             if not all(_fits(value, hints[name]) for name, value in known.items()) or known["pid"] <= 0:
                 raise ValueError("a field is not of its type")
+            spent = known.get("spent")
+            if spent is not None and not all(_fits(spent.get(name), float) for name in ("epsilon", "delta")):
+                raise ValueError("what was spent is no number")
             return cls(**known)
         except OSError as error:
             raise HushbidError(

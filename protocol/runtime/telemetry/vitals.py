@@ -12,7 +12,7 @@ import os
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import accumulate
@@ -158,6 +158,7 @@ class Vitals:
             points_planned=session.session.points,
         )
         """The last picture; it is replaced, never changed, so that another thread may read it."""
+        self._kept_out = False
         self.unwritten = 0
         """How often it could not be written."""
         self.round_times = RoundTimes()
@@ -174,12 +175,10 @@ class Vitals:
         self._mark: Hashable = None
 
     def __enter__(self) -> Self:
-        try:
+        with suppress(OSError):  # who needs the directory more will say so
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError:
-            pass  # who needs the directory more will say so
-        else:
-            self._write()
+        self._kept_out = self._is_another_s()
+        self._write()
         try:
             self._tell()
         except BaseException as error:
@@ -203,6 +202,7 @@ class Vitals:
         Args:
             look: Says what the loop sees; called when a picture is taken, by the thread of the loop.
         """
+        self._kept_out = False  # the transcript is this process's by now
         self._look = look
         self._picture()
 
@@ -261,7 +261,18 @@ class Vitals:
                 counters={**told, "status_failures": self.unwritten},
             )
 
+    def _is_another_s(self) -> bool:
+        """Whether a party runs there whose status it is: which of both goes on, the transcript decides."""
+        try:
+            there = Status.read(self._path)
+        except HushbidError:
+            return False
+        itself = there.process_start is None and there.pid == os.getpid()
+        return not there.finished and not itself and there.is_running
+
     def _write(self) -> None:
+        if self._kept_out:
+            return
         try:
             self.status.write(self._path)
         except OSError as error:

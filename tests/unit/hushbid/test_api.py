@@ -49,6 +49,21 @@ def test_every_error_is_there() -> None:
     assert kinds <= set(hushbid.__all__)
 
 
+@pytest.mark.parametrize("nothing", [[], {}, iter(())], ids=["list", "mapping", "iterator"])
+def test_no_transcripts_are_not_all_right(nothing: Any) -> None:
+    with pytest.raises(hushbid.ConfigError, match="There is no transcript"):
+        hushbid.verify_transcripts(nothing)
+
+
+@pytest.mark.parametrize(
+    "named", [str, lambda path: {"curator": path}, lambda path: [path]], ids=["text", "mapping", "list"]
+)
+def test_transcripts_may_be_one_or_a_mapping(tmp_path: Path, named: Any) -> None:
+    found = hushbid.verify_transcripts(named(tmp_path / "curator.transcript"))
+    assert not found["ok"]
+    assert "curator.transcript" in str(found)
+
+
 def test_importing_it_loads_nothing_that_takes_long() -> None:
     heavy = ("numpy", "zmq", "pydantic", "pyarrow", "sklearn", "typer")
     code = f"import sys, hushbid; print([name for name in {heavy} if name in sys.modules])"

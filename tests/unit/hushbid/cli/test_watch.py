@@ -203,6 +203,18 @@ def test_a_status_cannot_steer_the_terminal(tmp_path: Path) -> None:
     assert "[red]" in text
 
 
+@pytest.mark.parametrize("verb", ["status", "health", "watch"])
+def test_no_verb_hands_a_terminal_what_steers_it(tmp_path: Path, verb: str) -> None:
+    steering = "\x1b[2J\u202e\ud800"
+    status = replace(CURATOR, beat=time.time(), party=f"heron{steering}", phase=steering, missing=[steering])
+    status.write(status_path(tmp_path, "heron"))
+    arguments = [verb, str(tmp_path), *(["--once"] if verb == "watch" else [])]
+    said = CliRunner().invoke(app, arguments, env={"COLUMNS": "300"})
+    assert said.exit_code == 0, said.stderr
+    assert r"heron\x1b[2J\u202e\ud800" in said.stdout
+    assert all(char.isprintable() or char == "\n" for char in said.stdout)
+
+
 def test_without_a_terminal_another_table_comes_only_with_news(tmp_path: Path) -> None:
     file = io.StringIO()
     watcher = Watcher([tmp_path])

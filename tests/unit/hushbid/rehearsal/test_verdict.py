@@ -197,7 +197,9 @@ def test_a_verdict_is_kept_for_its_session_and_for_its_owner_alone(tmp_path: Pat
     assert kept_verdict(state, session(2.0)) is NO_VERDICT
     assert [path.name for path in state.iterdir()] == [VERDICT_FILE]
     assert stat.S_IMODE((state / VERDICT_FILE).stat().st_mode) == 0o600
-    for damaged in ("", "[]", "{}", json.dumps({"session": one.identifier.hex(), "verdict": {}})):
+    shapes: tuple[object, ...] = ({}, [1], "good")
+    ours = ({"session": one.identifier.hex(), "verdict": found} for found in shapes)
+    for damaged in ("", "[]", "{}", "[" * 100_000, *map(json.dumps, ours)):
         (state / VERDICT_FILE).write_text(damaged)
         assert read_verdict(state, one.identifier.hex()) is None
 

@@ -88,6 +88,28 @@ def test_it_is_written_twice_a_second_and_when_the_phase_changes(
         assert [status.phase for status in written] == ["delivering"]
 
 
+def test_a_second_party_with_the_same_directory_leaves_the_status_of_the_first(tmp_path: Path) -> None:
+    with vitals_in(tmp_path) as first:
+        with pytest.raises(HushbidError), vitals_in(tmp_path) as second, second.computing("hash"):
+            raise HushbidError("the transcript is held by another process")
+        assert not status_in(tmp_path).finished
+        first.begin(lambda: Seen("rounds", 1))
+    assert status_in(tmp_path).exit_code == 0
+
+
+def test_who_goes_on_after_a_party_that_was_killed_has_its_status(tmp_path: Path) -> None:
+    killed = vitals_in(tmp_path)
+    killed.__enter__()
+    with vitals_in(tmp_path) as second:
+        second.begin(lambda: Seen("rounds", 7))
+        assert status_in(tmp_path).round == 7, "its transcript is its own by then"
+    # Of a process that is gone: another one has its number, and was started at another time.
+    gone = replace(killed.status, process_start=1)
+    gone.write(status_path(tmp_path, "curator"))
+    with vitals_in(tmp_path):
+        assert status_in(tmp_path).process_start != 1
+
+
 def test_a_full_disk_costs_the_session_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "curator.status").mkdir()  # nothing can be renamed to it
     with vitals_in(tmp_path) as vitals:
@@ -207,6 +229,8 @@ def test_another_process_with_its_number_is_not_taken_for_it() -> None:
         {"missing": "beta"},
         {"missing": [1]},
         {"spent": []},
+        {"spent": {"epsilon": 1.0}},
+        {"spent": {"epsilon": "1", "delta": 1e-5}},
         {"counters": {"refusals": {"magic": "1"}}},
     ],
     ids=str,
@@ -228,7 +252,7 @@ def test_a_status_of_a_former_version_is_read_without_what_was_added_since(tmp_p
         "points_per_second": 2.0,
         "seconds_left": 1.0,
         "missing": ["beta"],
-        "spent": {"epsilon": 1.0, "protects": "them"},
+        "spent": {"epsilon": 1.0, "delta": 1e-5, "protects": "them"},
     }
     now = replace(WELL, **added)
     now.write(path)
@@ -244,7 +268,7 @@ def test_points_and_names_are_told_where_no_round_goes_by_an_ask(
 ) -> None:
     session = session_file(owners=names(3), points=7, rule=rule)
     with Vitals(tmp_path, party="curator", role="curator", session=session) as vitals:
-        vitals.spent = lambda: {"epsilon": 0.5}
+        vitals.spent = lambda: {"epsilon": 0.5, "delta": 1e-5}
         seen = Seen("enrolling", 0, missing=("magpie",))
         vitals.begin(lambda: seen)
         assert status_in(tmp_path).missing == ["magpie"], "nobody was asked yet"
@@ -254,7 +278,7 @@ def test_points_and_names_are_told_where_no_round_goes_by_an_ask(
     assert (found.points, found.points_per_second) == ((3, 1.5) if told else (None, None))
     assert found.missing == (["magpie"] if told else [])
     assert (found.round, found.points_planned, found.seconds_left) == (4, 7, 2.0)
-    assert found.spent == {"epsilon": 0.5}
+    assert found.spent == {"epsilon": 0.5, "delta": 1e-5}
 
 
 def test_text_that_looks_like_markup_is_shown_as_it_is(tmp_path: Path) -> None:
@@ -269,6 +293,18 @@ def test_what_is_no_status_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "alpha.status").write_text(text)
     with pytest.raises(HushbidError, match="not a status file of this version"):
         find_statuses(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes among its files")
+def test_a_pipe_in_the_place_of_a_status_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "alpha.status")
+    with pytest.raises(HushbidError, match="cannot be read: not a plain file"):
+        find_statuses(tmp_path)
+
+
+def test_a_process_number_beyond_all_is_no_process() -> None:
+    status = replace(WELL, busy="loading", pid=2**40, process_start=None)
+    assert trouble(status, NOW, max_age=10, ready=False) == "was busy (loading), and its process is gone"
 
 
 def test_a_directory_without_a_status_is_refused(tmp_path: Path) -> None:
