@@ -238,7 +238,8 @@ class Vitals:
 
     def _tell(self) -> None:
         # No more than the status file may say: where a rule asks, neither points nor names beside a round.
-        self.control.tell(self.status.progress)
+        if self.control.watched:  # a picture is made at every turn that changes something
+            self.control.tell(self.status.progress)
 
     def _see(self) -> None:
         if self._look is not None:
