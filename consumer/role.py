@@ -148,13 +148,14 @@ class Consumer:
         """
         from consumer.process import run_consumer
 
-        session, file = self.files()
-        self._keep_tables(session, file)
-        self._before(session, file)
-        return ConsumerResult(run_consumer(session, file, self._control))
+        with self._control.one_run():
+            session, file = self.files()
+            self._keep_tables(session, file)
+            self._before(session, file)
+            return ConsumerResult(run_consumer(session, file, self._control))
 
     def stop(self) -> None:
-        """Have it end once its loop turns; from any thread. `run` raises `Stopped` then."""
+        """Have it end once its loop turns; from any thread, as `owner.role.Owner.stop`."""
         self._control.stop()
 
     def files(self) -> tuple[SessionFile, ConsumerFile]:

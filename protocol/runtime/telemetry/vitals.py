@@ -189,7 +189,6 @@ class Vitals:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
-        self.control.forget()
         self._see()
         self.status = replace(
             self.status, busy=None, ready=False, finished=True, exit_code=_exit_code(error), beat=time.time()
