@@ -191,10 +191,12 @@ class Owner:
     def run_as(self, session: SessionFile, file: OwnerFile) -> OwnerResult:
         """The same with files that were read (`files`)."""
         from owner.process import run_owner
+        from protocol.runtime.party import claimed
 
-        if self.data is not None and not is_path(self.data):
-            keep_table(self.data, file.data, session.reading(file.columns.columns()), what="data")
-        return OwnerResult(run_owner(session, file, self._control))
+        with claimed(file.state, file.name):
+            if self.data is not None and not is_path(self.data):
+                keep_table(self.data, file.data, session.reading(file.columns.columns()), what="data")
+            return OwnerResult(run_owner(session, file, self._control))
 
     def stop(self) -> None:
         """Have it end once its loop turns; from any thread. `run` raises `Stopped` then.
