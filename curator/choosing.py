@@ -79,7 +79,6 @@ class Choosing(Rounds):
     def _ask_next(self) -> tuple[str, ...]:
         if self._rule.candidate_with_bid:
             return ()
-        noise = self._noise[0][1] if self._noisy else ()
         ranks = self._ranks() if self._rule.ranked else np.zeros(len(self.owners), dtype=np.intp)
         standings = []
         for owner, bid in self._bids().items():
@@ -89,7 +88,9 @@ class Choosing(Rounds):
                 rank = int(ranks[seat.rank])
                 standings.append(Standing(owner, self._worth(seat, bid), times, seat.rank, rank))
         standings.sort(key=lambda standing: (-standing.score, standing.owner))
-        asked = self._rule.ask(self._round.stage, standings, frozenset(self._round.obtained), noise)
+        asked = self._rule.ask(
+            self._round.stage, standings, frozenset(self._round.obtained), self.weighing.rule_noise
+        )
         self._round.stage += 1
         return asked
 
@@ -155,8 +156,7 @@ class Choosing(Rounds):
                 # Whose point does not match is told nothing, by silence neither: being in time decides alone.
                 seat = self.seats[owner]
                 seat.out |= self._leave_for_good and not seat.has_bid(self.round)
-        if self._noisy:
-            self._noise.popleft()
+        self.weighing.end_round()
         self._decided = self._now
         if self._half and not self._round.time_over:
             self.phase = "pacing"
@@ -171,8 +171,7 @@ class Choosing(Rounds):
             self._pool.withdraw(best.entry)
             self.ledger.wins.append(replace(point, score=best.score, chosen_round=self.round))
         if found:
-            features = np.stack([self._pool.features(best.entry) for best in found])
-            self._total += self._statistic.of(features).sum(axis=0)
+            self.weighing.add(np.stack([self._pool.features(best.entry) for best in found]))
 
     def _on_cadence_over(self) -> None:
         self._round.time_over = True

@@ -6,13 +6,12 @@ import numpy as np
 
 from protocol import limits
 from protocol.errors import Offence, RemoteProtocolError
-from protocol.privacy.releases import Prior
 from protocol.session.session import Session
 from protocol.space.grid import FEATURE_UNIT
 from protocol.wire.link import Link
 from protocol.wire.messages import PROTOCOL_VERSION, Hello, SubspaceTarget, Target
 
-__all__ = ["check_hello", "check_target", "prior_of"]
+__all__ = ["check_hello", "check_target"]
 
 LARGEST_TOTAL = 2**53
 """Up to it a coordinate of Σφ is exact in float64, and no sum of points makes it wrap around int64."""
@@ -104,11 +103,3 @@ def check_target(target: Target, session: Session) -> None:
         raise RemoteProtocolError(
             Offence.MALFORMED, f"The feature map is sealed in {len(target.maps)} bytes; {boxes} were due."
         )
-
-
-def prior_of(target: Target) -> Prior:
-    """What a target that was checked tells of the seed set."""
-    basis = None
-    if isinstance(target, SubspaceTarget):
-        basis = target.basis.reshape(-1, len(target.seed_total))
-    return Prior.of_total(target.seed_total, target.seed_size, basis)

@@ -26,14 +26,13 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-import numpy as np
-
-from curator.enrolment import check_hello, check_target, prior_of
-from curator.events import CandidatesChecked, NoiseDrawn, WeightsComputed
+from curator.enrolment import check_hello, check_target
+from curator.events import CandidatesChecked
 from curator.peers import Peers
 from protocol import limits
 from protocol.errors import ExitCode, Offence, RemoteProtocolError
 from protocol.machine.machine import Event, Started, Transition, expand
+from protocol.machine.weighing import NoiseDrawn, WeightsComputed
 from protocol.names import CONSUMER
 from protocol.session.session import Session
 from protocol.wire.link import Link
@@ -184,8 +183,7 @@ class CuratorMachine(Peers):
             raise RemoteProtocolError(Offence.OUT_OF_TURN, "There is one target, and it is the consumer's.")
         check_target(target, self._opened)
         self.target = target
-        self._statistic = self._opened.summary(target.seed_total, prior_of(target)).statistic()
-        self._total = np.zeros(self._statistic.width, dtype=np.int64)
+        self.weighing.begin(target)
         for owner in self.owners:
             self._send_map(owner)
         self._begin_if_complete()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import chain
 
 from curator.machine import CuratorMachine
 from curator.numerics import CuratorNumerics
+from protocol.machine.weighing import check_noise
 from protocol.privacy.noise import NoiseSource
 from protocol.session.session import Session
 
@@ -26,10 +26,7 @@ def curator_party(
     Raises:
         ConfigError: Noise that the session needs is none that the source has.
     """
-    draws_of = session.release_draws()
-    for number in {1, session.rounds, session.owners_releases}:
-        for draw in chain(*draws_of(number)):
-            noise.check(draw)
+    check_noise(session, noise)
     return CuratorMachine(session), CuratorNumerics(session, noise, destroy=destroy or _nothing)
 
 

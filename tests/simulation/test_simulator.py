@@ -12,13 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from curator.events import ComputeWeights, WeightsComputed
-from curator.numerics import CuratorNumerics
 from hushbid.simulation.simulator import Simulation, SimulationOutcome
 from protocol import limits
 from protocol.data import Dataset
 from protocol.errors import ExitCode
 from protocol.machine.machine import Finish
+from protocol.machine.weighing import ComputeWeights, Weigher, WeightsComputed
 from protocol.names import CONSUMER
 from protocol.privacy.noise import SimulatedNoise
 from protocol.runtime.driver import Outgoing
@@ -222,12 +221,12 @@ def test_bids_of_one_owner_have_one_size_whatever_they_say(rule: str) -> None:
 def _same_releases(monkeypatch: pytest.MonkeyPatch) -> None:
     """The released weights depend on the round alone."""
 
-    def weights_of_the_round(_: CuratorNumerics, effect: ComputeWeights) -> WeightsComputed:
+    def weights_of_the_round(_: Weigher, effect: ComputeWeights) -> WeightsComputed:
         weights = round_weights(np.random.default_rng(effect.round).normal(size=len(effect.total)))
         weights.flags.writeable = False
         return WeightsComputed(effect.round, weights)
 
-    monkeypatch.setattr(CuratorNumerics, "_weights", weights_of_the_round)
+    monkeypatch.setattr(Weigher, "_weights", weights_of_the_round)
 
 
 def seen_in_two_runs(rule: str) -> tuple[Frames, Frames, int, int]:
