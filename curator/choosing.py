@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 import numpy as np
@@ -142,6 +143,21 @@ class Choosing(Rounds):
     def _decide(self) -> None:
         """Take the best points of the present owners, as far as there are any, and go on when it is time."""
         present = self._bids().keys()
+        self._choose(present)
+        for owner in self.owners:
+            if owner not in present and self._has_turn(owner):
+                self.ledger.absences.append(Absence(self.round, owner))
+                # Whose point does not match is told nothing, by silence neither: being in time decides alone.
+                seat = self.seats[owner]
+                seat.out |= self._leave_for_good and not seat.has_bid(self.round)
+        self._decided = self._now
+        if self._half and not self._round.time_over:
+            self.phase = "pacing"
+        else:
+            self._go_on()
+
+    def _choose(self, present: AbstractSet[str]) -> None:
+        """Take the best points of these owners."""
         withheld = np.array([owner not in present for owner in self.owners])
         self._take(
             self._pool.first(
@@ -150,18 +166,7 @@ class Choosing(Rounds):
                 withheld=withheld if withheld.any() else None,
             )
         )
-        for owner in self.owners:
-            if owner not in present and self._has_turn(owner):
-                self.ledger.absences.append(Absence(self.round, owner))
-                # Whose point does not match is told nothing, by silence neither: being in time decides alone.
-                seat = self.seats[owner]
-                seat.out |= self._leave_for_good and not seat.has_bid(self.round)
         self.weighing.end_round()
-        self._decided = self._now
-        if self._half and not self._round.time_over:
-            self.phase = "pacing"
-        else:
-            self._go_on()
 
     def _take(self, found: Sequence[Best]) -> None:
         for best in found:

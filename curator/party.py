@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from curator.blind import BlindCurator, BlindCuratorNumerics
 from curator.machine import CuratorMachine
 from curator.numerics import CuratorNumerics
 from protocol.machine.weighing import check_noise
@@ -15,7 +16,7 @@ __all__ = ["curator_party"]
 
 def curator_party(
     session: Session, *, noise: NoiseSource, destroy: Callable[[], None] | None = None
-) -> tuple[CuratorMachine, CuratorNumerics]:
+) -> tuple[CuratorMachine, CuratorNumerics | BlindCuratorNumerics]:
     """The curator of a session.
 
     Args:
@@ -26,6 +27,8 @@ def curator_party(
     Raises:
         ConfigError: Noise that the session needs is none that the source has.
     """
+    if session.rule.blind:
+        return BlindCurator(session), BlindCuratorNumerics(session, destroy=destroy or _nothing)
     check_noise(session, noise)
     return CuratorMachine(session), CuratorNumerics(session, noise, destroy=destroy or _nothing)
 

@@ -14,7 +14,16 @@ from protocol.machine.weighing import NoiseDrawn, WeightsComputed
 from protocol.session.session import Session
 from protocol.session.settling import HandedOver
 from protocol.wire.codec import encode_message
-from protocol.wire.messages import Batch, Bid, Broadcast, Candidate, PointBid, SealedCandidate, bids_of
+from protocol.wire.messages import (
+    Batch,
+    Bid,
+    Broadcast,
+    Candidate,
+    PointBid,
+    SealedBroadcast,
+    SealedCandidate,
+    bids_of,
+)
 
 __all__ = ["Rounds"]
 
@@ -35,6 +44,9 @@ class Rounds(Closing):
     def _start_round(self) -> None:
         self._round = Round(self.round + 1)
         self.phase = "weighing"
+        self._weigh()
+
+    def _weigh(self) -> None:
         self._do(self.weighing.start(self.round))
 
     def _on_noise(self, drawn: NoiseDrawn) -> None:
@@ -49,21 +61,25 @@ class Rounds(Closing):
             self._give_up(ExitCode.FAILED, error.what, error.advice)
             return
         self._round.weights = computed.weights
+        if self.round == 1:
+            self._first_weights = computed.weights[: self._space.dimension]
+        self._open_bidding(Broadcast(round=self.round, weights=computed.weights, noise=self._noise_name))
+
+    def _open_bidding(self, message: Broadcast | SealedBroadcast) -> None:
         self.phase = "bidding"
         if self.round == 1:
             self._began = self._now
-            self._first_weights = computed.weights[: self._space.dimension]
-        message = Broadcast(round=self.round, weights=computed.weights, noise=self._noise_name)
+        self._round.message = message
         body = encode_message(message)
         for owner, seat in self.seats.items():
             if seat.free and self._has_turn(owner):
                 self._broadcast(owner, message, body)
         self._set_timer("round", self._half or self._session.timeouts.round)
 
-    def _broadcast(self, owner: str, message: Broadcast, body: bytes | None = None) -> None:
+    def _broadcast(self, owner: str, message: Broadcast | SealedBroadcast, body: bytes | None = None) -> None:
         seat = self.seats[owner]
         seat.broadcast = message.round
-        seat.weights = message.weights
+        seat.weights = self._round.weights
         self._round.awaited.add(owner)
         self._send(owner, message, body)
 
@@ -71,8 +87,8 @@ class Rounds(Closing):
         """Send a returning owner the current broadcast, if bids are still taken."""
         seat = self.seats[owner]
         takes_part = seat.free and self._has_turn(owner)
-        if self.phase == "bidding" and takes_part and not seat.has_bid(self.round):
-            message = Broadcast(round=self.round, weights=self._require_weights(), noise=self._noise_name)
+        message = self._round.message
+        if self.phase == "bidding" and message and takes_part and not seat.has_bid(self.round):
             self._broadcast(owner, message)
 
     # -- bids -----------------------------------------------------------------------------------------

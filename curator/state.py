@@ -17,7 +17,7 @@ from protocol.session.session import Session
 from protocol.session.settling import HandedOver
 from protocol.space.grid import Weights
 from protocol.space.scoring import Pool
-from protocol.wire.messages import PointBid, Target
+from protocol.wire.messages import Broadcast, PointBid, SealedBroadcast, Target
 
 __all__ = ["CuratorState", "Round"]
 
@@ -29,7 +29,9 @@ class Round:
     number: int
     """From 1; 0: none has begun."""
     weights: Weights | None = None
-    """The weight that is broadcast; None until it is computed."""
+    """The weight that is broadcast; None until it is computed, and to a blind curator."""
+    message: Broadcast | SealedBroadcast | None = None
+    """What is broadcast; None until it is there."""
     awaited: set[str] = field(default_factory=set)
     """Owners that are connected and have this round's broadcast, but have not answered it."""
     overdue: bool = False
@@ -73,6 +75,9 @@ class CuratorState(Machine):
         self._expected_back: dict[str, float] = {}
         """Peers whose connection was lost a short while ago: until when what is due from each is awaited."""
         self.target: Target | None = None
+        """The consumer's; None until it is there, and to a blind curator."""
+        self._maps: bytes | None = None
+        """The feature map, sealed to each owner; None until it is there, or that there is none."""
         self._round = Round(0)
         self._first_weights: Weights | None = None
         """Those of round 1, by which a private settlement counts points."""
