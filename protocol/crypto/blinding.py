@@ -19,9 +19,8 @@ tells is the series of a box's scores over the rounds (docs/privacy.md). So what
 An owner's b new boxes are all untaken. Of its older ones, those that score lower than all new ones cannot be
 among the b best: in the place of their scores it sends zeros.
 
-**Padding.** Where an owner has fewer points than it must hand over, it hands over boxes of nothing, whose
-score is -B - 1, below every point's. The curator can tell them by that, as it can tell under `sealed` who has
-run out.
+**Padding.** Where an owner has fewer points than it must hand over, it hands over boxes of nothing: zeros,
+whose score is -B - 1, below every point's. The curator can tell them, as it can under `sealed`.
 """
 
 from __future__ import annotations
@@ -47,7 +46,6 @@ __all__ = [
     "blind_bid_statement",
     "blind_digest",
     "broadcast_statement",
-    "padding_content",
 ]
 
 MASK_BYTES: Final = 16
@@ -134,32 +132,25 @@ class Mask:
     """
 
     def __init__(self, scale: int, offset: int, bound: int) -> None:
-        self._scale, self._offset, self.bound = scale, offset, bound
         if scale * (2 * bound + 1) + offset >= 2 ** (8 * MASK_BYTES):
             raise LocalProtocolError("A bound of scores is too large to be masked.")
-
-    @property
-    def of_nothing(self) -> bytes:
+        self.bound = bound
+        self._scale, self._base = scale, scale * (bound + 1) + offset
+        self.of_nothing: bytes = self._of(-bound - 1)
         """The masked score of a box of nothing: below those of all points."""
-        return self._of(-self.bound - 1)
 
-    def of(self, score: int) -> bytes:
-        """A masked score, `MASK_BYTES` long.
+    def of(self, scores: Sequence[int]) -> list[bytes]:
+        """Masked scores, `MASK_BYTES` long each.
 
         Raises:
-            LocalProtocolError: It is above the bound.
+            LocalProtocolError: One is above the bound.
         """
-        if abs(score) > self.bound:
+        if scores and not -self.bound <= min(scores) <= max(scores) <= self.bound:
             raise LocalProtocolError("A score lies outside of its bound.")
-        return self._of(score)
+        return [self._of(score) for score in scores]
 
     def _of(self, score: int) -> bytes:
-        return (self._scale * (score + self.bound + 1) + self._offset).to_bytes(MASK_BYTES, "big")
-
-
-def padding_content(size: int) -> bytes:
-    """What a box of nothing holds: zeros, which are no content of a point."""
-    return bytes(size)
+        return (self._scale * score + self._base).to_bytes(MASK_BYTES, "big")
 
 
 def blind_digest(handle: int, box: bytes) -> bytes:
