@@ -35,7 +35,7 @@ from protocol.wire.messages import (
     unfixed,
 )
 
-__all__ = ["ConsumerMachine"]
+__all__ = ["ConsumerMachine", "target_of"]
 
 _OPEN: Final = ("greeting", "releasing", "waiting", "checking", "delivered")
 
@@ -95,18 +95,7 @@ class ConsumerMachine(Participant):
 
     def _on_released(self, released: TargetReleased) -> None:
         self.phase = "waiting"
-        fields: dict[str, Any] = {
-            "embedding": released.embedding,
-            "size": released.size,
-            "seed_total": released.seed_total,
-            "seed_size": released.seed_size,
-            "maps": released.maps,
-            "noise": released.noise_name,
-        }
-        if released.basis is None:
-            self._send(CURATOR, Target(**fields))
-        else:
-            self._send(CURATOR, SubspaceTarget(**fields, basis=released.basis.ravel()))
+        self._send(CURATOR, target_of(released))
 
     def _on_delivery(self, peer: str, delivery: Delivery) -> None:
         if delivery.part != self._part + 1 or (self._parts and delivery.parts != self._parts):
@@ -189,3 +178,18 @@ class ConsumerMachine(Participant):
             raise LocalProtocolError(
                 f"{self._received} points were delivered of {self._session.session.points}."
             )
+
+
+def target_of(released: TargetReleased) -> Target:
+    """A release as the party that weighs takes it in."""
+    fields: dict[str, Any] = {
+        "embedding": released.embedding,
+        "size": released.size,
+        "seed_total": released.seed_total,
+        "seed_size": released.seed_size,
+        "maps": released.maps,
+        "noise": released.noise_name,
+    }
+    if released.basis is None:
+        return Target(**fields)
+    return SubspaceTarget(**fields, basis=released.basis.ravel())

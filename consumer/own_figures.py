@@ -86,7 +86,8 @@ class OwnerPart:
 
     Attributes:
         points: That it sold, disputed ones left out.
-        gain: Its part of MMD²(D_init, D_v) - MMD²(bought, D_v), without an order (`curator.statement`).
+        gain: Its part of MMD²(D_init, D_v) - MMD²(bought, D_v), without an order
+            (`protocol.session.statement`).
         mmd2_without: MMD² against D_v of what the others sold; None: they sold nothing.
         weighted_mmd2_without: The same with weights made anew; None where nobody is left out so.
     """

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from consumer.blind import BlindConsumer, BlindConsumerNumerics
 from consumer.drawn_seed_set import DRAWN
 from consumer.events import StorePurchases
 from consumer.machine import ConsumerMachine
@@ -15,7 +17,9 @@ from protocol.crypto.identity import Identity
 from protocol.data import Dataset, shared_rows
 from protocol.data.names import feature_column
 from protocol.errors import ConfigError, DataError
-from protocol.privacy.noise import NoiseSource
+from protocol.machine.weighing import check_noise
+from protocol.names import CURATOR
+from protocol.privacy.noise import NoiseSource, SimulatedNoise
 from protocol.session.session import MOST_SHARED, Session
 
 __all__ = ["check_disjoint", "consumer_party"]
@@ -31,6 +35,7 @@ def consumer_party(
     store: Callable[[StorePurchases], None],
     target: KeptTarget | None = None,
     apart: bool = True,
+    weighing: NoiseSource | None = None,
 ) -> tuple[ConsumerMachine, ConsumerNumerics]:
     """The consumer of a session, with its data checked.
 
@@ -43,6 +48,8 @@ def consumer_party(
         store: Keeps the delivered points.
         target: A release of D_v that was made before, in place of a new one; checked by who read it
             (`consumer.target.check_kept`).
+        weighing: Where the consumer weighs (`blind`): the source of that noise; None: its own. Simulated
+            noise is the curator's under other rules, so that one session buys the same under all.
         apart: Whether the seed set must have no rows of D_v. In a rehearsal nothing leaves the consumer.
 
     Raises:
@@ -61,17 +68,19 @@ def consumer_party(
         )
     for draw in session.target().draws(0):
         noise.check(draw)
-    machine = ConsumerMachine(session)
-    numerics = ConsumerNumerics(
-        session,
-        noise,
-        identity=identity,
-        validation=validation,
-        seed_set=seed_set,
-        store=store,
-        target=target,
-    )
-    return machine, numerics
+    given: dict[str, Any] = {
+        "identity": identity,
+        "validation": validation,
+        "seed_set": seed_set,
+        "store": store,
+        "target": target,
+    }
+    if not session.rule.blind:
+        return ConsumerMachine(session), ConsumerNumerics(session, noise, **given)
+    if weighing is None:
+        weighing = noise if noise.protects else SimulatedNoise(session.file.noise.seed or 0, CURATOR)
+    check_noise(session, weighing)
+    return BlindConsumer(session), BlindConsumerNumerics(session, noise, weighing=weighing, **given)
 
 
 def check_disjoint(validation: Dataset, seed_set: Dataset, *, column_values: int | None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections import Counter
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +23,9 @@ from protocol.config.session import SessionFile
 from protocol.data import DataColumns, Dataset, check_labels, dataset_digest, load_dataset
 from protocol.errors import ConfigError, DataError
 from protocol.names import CONSUMER, CURATOR
+from protocol.privacy.noise import NoiseSource
 from protocol.runtime.control import Control
+from protocol.runtime.drawn_ahead import DrawnAhead, expect_noise
 from protocol.runtime.files.private_files import read_private
 from protocol.runtime.ledger.dataset_budget import dataset_budget
 from protocol.runtime.party import (
@@ -66,11 +69,14 @@ def run_consumer(
         with_one_blas_thread(),
         Vitals(file.state, party=CONSUMER, role="consumer", session=session_file, control=control) as vitals,
         serving_metrics(file.metrics, vitals),
+        ExitStack() as stack,
     ):
-        return _take_part(session_file, file, vitals)
+        return _take_part(session_file, file, vitals, stack)
 
 
-def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) -> dict[str, Any]:
+def _take_part(
+    session_file: SessionFile, file: ConsumerFile, vitals: Vitals, stack: ExitStack
+) -> dict[str, Any]:
     session = open_session(session_file)
     check_durability(session, file.durability)
     pair = own_keys(session, file, expected=session_file.roster.consumer, party=CONSUMER)
@@ -93,10 +99,14 @@ def _take_part(session_file: SessionFile, file: ConsumerFile, vitals: Vitals) ->
         None if file.target_file is None else kept_target(session, file.target_file, validation, seed_set)
     )
     kept = PurchaseFile(file.state / "delivered.npz", session_file.features)
+    noise: NoiseSource = party_noise(session, CONSUMER)
+    if session.rule.blind and noise.protects:
+        ahead = noise = stack.enter_context(DrawnAhead(noise))  # so that no round waits for it
+        expect_noise(ahead, session, drawn=0)
     machine, numerics = consumer_party(
         session,
         identity=sealing_identity(session, pair, CONSUMER),
-        noise=party_noise(session, CONSUMER),
+        noise=noise,
         validation=validation,
         seed_set=seed_set,
         store=kept.store,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 import numpy as np
@@ -79,7 +80,6 @@ class Choosing(Rounds):
     def _ask_next(self) -> tuple[str, ...]:
         if self._rule.candidate_with_bid:
             return ()
-        noise = self._noise[0][1] if self._noisy else ()
         ranks = self._ranks() if self._rule.ranked else np.zeros(len(self.owners), dtype=np.intp)
         standings = []
         for owner, bid in self._bids().items():
@@ -89,7 +89,9 @@ class Choosing(Rounds):
                 rank = int(ranks[seat.rank])
                 standings.append(Standing(owner, self._worth(seat, bid), times, seat.rank, rank))
         standings.sort(key=lambda standing: (-standing.score, standing.owner))
-        asked = self._rule.ask(self._round.stage, standings, frozenset(self._round.obtained), noise)
+        asked = self._rule.ask(
+            self._round.stage, standings, frozenset(self._round.obtained), self.weighing.rule_noise
+        )
         self._round.stage += 1
         return asked
 
@@ -141,6 +143,21 @@ class Choosing(Rounds):
     def _decide(self) -> None:
         """Take the best points of the present owners, as far as there are any, and go on when it is time."""
         present = self._bids().keys()
+        self._choose(present)
+        for owner in self.owners:
+            if owner not in present and self._has_turn(owner):
+                self.ledger.absences.append(Absence(self.round, owner))
+                # Whose point does not match is told nothing, by silence neither: being in time decides alone.
+                seat = self.seats[owner]
+                seat.out |= self._leave_for_good and not seat.has_bid(self.round)
+        self._decided = self._now
+        if self._half and not self._round.time_over:
+            self.phase = "pacing"
+        else:
+            self._go_on()
+
+    def _choose(self, present: AbstractSet[str]) -> None:
+        """Take the best points of these owners."""
         withheld = np.array([owner not in present for owner in self.owners])
         self._take(
             self._pool.first(
@@ -149,19 +166,7 @@ class Choosing(Rounds):
                 withheld=withheld if withheld.any() else None,
             )
         )
-        for owner in self.owners:
-            if owner not in present and self._has_turn(owner):
-                self.ledger.absences.append(Absence(self.round, owner))
-                # Whose point does not match is told nothing, by silence neither: being in time decides alone.
-                seat = self.seats[owner]
-                seat.out |= self._leave_for_good and not seat.has_bid(self.round)
-        if self._noisy:
-            self._noise.popleft()
-        self._decided = self._now
-        if self._half and not self._round.time_over:
-            self.phase = "pacing"
-        else:
-            self._go_on()
+        self.weighing.end_round()
 
     def _take(self, found: Sequence[Best]) -> None:
         for best in found:
@@ -171,8 +176,7 @@ class Choosing(Rounds):
             self._pool.withdraw(best.entry)
             self.ledger.wins.append(replace(point, score=best.score, chosen_round=self.round))
         if found:
-            features = np.stack([self._pool.features(best.entry) for best in found])
-            self._total += self._statistic.of(features).sum(axis=0)
+            self.weighing.add(np.stack([self._pool.features(best.entry) for best in found]))
 
     def _on_cadence_over(self) -> None:
         self._round.time_over = True

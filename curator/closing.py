@@ -8,16 +8,18 @@ from typing import Literal
 import numpy as np
 
 from curator.delivery import parts_of
-from curator.events import CandidatesChecked, DestroyBoxes, NoiseDrawn, WeightsComputed
-from curator.ledger import Dispute, settle, settle_privately
+from curator.events import CandidatesChecked, DestroyBoxes
+from curator.ledger import Dispute
 from curator.state import CuratorState
-from curator.statement import GAINED, gain_errors, shared_gains, target_noise
 from protocol.errors import BudgetExceeded, ExitCode, Offence, RemoteProtocolError
 from protocol.machine.machine import Finish, HeadSigned, SignHead
+from protocol.machine.weighing import NoiseDrawn, WeightsComputed
 from protocol.names import CONSUMER
 from protocol.privacy.payment import Errors, PaidStatement, Price
 from protocol.session.points import signs_head
 from protocol.session.session import Session
+from protocol.session.settling import settle, settle_privately
+from protocol.session.statement import GAINED, gain_errors, shared_gains, target_noise
 from protocol.wire.messages import Close, Delivery, Farewell, Receipt, Target, unfixed
 
 __all__ = ["Closing"]
@@ -73,7 +75,7 @@ class Closing(CuratorState):
     def _settle_privately(self) -> None:
         """Charge the private settlement and release it, in one step; its noise came with the last rounds'."""
         self._charge(self._opened.owners_releases)
-        ((noise,), _) = self._noise.popleft()
+        (noise,) = self.weighing.end_round()
         self._private_settlement = settle_privately(
             self.ledger.wins, self._disputed(), self.owners, self._first_weights, noise
         )
@@ -185,8 +187,9 @@ class Closing(CuratorState):
         """What each owner is to be paid by.
 
         Returns:
-            Where the session settles privately, what was released (`curator.ledger.settle_privately`), and
-            None before. Else each owner's exact share so far (`curator.ledger.settle`).
+            Where the session settles privately, what was released
+            (`protocol.session.settling.settle_privately`), and None before. Else each owner's exact share so
+            far (`protocol.session.settling.settle`).
         """
         if self._opened.settlement is not None:
             return self._private_settlement

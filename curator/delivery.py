@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from curator.ledger import HandedOver
 from protocol import limits
+from protocol.session.settling import HandedOver
 from protocol.wire.messages import BatchedCandidate, Candidate, Delivery, Purchase, SealedCandidate, fixed
 
 __all__ = ["parts_of"]

@@ -6,25 +6,24 @@ import numpy as np
 
 from protocol import limits
 from protocol.errors import Offence, RemoteProtocolError
-from protocol.privacy.releases import Prior
 from protocol.session.session import Session
 from protocol.space.grid import FEATURE_UNIT
 from protocol.wire.link import Link
-from protocol.wire.messages import PROTOCOL_VERSION, Hello, SubspaceTarget, Target
+from protocol.wire.messages import Hello, SubspaceTarget, Target
 
-__all__ = ["check_hello", "check_target", "prior_of"]
+__all__ = ["check_hello", "check_target"]
 
 LARGEST_TOTAL = 2**53
 """Up to it a coordinate of Σφ is exact in float64, and no sum of points makes it wrap around int64."""
 
 
-def check_hello(peer: str, role: str, digest: bytes, hello: Hello, link: Link | None) -> None:
+def check_hello(peer: str, role: str, session: Session, hello: Hello, link: Link | None) -> None:
     """Check a hello against the roster, our version, our session file, and what was exchanged before.
 
     Args:
         peer: The roster name that goes with the connection's key.
         role: What the roster says that it is: "owner" or "consumer".
-        digest: The session's.
+        session: The session.
         hello: What it said.
         link: The frames exchanged in this session, if there were any.
 
@@ -37,13 +36,14 @@ def check_hello(peer: str, role: str, digest: bytes, hello: Hello, link: Link | 
             f"The key is that of the {role} {peer}, the hello says {hello.role} {hello.name}.",
             advice="Use the key that the roster names for this party.",
         )
-    if PROTOCOL_VERSION not in hello.versions:
+    if session.protocol_version not in hello.versions:
         raise RemoteProtocolError(
             Offence.VERSION,
-            f"No common version: the curator speaks {PROTOCOL_VERSION}, the peer {list(hello.versions)}.",
+            f"No common version: with the rule {session.rule.name} the curator speaks "
+            f"{session.protocol_version}, the peer {list(hello.versions)}.",
             advice="Use the same release of hushbid on both sides.",
         )
-    if hello.session != digest:
+    if hello.session != session.digest:
         raise RemoteProtocolError(
             Offence.CONFIGURATION,
             "The session file of the peer is not the curator's: their digests differ.",
@@ -104,11 +104,3 @@ def check_target(target: Target, session: Session) -> None:
         raise RemoteProtocolError(
             Offence.MALFORMED, f"The feature map is sealed in {len(target.maps)} bytes; {boxes} were due."
         )
-
-
-def prior_of(target: Target) -> Prior:
-    """What a target that was checked tells of the seed set."""
-    basis = None
-    if isinstance(target, SubspaceTarget):
-        basis = target.basis.reshape(-1, len(target.seed_total))
-    return Prior.of_total(target.seed_total, target.seed_size, basis)

@@ -3,50 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
-
-import numpy.typing as npt
+from typing import ClassVar
 
 from curator.verification import Unverified
 from protocol.machine.machine import Computation, Event
-from protocol.space.grid import Features, Totals, Weights
-from protocol.wire.messages import Target
+from protocol.space.grid import Features
 from protocol.wire.values import Item
 
 __all__ = [
     "CandidatesChecked",
     "CheckCandidates",
-    "ComputeWeights",
     "DestroyBoxes",
-    "DrawNoise",
-    "NoiseDrawn",
-    "RoundNoise",
-    "WeightsComputed",
 ]
-
-RoundNoise = tuple[tuple[npt.NDArray[Any], ...], tuple[npt.NDArray[Any], ...]]
-"""One round's noise: the release's draws, then the acquisition rule's."""
-
-
-@dataclass(frozen=True, slots=True)
-class DrawNoise(Computation):
-    """Draw the noise of the rounds `first` … `last`, which does not depend on data."""
-
-    KIND: ClassVar[str] = "draw-noise"
-    first: int
-    last: int
-
-
-@dataclass(frozen=True, slots=True)
-class NoiseDrawn(Event):
-    """The noise of the rounds from `first` on, drawn once and for these releases only."""
-
-    KIND: ClassVar[str] = "noise-drawn"
-    first: int
-    rounds: tuple[RoundNoise, ...]
-
-    def item(self) -> Item:
-        return Item(self.KIND, {"first": self.first}, {"rounds": self.rounds})
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,30 +45,3 @@ class DestroyBoxes(Computation):
 
     KIND: ClassVar[str] = "destroy-boxes"
     HAS_OUTCOME: ClassVar[bool] = False
-
-
-@dataclass(frozen=True, slots=True)
-class ComputeWeights(Computation):
-    """Release the summary's mean embedding and make the round's broadcast weight of it."""
-
-    KIND: ClassVar[str] = "compute-weights"
-    round: int
-    target: Target
-    """g̃, and what is public of the seed set."""
-    total: Totals
-    """Sum of the won points' statistic (`ReleaseMechanism.statistic`)."""
-    count: float
-    """q = s·|D_init| + b·(round - 1) (DESIGN §1), never an actual count."""
-    noise: tuple[npt.NDArray[Any], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class WeightsComputed(Event):
-    """The weight to broadcast: a floating-point result, so it is recorded rather than recomputed."""
-
-    KIND: ClassVar[str] = "weights-computed"
-    round: int
-    weights: Weights
-
-    def item(self) -> Item:
-        return Item(self.KIND, {"round": self.round}, {"weights": self.weights})

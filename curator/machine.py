@@ -26,18 +26,17 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-import numpy as np
-
-from curator.enrolment import check_hello, check_target, prior_of
-from curator.events import CandidatesChecked, NoiseDrawn, WeightsComputed
+from curator.enrolment import check_hello, check_target
+from curator.events import CandidatesChecked
 from curator.peers import Peers
 from protocol import limits
 from protocol.errors import ExitCode, Offence, RemoteProtocolError
 from protocol.machine.machine import Event, Started, Transition, expand
+from protocol.machine.weighing import NoiseDrawn, WeightsComputed
 from protocol.names import CONSUMER
 from protocol.session.session import Session
 from protocol.wire.link import Link
-from protocol.wire.messages import PROTOCOL_VERSION, Hello, Ready, SecretMap, Target, Welcome
+from protocol.wire.messages import Hello, Ready, SecretMap, Target, Welcome
 
 __all__ = ["CONSUMER", "PHASES", "TRANSITIONS", "CuratorMachine"]
 
@@ -140,7 +139,6 @@ class CuratorMachine(Peers):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._digest = session.digest
         self._unenrolled = set(self.owners)
 
     def _on_started(self, event: Started) -> None:
@@ -154,12 +152,12 @@ class CuratorMachine(Peers):
                 advice="Compare the session files of both sides.",
             )
         link = self.links.get(peer)
-        check_hello(peer, "consumer" if peer == CONSUMER else "owner", self._digest, hello, link)
+        check_hello(peer, "consumer" if peer == CONSUMER else "owner", self._opened, hello, link)
         if link is None:
             link = self.links[peer] = Link()
         public_map = self._opened.public_map
         welcome = Welcome(
-            version=PROTOCOL_VERSION,
+            version=self._opened.protocol_version,
             feature_map=None if public_map is None else public_map.digest,
             sent=link.sent,
             received=link.received,
@@ -180,24 +178,27 @@ class CuratorMachine(Peers):
             self._begin_if_complete()
 
     def _on_target(self, peer: str, target: Target) -> None:
-        if peer != CONSUMER or self.target is not None:
+        if peer != CONSUMER or self._maps is not None:
             raise RemoteProtocolError(Offence.OUT_OF_TURN, "There is one target, and it is the consumer's.")
         check_target(target, self._opened)
         self.target = target
-        self._statistic = self._opened.summary(target.seed_total, prior_of(target)).statistic()
-        self._total = np.zeros(self._statistic.width, dtype=np.int64)
+        self.weighing.begin(target)
+        self._take_maps(target.maps)
+
+    def _take_maps(self, maps: bytes) -> None:
+        self._maps = maps
         for owner in self.owners:
             self._send_map(owner)
         self._begin_if_complete()
 
     def _send_map(self, owner: str) -> None:
         """Pass the consumer's secret map on to an owner, once: who has it can bid."""
-        seat, target = self.seats[owner], self.target
-        if not self._rule.sealed or target is None or seat.mapped or not seat.connected:
+        seat, maps = self.seats[owner], self._maps
+        if not self._rule.sealed or maps is None or seat.mapped or not seat.connected:
             return
         seat.mapped = True
         start = seat.rank * limits.MAP_BOX_BYTES
-        self._send(owner, SecretMap(box=target.maps[start : start + limits.MAP_BOX_BYTES]))
+        self._send(owner, SecretMap(box=maps[start : start + limits.MAP_BOX_BYTES]))
 
     def _on_ready(self, owner: str, ready: Ready) -> None:
         seat = self.seats.get(owner)
@@ -214,12 +215,12 @@ class CuratorMachine(Peers):
         self._unenrolled.discard(owner)
 
     def _begin_if_complete(self) -> None:
-        if self.target is not None and not self._unenrolled:
+        if self._maps is not None and not self._unenrolled:
             self._begin()
 
     def _on_enrolment_over(self) -> None:
         enrolled = sum(seat.enrolled for seat in self.seats.values())
-        if self.target is None:
+        if self._maps is None:
             what = "did not send its target" if self.consumer_enrolled else "did not come"
             self._give_up(
                 ExitCode.TIMEOUT,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import chain
 
+from curator.blind import BlindCurator, BlindCuratorNumerics
 from curator.machine import CuratorMachine
 from curator.numerics import CuratorNumerics
+from protocol.machine.weighing import check_noise
 from protocol.privacy.noise import NoiseSource
 from protocol.session.session import Session
 
@@ -15,7 +16,7 @@ __all__ = ["curator_party"]
 
 def curator_party(
     session: Session, *, noise: NoiseSource, destroy: Callable[[], None] | None = None
-) -> tuple[CuratorMachine, CuratorNumerics]:
+) -> tuple[CuratorMachine, CuratorNumerics | BlindCuratorNumerics]:
     """The curator of a session.
 
     Args:
@@ -26,10 +27,9 @@ def curator_party(
     Raises:
         ConfigError: Noise that the session needs is none that the source has.
     """
-    draws_of = session.release_draws()
-    for number in {1, session.rounds, session.owners_releases}:
-        for draw in chain(*draws_of(number)):
-            noise.check(draw)
+    if session.rule.blind:
+        return BlindCurator(session), BlindCuratorNumerics(session, destroy=destroy or _nothing)
+    check_noise(session, noise)
     return CuratorMachine(session), CuratorNumerics(session, noise, destroy=destroy or _nothing)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from curator.choosing import Choosing
 from curator.ledger import Refusal
@@ -65,9 +65,13 @@ class Peers(Choosing):
         for seat in self.seats.values():
             seat.connected = False
         self._round.awaited.clear()
+        self._set_timer(*self._timers_due()[self.phase])
+
+    def _timers_due(self) -> Mapping[str, tuple[str, float]]:
+        """By phase: the timer that a restarted curator sets, and its seconds."""
         timeouts = self._session.timeouts
         answers = self._half or timeouts.round
-        due = {
+        return {
             "enrolling": ("enrolment", timeouts.enrolment),
             "bidding": ("pause", timeouts.pause) if self.paused else ("round", answers),
             "asking": ("cadence" if self._half else "round", answers),
@@ -75,7 +79,6 @@ class Peers(Choosing):
             "delivering": ("delivery", timeouts.delivery),
             "closing": ("closing", timeouts.closing),
         }
-        self._set_timer(*due[self.phase])
 
     def _connect(self, owner: str) -> None:
         seat = self.seats[owner]
@@ -121,7 +124,7 @@ class Peers(Choosing):
         if offended.sequence == CONTROL_SEQUENCE or offended.peer not in self.links:
             # A hello that was refused ends its own connection only: an earlier one may be in use.
             return
-        if offended.peer == CONSUMER and self.target is not None:
+        if offended.peer == CONSUMER and self._maps is not None:
             self.consumer_connected = False
             self._give_up(
                 ExitCode.FAILED,

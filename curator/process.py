@@ -18,7 +18,7 @@ from protocol.errors import ConfigError
 from protocol.names import CURATOR
 from protocol.privacy.payment import Price
 from protocol.runtime.control import Control
-from protocol.runtime.drawn_ahead import DrawnAhead
+from protocol.runtime.drawn_ahead import DrawnAhead, expect_noise
 from protocol.runtime.driver import Driver
 from protocol.runtime.files.box_file import BoxFile, KeptBoxes
 from protocol.runtime.network.router import RouterEndpoint
@@ -91,7 +91,7 @@ def _curate(
     roster = _admitted(session_file, file)
     with ExitStack() as stack:
         noise = party_noise(session, CURATOR)
-        if noise.protects:
+        if noise.protects and not session.rule.blind:
             noise = stack.enter_context(DrawnAhead(noise))  # so that no round waits for it
         endpoint = stack.enter_context(
             RouterEndpoint(
@@ -118,7 +118,7 @@ def _curate(
         )
         _go_on(driver, journal, session, boxes)
         if isinstance(noise, DrawnAhead):
-            _expect_noise(noise, session, drawn=machine.noise_drawn)
+            expect_noise(noise, session, drawn=machine.weighing.noise_drawn)
         if (odometer := promised(session, OWNERS_DATA)) is not None:
             vitals.spent = lambda: odometer.spent(machine.round, settled=_settled(session, machine))
         hub = Hub(session_file, machine, driver, endpoint, CuratorLog(session, machine), vitals, progress)
@@ -169,27 +169,6 @@ def _go_on(driver: Driver, journal: Journal, session: Session, boxes: BoxFile | 
     if not boxes.destroyed and driver.finished is None:
         kept.ensure_whole()
     boxes.sweep()
-
-
-def _expect_noise(ahead: DrawnAhead, session: Session, *, drawn: int) -> None:
-    """Have the noise drawn of all releases but the first, for which that was done before.
-
-    Args:
-        ahead: Where it is kept.
-        session: The session.
-        drawn: For how many releases it was drawn.
-    """
-    summary, settlement = session.summary(), session.settlement
-    if settlement is not None:
-        ahead.expect(settlement.draw, 0 if drawn == session.owners_releases else 1)
-    drawn = min(drawn, summary.releases)
-    first = 1 if drawn == 0 else 0
-    for draw in summary.draws(0):
-        ahead.expect(draw, first)
-    for draw in summary.draws(summary.releases - 1):
-        ahead.expect(draw, summary.releases - max(drawn, 1))
-    for draw in session.rule.draws():
-        ahead.expect(draw, summary.releases - drawn)
 
 
 def _box_file(session: Session, file: CuratorFile, stack: ExitStack) -> BoxFile | None:

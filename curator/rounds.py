@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Final
 
 from curator.closing import Closing
-from curator.events import ComputeWeights, DrawNoise, NoiseDrawn, WeightsComputed
-from curator.ledger import HandedOver
 from curator.seat import Seat
 from curator.state import Round
 from curator.verification import Unverified, check_batch, check_shape
 from protocol import limits
 from protocol.errors import BudgetExceeded, ExitCode, LocalProtocolError, Offence, RemoteProtocolError
+from protocol.machine.weighing import NoiseDrawn, WeightsComputed
 from protocol.session.session import Session
+from protocol.session.settling import HandedOver
 from protocol.wire.codec import encode_message
-from protocol.wire.messages import Batch, Bid, Broadcast, Candidate, PointBid, SealedCandidate, bids_of
+from protocol.wire.messages import (
+    Batch,
+    Bid,
+    Broadcast,
+    Candidate,
+    PointBid,
+    SealedBroadcast,
+    SealedCandidate,
+    bids_of,
+)
 
 __all__ = ["Rounds"]
-
-NOISE_BATCH: Final = 64
-"""Rounds whose noise is drawn together, off the critical path."""
 
 
 class Rounds(Closing):
@@ -39,26 +44,13 @@ class Rounds(Closing):
     def _start_round(self) -> None:
         self._round = Round(self.round + 1)
         self.phase = "weighing"
-        if self._noisy and not self._noise:
-            last = self.round + NOISE_BATCH - 1
-            if last >= self._opened.rounds:
-                last = self._opened.owners_releases  # with a private settlement's, the last of all
-            self._do(DrawNoise(self.round, last))
-        else:
-            self._compute_weights()
+        self._weigh()
+
+    def _weigh(self) -> None:
+        self._do(self.weighing.start(self.round))
 
     def _on_noise(self, drawn: NoiseDrawn) -> None:
-        if drawn.first != self.round or self._noise:
-            raise LocalProtocolError(f"Noise for round {drawn.first} came in round {self.round}.")
-        self._noise.extend(drawn.rounds)
-        self.noise_drawn = drawn.first + len(drawn.rounds) - 1
-        self._compute_weights()
-
-    def _compute_weights(self) -> None:
-        target = self._require_target()
-        noise = self._noise[0][0] if self._noisy else ()
-        count = self.seed_weight * target.seed_size + self._batch * (self.round - 1)
-        self._do(ComputeWeights(self.round, target, self._total.copy(), count, noise))
+        self._do(self.weighing.drawn(drawn, self.round))
 
     def _on_weights(self, computed: WeightsComputed) -> None:
         if computed.round != self.round:
@@ -69,21 +61,25 @@ class Rounds(Closing):
             self._give_up(ExitCode.FAILED, error.what, error.advice)
             return
         self._round.weights = computed.weights
+        if self.round == 1:
+            self._first_weights = computed.weights[: self._space.dimension]
+        self._open_bidding(Broadcast(round=self.round, weights=computed.weights, noise=self._noise_name))
+
+    def _open_bidding(self, message: Broadcast | SealedBroadcast) -> None:
         self.phase = "bidding"
         if self.round == 1:
             self._began = self._now
-            self._first_weights = computed.weights[: self._space.dimension]
-        message = Broadcast(round=self.round, weights=computed.weights, noise=self._noise_name)
+        self._round.message = message
         body = encode_message(message)
         for owner, seat in self.seats.items():
             if seat.free and self._has_turn(owner):
                 self._broadcast(owner, message, body)
         self._set_timer("round", self._half or self._session.timeouts.round)
 
-    def _broadcast(self, owner: str, message: Broadcast, body: bytes | None = None) -> None:
+    def _broadcast(self, owner: str, message: Broadcast | SealedBroadcast, body: bytes | None = None) -> None:
         seat = self.seats[owner]
         seat.broadcast = message.round
-        seat.weights = message.weights
+        seat.weights = self._round.weights
         self._round.awaited.add(owner)
         self._send(owner, message, body)
 
@@ -91,8 +87,8 @@ class Rounds(Closing):
         """Send a returning owner the current broadcast, if bids are still taken."""
         seat = self.seats[owner]
         takes_part = seat.free and self._has_turn(owner)
-        if self.phase == "bidding" and takes_part and not seat.has_bid(self.round):
-            message = Broadcast(round=self.round, weights=self._require_weights(), noise=self._noise_name)
+        message = self._round.message
+        if self.phase == "bidding" and message and takes_part and not seat.has_bid(self.round):
             self._broadcast(owner, message)
 
     # -- bids -----------------------------------------------------------------------------------------

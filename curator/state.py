@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from curator.events import RoundNoise
-from curator.ledger import HandedOver, Ledger
+from curator.ledger import Ledger
 from curator.seat import Seat
 from curator.verification import Unverified
 from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
-from protocol.machine.machine import Charge, Machine
+from protocol.machine.machine import Machine
+from protocol.machine.weighing import Weighing
 from protocol.names import CONSUMER
-from protocol.privacy.releases import Statistic
 from protocol.session.session import Session
-from protocol.space.grid import Totals, Weights
+from protocol.session.settling import HandedOver
+from protocol.space.grid import Weights
 from protocol.space.scoring import Pool
-from protocol.wire.messages import PointBid, Target
+from protocol.wire.messages import Broadcast, PointBid, SealedBroadcast, Target
 
 __all__ = ["CuratorState", "Round"]
 
@@ -30,7 +29,9 @@ class Round:
     number: int
     """From 1; 0: none has begun."""
     weights: Weights | None = None
-    """The weight that is broadcast; None until it is computed."""
+    """The weight that is broadcast; None until it is computed, and to a blind curator."""
+    message: Broadcast | SealedBroadcast | None = None
+    """What is broadcast; None until it is there."""
     awaited: set[str] = field(default_factory=set)
     """Owners that are connected and have this round's broadcast, but have not answered it."""
     overdue: bool = False
@@ -60,9 +61,7 @@ class CuratorState(Machine):
         self._opened = session
         self._space = session.space
         self._rule = session.rule
-        self._noisy = session.draws_curators_noise()
-        self._costs_of = session.release_costs()
-        self._filter = session.summary_filter()
+        self.weighing = Weighing(session)
         self._batch = session.batch
         self._leave_for_good = session.file.distinct
         """Whether who misses a round is out: a point is bought once."""
@@ -76,15 +75,12 @@ class CuratorState(Machine):
         self._expected_back: dict[str, float] = {}
         """Peers whose connection was lost a short while ago: until when what is due from each is awaited."""
         self.target: Target | None = None
-        self._statistic = Statistic.identity(self._space.dimension)
-        """What each point adds to the total that is released; known with the target."""
-        self._total: Totals = np.zeros(0, dtype=np.int64)
+        """The consumer's; None until it is there, and to a blind curator."""
+        self._maps: bytes | None = None
+        """The feature map, sealed to each owner; None until it is there, or that there is none."""
         self._round = Round(0)
         self._first_weights: Weights | None = None
         """Those of round 1, by which a private settlement counts points."""
-        self._noise: deque[RoundNoise] = deque()
-        self.noise_drawn = 0
-        """For how many releases it was drawn."""
         self._unverified: list[Unverified] = []
         self._verifying: tuple[Unverified, ...] = ()
         self._pool = Pool(
@@ -157,11 +153,8 @@ class CuratorState(Machine):
         return self._round.weights
 
     def _charge(self, release: int) -> None:
-        """Charge a release, which is made and has not left: the charge is on record first."""
-        if self._filter is not None:
-            costs = self._costs_of(release)
-            self._filter.charge(*costs)
-            self._do(Charge(self._filter.neighbours, release, release, costs))
+        for charge in self.weighing.charge(release):
+            self._do(charge)
 
     # -- what must hold -------------------------------------------------------------------------------
 
@@ -178,8 +171,9 @@ class CuratorState(Machine):
 
     def check_total(self) -> None:
         """That the summary's total is the sum of the won points' statistic: for tests, O(p·d)."""
-        expected = np.zeros_like(self._total)
+        weighing = self.weighing
+        expected = np.zeros_like(weighing.total)
         for win in self.ledger.wins:
-            expected += self._statistic.of(win.candidate.features[None])[0]
-        if not np.array_equal(expected, self._total):
+            expected += weighing.statistic.of(win.candidate.features[None])[0]
+        if not np.array_equal(expected, weighing.total):
             raise LocalProtocolError("The summary's total is not the sum of its points.")

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from curator.ledger import HandedOver
 from protocol import limits
 from protocol.crypto.sealing import SEAL_BYTES
 from protocol.errors import Offence, RemoteProtocolError
 from protocol.session.points import mapped, matching
 from protocol.session.session import Session
+from protocol.session.settling import HandedOver
 from protocol.space.features import FeatureSpace
 from protocol.space.grid import Features, Weights
 from protocol.space.jitter import Jitter, scores_of

@@ -12,17 +12,14 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-import numpy as np
-
 from owner.events import MapOpened, MapRefused, OpenMap, Scored, ScorePoints, Withdraw
-from protocol import limits
 from protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
 from protocol.machine.machine import Charge, Event, Transition
 from protocol.machine.participant import Participant, participant_transitions
 from protocol.names import CURATOR
 from protocol.privacy.releases import Neighbours
+from protocol.session.points import check_weights
 from protocol.session.session import Session
-from protocol.space.grid import WEIGHT_BITS
 from protocol.wire.messages import (
     Ask,
     Batch,
@@ -74,7 +71,7 @@ class OwnerMachine(Participant):
         self._rule = session.rule
         self._batch = session.batch
         self._rounds = session.rounds
-        self._coordinates = session.weight_coordinates
+        self._opened = session
         self.charge = Charge(
             Neighbours.ADD_REMOVE_ONE.value, 1, session.owners_releases, session.owners_costs()
         )
@@ -107,25 +104,21 @@ class OwnerMachine(Participant):
         self._fail(ExitCode.FAILED, refused.what, refused.advice)
 
     def _on_broadcast(self, peer: str, broadcast: Broadcast) -> None:
-        if broadcast.weights.shape != (self._coordinates,):
+        check_weights(broadcast.weights, self._opened)
+        self._enter_round(broadcast.round)
+        self._do(ScorePoints(broadcast.round, broadcast.weights, len(self._handles) + 1))
+
+    def _enter_round(self, number: int) -> None:
+        if not self.round < number <= self._rounds:
             raise RemoteProtocolError(
-                Offence.MALFORMED, f"The broadcast's weights do not have {self._coordinates} coordinates."
-            )
-        if int(np.abs(broadcast.weights.astype(np.int64)).max()) > limits.MAX_WEIGHT * 2**WEIGHT_BITS:
-            raise RemoteProtocolError(
-                Offence.OVERSIZED, f"A broadcast weight is over the limit of {limits.MAX_WEIGHT:.0f}."
-            )
-        if not self.round < broadcast.round <= self._rounds:
-            raise RemoteProtocolError(
-                Offence.OUT_OF_TURN, f"A broadcast of round {broadcast.round} came after round {self.round}."
+                Offence.OUT_OF_TURN, f"A broadcast of round {number} came after round {self.round}."
             )
         if self.round == 0:
             # From here on its points enter releases: all that they will cost its data is on record first.
             self._do(self.charge)
-        self.round = broadcast.round
+        self.round = number
         self.rounds += 1
         self.phase = "scoring"
-        self._do(ScorePoints(broadcast.round, broadcast.weights, len(self._handles) + 1))
 
     def _on_scored(self, scored: Scored) -> None:
         if scored.round != self.round:

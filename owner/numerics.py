@@ -104,11 +104,15 @@ class OwnerNumerics:
     def _open_map(self, effect: OpenMap) -> MapOpened | MapRefused:
         sealer = self._require_sealer()
         try:
-            feature_map = open_map(effect.box, self._session, sealer.consumer, sealer.identity)
+            feature_map, seed = open_map(effect.box, self._session, sealer.consumer, sealer.identity)
         except RemoteProtocolError as error:
             return MapRefused(error.what, error.advice)
+        self._keep_seed(seed)
         self._hash(feature_map)
         return MapOpened()
+
+    def _keep_seed(self, seed: bytes) -> None:
+        """Take in the secret map's seed, from which a rule may derive more."""
 
     def _hash(self, feature_map: FeatureMap) -> None:
         self._table = Points(

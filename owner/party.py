@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from owner.blind import BlindOwner, BlindOwnerNumerics
 from owner.machine import OwnerMachine
 from owner.numerics import OwnerNumerics, Sealer
 from protocol.crypto.identity import Identity
@@ -54,8 +55,10 @@ def owner_party(
             dataset, feature_map.hash, session.space.dimension, scratch=scratch, memory_limit=memory_limit
         )
 
-    machine = OwnerMachine(session, name=name)
-    return machine, OwnerNumerics(session, dataset, hashed, sealer=sealer)
+    if session.rule.blind:
+        numerics = BlindOwnerNumerics(session, dataset, hashed, sealer=sealer)
+        return BlindOwner(session, name=name), numerics
+    return OwnerMachine(session, name=name), OwnerNumerics(session, dataset, hashed, sealer=sealer)
 
 
 def _sealer(

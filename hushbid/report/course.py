@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 from consumer.events import TargetReleased
-from curator.events import WeightsComputed
 from owner.events import Scored
 from protocol.machine.machine import Finish, Lost, Received, Restarted, Returned, Send, SetTimer
+from protocol.machine.weighing import WeightsComputed
 from protocol.transcript.record import Header, Record, RecordedItem
 from protocol.wire.codec import Direction, decode_message
 from protocol.wire.messages import Ask, Batch, Bid, Candidate, Offer, bids_of

@@ -21,7 +21,7 @@ from consumer.numerics import ConsumerNumerics
 from consumer.party import consumer_party
 from consumer.process import consumer_seed_set
 from consumer.seed_distance import SeedDistance
-from curator.events import CandidatesChecked, NoiseDrawn, WeightsComputed
+from curator.events import CandidatesChecked
 from curator.party import curator_party
 from owner.events import Scored
 from owner.party import owner_party
@@ -32,6 +32,7 @@ from protocol.crypto.sealing import NONCE_BYTES
 from protocol.data import load_dataset
 from protocol.errors import DataError, ReplayDivergence
 from protocol.machine.machine import Computation, Event, HeadSigned
+from protocol.machine.weighing import NoiseDrawn, WeightsComputed
 from protocol.names import CONSUMER
 from protocol.privacy.noise import RecordedNoise
 from protocol.runtime.driver import Numerics

@@ -26,7 +26,8 @@ from protocol import limits
 from protocol.config.meaning import digest_of, in_force
 from protocol.config.section import PartyName, Section, matches
 from protocol.config.wishes import WishesSection
-from protocol.crypto.sealing import SEAL_BYTES
+from protocol.crypto.blinding import MASK_BYTES
+from protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES
 from protocol.data.column import Column
 from protocol.data.dataset import DataColumns, Dataset, check_dataset
 from protocol.data.schema import Schema
@@ -443,7 +444,20 @@ class SessionFile(DraftSession):
             )
             size = SEAL_BYTES + int(given.get("box_bytes") or size)
         one = size + 2 * self.features.dimension + _BESIDE_A_POINT
+        if rule is not None and rule.blind:
+            # A score of every box that was sent so far comes with a bid, and a bid's digests with every box
+            # that is bought.
+            room = limits.MAX_MESSAGE_BYTES - limits.SMALL_FRAME_BYTES - MASK_BYTES * self.session.points
+            award = math.isqrt(limits.MAX_FRAME_BYTES // (2 * DIGEST_BYTES))
+            frames = limits.MAX_FRAME_BYTES // (2 * (size + _BESIDE_A_POINT))
+            bids = room // (size + 2 * MASK_BYTES + DIGEST_BYTES)
+            return max(1, min(bids, award, frames, limits.MAX_BATCH))
         return max(1, min((limits.MAX_MESSAGE_BYTES - limits.SMALL_FRAME_BYTES) // one, limits.MAX_BATCH))
+
+    @property
+    def longest_bid(self) -> int:
+        """Bytes of the longest blind bid, at most."""
+        return limits.SMALL_FRAME_BYTES + MASK_BYTES * (self.session.points + 2 * self.batch)
 
     @property
     def seed_weight(self) -> float:
@@ -469,7 +483,8 @@ class SessionFile(DraftSession):
     def distinct(self) -> bool:
         """Whether a point that several owners hold is bought once.
 
-        By default yes, where bids bring their points and no private settlement has to say who sold them. Not
+        By default yes, where bids bring their points to a curator that can compare them, and no private
+        settlement has to say who sold them. Not
         at a fixed cadence, at which a slow owner misses a round now and then, nor where columns take so few
         values that rows are the same by chance, nor where wishes treat owners differently.
         """
@@ -480,7 +495,7 @@ class SessionFile(DraftSession):
             return False
         if self.wishes is not None and self.wishes.uneven:
             return False
-        return rule is not None and rule.candidate_with_bid
+        return rule is not None and rule.candidate_with_bid and not rule.blind
 
     @property
     def rounds(self) -> int:
@@ -541,6 +556,18 @@ def check_purchase(file: SessionFile) -> None:
             f"session.distinct is true, and the rule {rule.name} asks for points: the pool lacks most copies "
             "of what was bought, and a round would be spent on each.",
             advice="Set distinct = false, or choose a rule whose bids bring their points: sealed or ask-all.",
+        )
+    if file.distinct and rule is not None and rule.blind:
+        raise ConfigError(
+            f"session.distinct is true, and under the rule {rule.name} the curator cannot tell which points "
+            "are copies of each other.",
+            advice="Set distinct = false, or choose the rule sealed or ask-all.",
+        )
+    if rule is not None and rule.blind and file.longest_bid > limits.MAX_MESSAGE_BYTES:
+        raise ConfigError(
+            f"session.points is {points}: under the rule {rule.name} a bid has a score of every point that "
+            f"its owner ever sent, and would be longer than a message can be.",
+            advice="Buy fewer points in a session, or choose the rule sealed or ask-all.",
         )
     if file.distinct and file.settlement.private:
         raise ConfigError(

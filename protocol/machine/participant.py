@@ -24,7 +24,7 @@ from protocol.machine.machine import (
 from protocol.names import CONSUMER, CURATOR
 from protocol.session.session import Session
 from protocol.wire.link import Link
-from protocol.wire.messages import PROTOCOL_VERSION, Close, Farewell, Hello, Refused, Welcome
+from protocol.wire.messages import Close, Farewell, Hello, Refused, Welcome
 
 __all__ = ["CONSUMER", "CURATOR", "Participant", "participant_transitions"]
 
@@ -76,6 +76,7 @@ class Participant(Machine):
         super().__init__()
         self._session = session.file
         self._digest = session.digest
+        self._version = session.protocol_version
         public_map = session.public_map
         self._feature_map = None if public_map is None else public_map.digest
         self.name = name
@@ -90,7 +91,7 @@ class Participant(Machine):
     def _on_connected(self, event: Connected) -> None:
         link = self.links[CURATOR]
         hello = Hello(
-            versions=(PROTOCOL_VERSION,),
+            versions=(self._version,),
             role=self.ROLE,
             name=self.name,
             session=self._digest,
@@ -103,7 +104,7 @@ class Participant(Machine):
     def _welcomed(self, welcome: Welcome) -> bool:
         """Whether the curator is of the same session; if not, this party's process ends."""
         link = self.links[CURATOR]
-        if welcome.version != PROTOCOL_VERSION:
+        if welcome.version != self._version:
             what = f"The curator chose version {welcome.version} of the protocol."
             self._stop(ExitCode.CONNECTION, what, "Use the same release of hushbid on both sides.")
             return False

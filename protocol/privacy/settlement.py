@@ -1,6 +1,7 @@
 """A settlement that owners may be told and paid by: their points by worth, with noise, released once.
 
-The exact settlement (`curator.ledger.settle`) pays each point's gain of J in the round in which it was taken.
+The exact settlement (`protocol.session.settling.settle`) pays each point's gain of J in the round in which it
+was taken.
 That has no useful sensitivity: one record more substitutes one point of S, but it may also move every later
 point to another round, where g and q are others. So gains of as many points as there are rounds can change,
 of any owners.

@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from protocol.errors import LocalProtocolError
 from protocol.privacy.noise import Draw, NoiseSource
+from protocol.session.session import Session
 
-__all__ = ["DrawnAhead"]
+__all__ = ["DrawnAhead", "expect_noise"]
 
 BULK_VALUES: Final = 1024
 """Values that the thread asks the source for at once, about 10 ms of work: a value costs less in bulk, and a
@@ -232,3 +233,24 @@ class DrawnAhead:
             if fits:
                 return draw, fits
         return None
+
+
+def expect_noise(ahead: DrawnAhead, session: Session, *, drawn: int) -> None:
+    """Have the noise drawn of all releases but the first, for which that was done before.
+
+    Args:
+        ahead: Where it is kept.
+        session: The session.
+        drawn: For how many releases it was drawn.
+    """
+    summary, settlement = session.summary(), session.settlement
+    if settlement is not None:
+        ahead.expect(settlement.draw, 0 if drawn == session.owners_releases else 1)
+    drawn = min(drawn, summary.releases)
+    first = 1 if drawn == 0 else 0
+    for draw in summary.draws(0):
+        ahead.expect(draw, first)
+    for draw in summary.draws(summary.releases - 1):
+        ahead.expect(draw, summary.releases - max(drawn, 1))
+    for draw in session.rule.draws():
+        ahead.expect(draw, summary.releases - drawn)

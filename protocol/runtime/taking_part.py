@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from protocol.config.party import ConsumerFile, OwnerFile
 from protocol.errors import HushbidError, Stopped
+from protocol.machine.machine import Charge
 from protocol.machine.participant import Participant
 from protocol.runtime.driver import Driver, Numerics
 from protocol.runtime.keys import KeyPair
@@ -57,6 +58,12 @@ def take_part(
     """
     budget.check(resumed=has_begun(transcript_path(file.state, machine.name)))
     begins = started(session.file, data)
+
+    def charge(made: Charge) -> None:
+        # Where the consumer weighs, it charges the owners' releases too: those are not of its own data.
+        if made.neighbours == budget.spending.neighbours:
+            budget.charge(made)
+
     with (
         Connection(session.file, pair) as connection,
         open_journal(
@@ -69,7 +76,7 @@ def take_part(
             journal,
             session=session.identifier,
             direction=said_to(machine.name),
-            charge=budget.charge,
+            charge=charge,
             sign=head_signer(session, machine.name, sealing_identity(session, pair, machine.name)),
         )
         resume(driver, journal, begins, said_to(machine.name))

@@ -1,4 +1,4 @@
-"""What a party checks of a point that it is handed: bounds, whose its features are, and who signed it."""
+"""What a party checks of what it is handed: weights, and of points their bounds, features and signatures."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from protocol import limits
 from protocol.crypto.identity import PublicIdentity
 from protocol.crypto.sealing import (
     DIGEST_BYTES,
@@ -18,15 +19,16 @@ from protocol.crypto.sealing import (
     verify_signature,
 )
 from protocol.data.schema import Schema
-from protocol.errors import ConfigError, DataError
+from protocol.errors import ConfigError, DataError, Offence, RemoteProtocolError
 from protocol.session.session import Session
 from protocol.space.features import FeatureMap, FeatureSpace
-from protocol.space.grid import Features
+from protocol.space.grid import WEIGHT_BITS, Features
 from protocol.wire.messages import BatchedCandidate, SealedCandidate
 
 __all__ = [
     "NO_FEATURES",
     "Signatures",
+    "check_weights",
     "hash_points",
     "mapped",
     "matching",
@@ -136,6 +138,24 @@ def signs_head(session: Session, party: str, head: bytes, signature: bytes) -> b
     except ConfigError:
         return False
     return verify_signature(head_statement(session.identifier, party, head), signature, key)
+
+
+def check_weights(weights: npt.NDArray[Any], session: Session) -> None:
+    """Refuse what came as a broadcast's weight and is none of this session.
+
+    Raises:
+        RemoteProtocolError: `MALFORMED`: another number of coordinates or type; `OVERSIZED`: a coordinate is
+            over the limit.
+    """
+    coordinates = session.weight_coordinates
+    if weights.shape != (coordinates,) or weights.dtype != np.int32:
+        raise RemoteProtocolError(
+            Offence.MALFORMED, f"The broadcast's weights do not have {coordinates} coordinates."
+        )
+    if int(np.abs(weights.astype(np.int64)).max()) > limits.MAX_WEIGHT * 2**WEIGHT_BITS:
+        raise RemoteProtocolError(
+            Offence.OVERSIZED, f"A broadcast weight is over the limit of {limits.MAX_WEIGHT:.0f}."
+        )
 
 
 def matching(recomputed: Features, claimed: Features) -> npt.NDArray[np.bool_]:

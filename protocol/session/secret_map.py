@@ -36,8 +36,10 @@ def seal_map(
     )
 
 
-def open_map(box: bytes, session: Session, consumer: PublicIdentity, owner: Identity) -> FeatureMap:
-    """The map that `seal_map` sealed.
+def open_map(
+    box: bytes, session: Session, consumer: PublicIdentity, owner: Identity
+) -> tuple[FeatureMap, bytes]:
+    """The map that `seal_map` sealed, and its seed.
 
     Args:
         box: The box.
@@ -57,4 +59,4 @@ def open_map(box: bytes, session: Session, consumer: PublicIdentity, owner: Iden
             "The consumer's feature map is not ours: the digests of W and b differ.",
             advice="Use the same version of hushbid on both sides.",
         )
-    return feature_map
+    return feature_map, content[:SEED_BYTES]

@@ -11,6 +11,7 @@ import numpy as np
 
 from protocol import limits
 from protocol.config.session import FeatureSection, MechanismSection, SessionFile, check_purchase
+from protocol.crypto.blinding import BROADCAST_EXTRA
 from protocol.crypto.identity import Identity, PublicIdentity, roster_identity, simulated_identity
 from protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES
 from protocol.errors import ConfigError, DataError
@@ -28,7 +29,9 @@ from protocol.space.features import FeatureMap, FeatureSpace, feature_space
 from protocol.space.grid import Totals
 from protocol.space.jitter import Jitter
 from protocol.space.prices import Prices
+from protocol.wire.arrays import pack_array
 from protocol.wire.codec import HEADER_BYTES
+from protocol.wire.messages import BLIND_VERSION, PROTOCOL_VERSION
 
 __all__ = [
     "MOST_SHARED",
@@ -196,6 +199,12 @@ class Session:
         return size
 
     @property
+    def sealed_weight_bytes(self) -> int:
+        """Of an encrypted broadcast (`protocol.crypto.blinding`)."""
+        weights = np.zeros(self.weight_coordinates, dtype=np.int32)
+        return len(pack_array(weights)) + BROADCAST_EXTRA
+
+    @property
     def longest_to_curator(self) -> int:
         """Bytes that no frame of an owner or of the consumer exceeds in this session.
 
@@ -204,6 +213,14 @@ class Session:
         set's directions and all sealed maps together, where a message has some of them, and
         `SMALL_FRAME_BYTES` for all the rest.
         """
+        if self.rule.blind:
+            boxes = self.batch * (self.box_bytes + SEAL_BYTES + DIGEST_BYTES)
+            bid = self.file.longest_bid + boxes
+            weight = 4 * self.weight_coordinates
+            told = (4 * 8 + 2 * 8) * len(self.file.roster.owners)
+            maps = limits.MAP_BOX_BYTES * len(self.file.roster.owners)
+            most = max(bid, limits.SMALL_FRAME_BYTES + max(weight, told, maps))
+            return min(HEADER_BYTES + limits.MAX_TARGET_BYTES, most)
         point = 8 * self.space.columns + (self.box_bytes + SEAL_BYTES if self.rule.sealed else 0)
         if self.batch > 1:
             beside = DIGEST_BYTES + 2 * 8 + 2 * self.space.dimension
@@ -242,6 +259,11 @@ class Session:
     def simulated_identity(self, party: str) -> Identity:
         """A party's keys where noise is simulated."""
         return simulated_identity(self.digest, self.file.noise.seed or 0, party)
+
+    @property
+    def protocol_version(self) -> int:
+        """The version of the protocol that every party of the session must speak."""
+        return BLIND_VERSION if self.rule.blind else PROTOCOL_VERSION
 
     @property
     def noise_protects(self) -> bool:

@@ -76,6 +76,11 @@ def _check_names(file: SessionFile, wishes: WishesSection) -> None:
 def _check_treatment(file: SessionFile, wishes: WishesSection) -> None:
     rule = RULES.get(file.acquisition.rule)
     what = "caps" if wishes.caps else "prices"
+    if rule is not None and rule.unpriced and wishes.prices:
+        raise ConfigError(
+            f"wishes.prices differ, and the rule {rule.name} cannot have that: {rule.unpriced}.",
+            advice="Give all owners one price, leave prices out, or choose the rule sealed or ask-all.",
+        )
     if rule is not None and rule.even_owners:
         raise ConfigError(
             f"wishes.{what} treats owners differently, and the rule {rule.name} cannot: {rule.even_owners}.",

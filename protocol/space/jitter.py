@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from protocol.space.grid import Features, Scores, Weights, exact_scores
 
-__all__ = ["JITTER_DEVIATION", "Jitter", "Jitters", "jitter_weight", "scores_of"]
+__all__ = ["JITTER_DEVIATION", "LARGEST_JITTER", "Jitter", "Jitters", "jitter_weight", "scores_of"]
 
 Jitters: TypeAlias = npt.NDArray[np.int64]
 """The jitter of each point, in units of 2^-15. Shape (n,)."""
@@ -27,6 +27,8 @@ _MEAN: Final = _SUMMED * 255 // 2
 _SCALE: Final = 16
 JITTER_DEVIATION: Final = 2.0**-3
 """Standard deviation of a point's jitter, but for 1 part in 10^5: a byte's variance is (256² - 1)/12."""
+LARGEST_JITTER: Final = _SCALE * _MEAN
+"""Of a point, in magnitude, in units of 2^-15."""
 _MOST: Final = 2.0
 """Deviations of the noise that jitter's own deviation is at most."""
 

@@ -22,12 +22,12 @@ import numpy.typing as npt
 
 from protocol.errors import LocalProtocolError
 from protocol.space.copies import Copies
-from protocol.space.grid import Features, Scores, Weights, exact_scores
-from protocol.space.jitter import Jitter, Jitters
+from protocol.space.grid import FEATURE_BITS, Features, Scores, Weights, exact_scores
+from protocol.space.jitter import LARGEST_JITTER, Jitter, Jitters
 from protocol.space.prices import Prices
 from protocol.space.shortlist import FixedScreen, GrowingScreen, Screened
 
-__all__ = ["NO_SCORE", "Best", "Points", "Pool"]
+__all__ = ["NO_SCORE", "Best", "Points", "Pool", "score_bound"]
 
 NO_SCORE: Final = -(2**63)
 """Below every score: where there is no point."""
@@ -96,6 +96,11 @@ class Points:
     def features(self, entry: int) -> Features:
         """φ of an entry, int16 of shape (d,), read-only."""
         return _read_only(self._features[entry])
+
+    def rows(self, entries: npt.NDArray[np.intp]) -> Features:
+        """φ of entries, withdrawn or not: int16 of shape (n, d)."""
+        rows: Features = self._features[entries]
+        return rows
 
     def withdraw(self, entry: int) -> None:
         """Take an entry out for good; raises `LocalProtocolError` if it was out already."""
@@ -260,6 +265,22 @@ class Pool:
             entries = near[start : start + _EXACT_ROWS]
             np.maximum.at(found, ranks[entries], exact_scores(self._features[entries], weights))
         return found
+
+
+def score_bound(weights: Weights, coordinate_bound: float, jitter: Jitter | None) -> int:
+    """What no score under a weight is above in magnitude, in units of 2^-37; at least 1.
+
+    It follows from public numbers and the weight, by whole numbers: the same for all who have these.
+
+    Args:
+        weights: As broadcast, in units of 2^-22: shape (d,), or (d + 1,) with jitter.
+        coordinate_bound: At least the largest |φ_i| (`FeatureSpace.coordinate_bound`).
+        jitter: Of the session; None: it has none.
+    """
+    magnitudes = np.abs(weights.astype(np.int64))
+    added = 0 if jitter is None else int(magnitudes[-1]) * LARGEST_JITTER
+    length = int((magnitudes if jitter is None else magnitudes[:-1]).sum())
+    return length * math.ceil(coordinate_bound * 2**FEATURE_BITS) + added + 1
 
 
 def _parted(weights: Weights, jitters: Jitters | None) -> tuple[Weights, Scores | None]:

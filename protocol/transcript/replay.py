@@ -32,6 +32,7 @@ from protocol.machine.machine import (
     TimerFired,
 )
 from protocol.transcript.record import Record, RecordedItem
+from protocol.wire.blind import Award, BlindCandidate
 from protocol.wire.codec import Direction, decode_message, encode_message, read_message
 from protocol.wire.messages import Delivery, SealedCandidate, with_boxes
 from protocol.wire.values import Item, pack_value
@@ -41,6 +42,8 @@ __all__ = ["EventReader", "Replay", "Restore", "filler_box"]
 Restore = Callable[[Computation, Event | None], None]
 """Takes up what a computation came to, or what it changed."""
 
+_PASSED_ON: Final = frozenset({"delivery", "award"})
+"""Messages that bring boxes to the consumer."""
 _COMMON: Final[tuple[type[Event], ...]] = (
     Started,
     Restarted,
@@ -213,13 +216,13 @@ def _different_fields(ours: Mapping[str, Any], theirs: Any) -> list[str]:
         for name in sorted({*ours, *theirs})
         if ours.get(name) != theirs.get(name)
         and not (
-            name == "body" and ours["message"] == "delivery" and _same_delivery(ours[name], theirs.get(name))
+            name == "body" and ours["message"] in _PASSED_ON and _same_delivery(ours[name], theirs.get(name))
         )
     ]
 
 
 def _same_delivery(ours: bytes, theirs: Any) -> bool:
-    """Whether two deliveries differ in boxes only that ours has fillers for (`filler_box`)."""
+    """Whether two deliveries, or awards, differ in boxes only that ours has fillers for (`filler_box`)."""
     if not isinstance(theirs, bytes):
         return False
     try:
@@ -227,17 +230,17 @@ def _same_delivery(ours: bytes, theirs: Any) -> bool:
     except RemoteProtocolError:
         return False
     return (
-        isinstance(own, Delivery)
-        and isinstance(other, Delivery)
+        isinstance(own, Delivery | Award)
+        and isinstance(other, Delivery | Award)
         and encode_message(own) == encode_message(_with_fillers(other))
     )
 
 
-def _with_fillers(delivery: Delivery) -> Delivery:
-    purchases = []
+def _with_fillers(delivery: Delivery | Award) -> Delivery | Award:
+    purchases: list[Any] = []
     for purchase in delivery.purchases:
         candidate = purchase.candidate
-        if isinstance(candidate, SealedCandidate):
+        if isinstance(candidate, SealedCandidate | BlindCandidate):
             digest = hashlib.sha256(candidate.box).digest()
             filled = candidate.model_copy(update={"box": filler_box(digest, len(candidate.box))})
             purchase = purchase.model_copy(update={"candidate": filled})

@@ -12,31 +12,65 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import (
     BaseModel,
     ConfigDict,
     Discriminator,
     FailFast,
     Field,
-    GetPydanticSchema,
     StringConstraints,
     Tag,
     model_validator,
 )
-from pydantic_core import PydanticCustomError, core_schema
+from pydantic_core import PydanticCustomError
 
 from protocol import limits
+from protocol.wire.blind import Account, Award, BlindBid, BlindCandidate, BlindPurchase, Maps, SealedBroadcast
+from protocol.wire.fields import (
+    Array,
+    Attributes,
+    Basis,
+    Box,
+    Count,
+    Digest,
+    Digests,
+    Embedding,
+    Features,
+    FixedSize,
+    FixedSizes,
+    HeadSignature,
+    ManyBytes,
+    ManyFeatures,
+    ManyPoints,
+    MapBox,
+    Message,
+    Name,
+    Point,
+    Round,
+    Signature,
+    Text,
+    Totals,
+    Weights,
+    fixed,
+    sizes,
+    unfixed,
+)
 
 __all__ = [
+    "BLIND_VERSION",
     "CONTROL_SEQUENCE",
     "PROTOCOL_VERSION",
+    "Account",
     "Array",
     "Ask",
+    "Award",
     "Batch",
     "BatchedCandidate",
     "Beat",
     "Bid",
+    "BlindBid",
+    "BlindCandidate",
+    "BlindPurchase",
     "Broadcast",
     "Candidate",
     "Candidates",
@@ -47,6 +81,7 @@ __all__ = [
     "Delivery",
     "Farewell",
     "Hello",
+    "Maps",
     "Message",
     "Offer",
     "OwnerToCurator",
@@ -55,6 +90,7 @@ __all__ = [
     "Ready",
     "Receipt",
     "Refused",
+    "SealedBroadcast",
     "SealedCandidate",
     "SealedCandidates",
     "SecretMap",
@@ -74,82 +110,11 @@ __all__ = [
 PROTOCOL_VERSION = 2
 """The version of the messages' meaning, negotiated at Hello; the frame's own version is `wire`'s."""
 
+BLIND_VERSION = 3
+"""The same with the messages of `protocol.wire.blind`: what a session of that rule needs."""
+
 CONTROL_SEQUENCE = 0
 """Sequence number of the messages that make a link rather than travel on it."""
-
-Array: TypeAlias = npt.NDArray[Any]
-Round: TypeAlias = Annotated[int, Field(ge=1, le=limits.MAX_POINTS)]
-Count: TypeAlias = Annotated[int, Field(ge=0, le=2**53)]
-Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_.-]{0,63}$")]
-Text: TypeAlias = Annotated[str, StringConstraints(max_length=limits.MAX_TEXT)]
-Attributes: TypeAlias = Annotated[bytes, Field(max_length=limits.MAX_ATTRIBUTES)]
-Digest: TypeAlias = Annotated[bytes, Field(min_length=32, max_length=32)]
-
-
-def _array(dtypes: tuple[type[np.generic], ...], *, longest: int, length: int | None = None) -> Any:
-    """An annotation for a vector of one of `dtypes` and at most `longest` (or exactly `length`) values."""
-    allowed = frozenset(np.dtype(dtype) for dtype in dtypes)
-
-    def check(value: Any) -> Array:
-        if type(value) is not np.ndarray:
-            raise PydanticCustomError("array_type", "an array is required here")
-        if value.dtype not in allowed:
-            raise PydanticCustomError("array_dtype", "an array of another number type is required here")
-        if value.ndim != 1 or value.size == 0 or (length is not None and value.size != length):
-            raise PydanticCustomError("array_shape", "the array's shape is not allowed here")
-        if value.size > longest:
-            raise PydanticCustomError("array_too_long", "the array is longer than is allowed here")
-        return value
-
-    return GetPydanticSchema(lambda _source, _handler: core_schema.no_info_plain_validator_function(check))
-
-
-Features: TypeAlias = Annotated[Array, _array((np.int16,), longest=limits.MAX_DIMENSION)]
-Weights: TypeAlias = Annotated[Array, _array((np.int32,), longest=limits.MAX_DIMENSION + 1)]
-"""One more than coordinates with jitter, whose weight is last."""
-Totals: TypeAlias = Annotated[Array, _array((np.int64,), longest=limits.MAX_DIMENSION)]
-Embedding: TypeAlias = Annotated[Array, _array((np.float64,), longest=limits.MAX_DIMENSION)]
-Basis: TypeAlias = Annotated[Array, _array((np.int16,), longest=limits.MAX_BASIS)]
-Box: TypeAlias = Annotated[bytes, Field(min_length=1, max_length=limits.MAX_BOX_BYTES)]
-MapBox: TypeAlias = Annotated[bytes, Field(min_length=limits.MAP_BOX_BYTES, max_length=limits.MAP_BOX_BYTES)]
-Signature: TypeAlias = Annotated[bytes, Field(min_length=64, max_length=64)]
-HeadSignature: TypeAlias = Annotated[bytes, Field(max_length=64)]
-"""A signature of 64 bytes; empty where parties have no keys: sessions without CURVE whose noise is secret."""
-FixedSize: TypeAlias = Annotated[Array, _array((np.int64,), longest=1, length=1)]
-FixedSizes: TypeAlias = Annotated[Array, _array((np.int64,), longest=limits.MAX_BATCH)]
-ManyFeatures: TypeAlias = Annotated[
-    Array, _array((np.int16,), longest=limits.MAX_DIMENSION * limits.MAX_BATCH)
-]
-ManyBytes: TypeAlias = Annotated[bytes, Field(max_length=limits.MAX_MESSAGE_BYTES)]
-Digests: TypeAlias = Annotated[bytes, Field(min_length=32, max_length=32 * limits.MAX_BATCH)]
-_POINT_TYPES = (np.uint8, np.int16, np.int32, np.int64, np.float32, np.float64)
-Point: TypeAlias = Annotated[Array, _array(_POINT_TYPES, longest=limits.MAX_COLUMNS)]
-ManyPoints: TypeAlias = Annotated[Array, _array(_POINT_TYPES, longest=limits.MAX_MESSAGE_BYTES)]
-
-
-def fixed(value: int) -> Array:
-    """An integer as a field whose encoded size does not depend on it."""
-    return sizes([value])
-
-
-def sizes(values: Sequence[int]) -> Array:
-    """Integers as one field whose encoded size depends on their number alone, shape (n,)."""
-    array = np.array(values, dtype=np.int64)
-    array.flags.writeable = False
-    return array
-
-
-def unfixed(field: Array) -> int:
-    """The integer that `fixed` made a field of."""
-    return int(field[0])
-
-
-class Message(BaseModel):
-    """What every message is: frozen, strict, without unknown fields."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
-
-    kind: str
 
 
 class Hello(Message):
@@ -525,6 +490,8 @@ def boxes_of(message: Message) -> tuple[bytes, ...]:
         return (message.candidate.box,)
     if isinstance(message, Batch) and isinstance(message.candidates, SealedCandidates):
         return tuple(_parts(message.candidates.boxes, len(message.handles)))
+    if isinstance(message, BlindBid):
+        return tuple(_parts(message.boxes, len(message.digests) // 32 - 1))
     return ()
 
 
@@ -556,20 +523,24 @@ def _with_boxes(message: Message, boxes: Sequence[bytes], box: Callable[[bytes],
     if isinstance(message, Bid):
         candidate = SealedCandidate.model_construct(**{**dict(message.candidate or ()), "box": changed})
         return Bid.model_construct(**{**dict(message), "candidate": candidate})
+    if isinstance(message, BlindBid):
+        return BlindBid.model_construct(**{**dict(message), "boxes": changed})
     assert isinstance(message, Batch), "nothing else has boxes"
     candidates = SealedCandidates.model_construct(**{**dict(message.candidates), "boxes": changed})
     return Batch.model_construct(**{**dict(message), "candidates": candidates})
 
 
 OwnerToCurator: TypeAlias = Annotated[
-    Hello | Beat | Ready | Bid | Batch | Offer | Farewell, Field(discriminator="kind")
+    Hello | Beat | Ready | Bid | Batch | BlindBid | Offer | Farewell, Field(discriminator="kind")
 ]
 ConsumerToCurator: TypeAlias = Annotated[
-    Hello | Beat | Target | SubspaceTarget | Receipt | Farewell, Field(discriminator="kind")
+    Hello | Beat | Target | SubspaceTarget | Maps | SealedBroadcast | Receipt | Account | Farewell,
+    Field(discriminator="kind"),
 ]
 CuratorToOwner: TypeAlias = Annotated[
-    Welcome | Refused | Beat | SecretMap | Broadcast | Ask | Close, Field(discriminator="kind")
+    Welcome | Refused | Beat | SecretMap | Broadcast | SealedBroadcast | Ask | Close,
+    Field(discriminator="kind"),
 ]
 CuratorToConsumer: TypeAlias = Annotated[
-    Welcome | Refused | Beat | Delivery | Close, Field(discriminator="kind")
+    Welcome | Refused | Beat | Delivery | Award | Close, Field(discriminator="kind")
 ]

@@ -16,16 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from curator.events import (
-    CandidatesChecked,
-    CheckCandidates,
-    ComputeWeights,
-    DestroyBoxes,
-    DrawNoise,
-    NoiseDrawn,
-    RoundNoise,
-    WeightsComputed,
-)
+from curator.events import CandidatesChecked, CheckCandidates, DestroyBoxes
 from curator.machine import CuratorMachine
 from protocol import limits
 from protocol.config.session import (
@@ -60,6 +51,7 @@ from protocol.machine.machine import (
     Started,
     TimerFired,
 )
+from protocol.machine.weighing import ComputeWeights, DrawNoise, NoiseDrawn, RoundNoise, WeightsComputed
 from protocol.names import CONSUMER
 from protocol.privacy.acquisition import RULES, Logistic
 from protocol.session.session import Session, open_session

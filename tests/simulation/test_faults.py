@@ -22,8 +22,7 @@ import pytest
 
 from consumer.machine import ConsumerMachine
 from curator import choosing, closing, connections
-from curator.events import ComputeWeights
-from curator.ledger import Dispute, HandedOver, settle, settle_privately
+from curator.ledger import Dispute
 from curator.machine import CuratorMachine
 from curator.rounds import Rounds
 from curator.verification import faults_of
@@ -43,10 +42,12 @@ from protocol.config.session import TimeoutSection
 from protocol.errors import ExitCode, Offence, RemoteProtocolError
 from protocol.machine.machine import Charge, Machine, Send
 from protocol.machine.participant import Participant
+from protocol.machine.weighing import ComputeWeights
 from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.acquisition import RULES
 from protocol.privacy.releases import RELEASES
 from protocol.session.session import Session
+from protocol.session.settling import HandedOver, settle, settle_privately
 from protocol.space.scoring import Pool
 from protocol.wire.messages import Broadcast
 from tests.conftest import ROOT

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from curator.events import ComputeWeights, DrawNoise
 from protocol import limits
 from protocol.errors import BudgetExceeded, Offence, RemoteProtocolError
 from protocol.machine.machine import (
@@ -30,6 +29,7 @@ from protocol.machine.machine import (
     TimerFired,
     trigger_of,
 )
+from protocol.machine.weighing import ComputeWeights, DrawNoise
 from protocol.names import CONSUMER
 from protocol.privacy.accounting import Budget, Cost, PrivacyFilter
 from protocol.privacy.acquisition import RULES
@@ -227,9 +227,9 @@ class CuratorWalk:
             fixed_cadence=2.0 if self.paced else None,
         )
         self.bench = CuratorBench(session)
-        if self.bench.machine._filter is not None:
+        if self.bench.machine.weighing.filter is not None:
             charges = int(rng.integers(0, rounds))
-            self.bench.machine._filter = Purse(charges, Neighbours.ADD_REMOVE_ONE)
+            self.bench.machine.weighing.filter = Purse(charges, Neighbours.ADD_REMOVE_ONE)
         self.walk = Walk(self.bench.machine, self.bench.take)
         # Where owners run out, a round is decided as soon as the last of them has answered, or is gone.
         most = int(rng.choice([1, 4, 4]))

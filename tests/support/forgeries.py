@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from curator.machine import CuratorMachine
-from curator.numerics import CuratorNumerics
 from curator.party import curator_party
 from hushbid.simulation.network import SteadyNetwork
 from hushbid.simulation.simulator import Simulation
@@ -18,13 +17,13 @@ from protocol.crypto.sealing import head_statement, sign
 from protocol.data import Dataset
 from protocol.machine.machine import HeadSigned, Send
 from protocol.privacy.noise import NoiseSource
-from protocol.runtime.driver import Outgoing
+from protocol.runtime.driver import Numerics, Outgoing
 from protocol.session.session import Session, open_session
 from protocol.transcript.journal import MemoryJournal
 from protocol.transcript.reader import read_transcript
 from protocol.transcript.record import Header, Record, RecordedItem, encode_header, encode_record
 from protocol.wire.codec import decode_message, encode_message, said_to
-from protocol.wire.messages import Broadcast, Close, Farewell
+from protocol.wire.messages import Broadcast, Close, Farewell, SealedBroadcast
 from protocol.wire.values import Item
 from tests.simulation.harness import names, session_file
 from tests.support.transcripts import fixed_salts
@@ -153,8 +152,8 @@ def stopped(frames: int, rule: str = "ask-all") -> Mapping[str, bytes]:
 class TwoFaced(CuratorMachine):
     """A curator that tells one owner another broadcast than the others."""
 
-    def _broadcast(self, owner: str, message: Broadcast, body: bytes | None = None) -> None:
-        if (owner, message.round) == (VICTIM, TWO_FACED_ROUND):
+    def _broadcast(self, owner: str, message: Broadcast | SealedBroadcast, body: bytes | None = None) -> None:
+        if isinstance(message, Broadcast) and (owner, message.round) == (VICTIM, TWO_FACED_ROUND):
             weights = message.weights + np.int32(1)
             message, body = message.model_copy(update={"weights": weights}), None
         super()._broadcast(owner, message, body)
@@ -164,7 +163,7 @@ class TwoFaced(CuratorMachine):
 def two_faced(owners: int = 3) -> Mapping[str, bytes]:
     """The transcripts of a session whose curator is two-faced, and records what it does."""
 
-    def party(session: Session, *, noise: NoiseSource) -> tuple[CuratorMachine, CuratorNumerics]:
+    def party(session: Session, *, noise: NoiseSource) -> tuple[CuratorMachine, Numerics]:
         _, numerics = curator_party(session, noise=noise)
         return TwoFaced(session), numerics
 

@@ -14,11 +14,12 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from curator.events import CandidatesChecked, CheckCandidates, ComputeWeights
+from curator.events import CandidatesChecked, CheckCandidates
 from curator.machine import CuratorMachine
 from curator.party import curator_party
 from hushbid.evidence.audit.attack import CuratorParty
 from protocol.machine.machine import Computation, Event
+from protocol.machine.weighing import ComputeWeights
 from protocol.privacy.noise import NoiseSource
 from protocol.runtime.driver import Numerics
 from protocol.session.session import Session

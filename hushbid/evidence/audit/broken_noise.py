@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from curator.events import ComputeWeights
 from hushbid.evidence.audit.attack import CuratorParty
 from hushbid.evidence.audit.broken import CuratorFault, OtherWeights
 from protocol.machine.machine import Computation, Event
+from protocol.machine.weighing import ComputeWeights
 from protocol.runtime.driver import Numerics
 from protocol.session.session import Session
 

@@ -13,7 +13,6 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from curator.ledger import HandedOver
 from hushbid.evidence.sweep.course import TOLD_BY, Evidence, run_plan
 from hushbid.evidence.sweep.round_invariants import (
     broadcasts_are_numbered,
@@ -33,6 +32,7 @@ from protocol.machine.machine import Charge
 from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.accounting import cost_to_record
 from protocol.privacy.releases import Neighbours
+from protocol.session.settling import HandedOver
 from protocol.transcript.record import RecordedItem
 from protocol.transcript.verify import Verification
 from protocol.wire.codec import Direction, decode_message

@@ -14,13 +14,13 @@ from typing import Any, Final, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from curator.ledger import HandedOver
 from hushbid.evidence.sweep.course import Evidence
 from hushbid.evidence.sweep.rounds_on_record import PointOnRecord, Rounds, mismatch
 from protocol import limits
 from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.releases import ExactRelease
 from protocol.session.points import Signatures
+from protocol.session.settling import HandedOver
 from protocol.space.grid import FEATURE_UNIT, WEIGHT_UNIT
 from protocol.space.jitter import scores_of
 from protocol.wire.codec import Direction, decode_message

@@ -14,6 +14,7 @@ from protocol.errors import ConfigError
 from protocol.faults import faults
 from protocol.privacy.acquisition.ask_all import AskAll
 from protocol.privacy.acquisition.base import AcquisitionRule, Standing
+from protocol.privacy.acquisition.blind import Blind
 from protocol.privacy.acquisition.logistic import Logistic, LogisticParameters
 from protocol.privacy.acquisition.published import Published
 from protocol.privacy.acquisition.sealed import Sealed, SealedParameters
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 RULES: Final[dict[str, type[AcquisitionRule]]] = {
-    rule.name: rule for rule in (Sealed, AskAll, Logistic, Published, WinnerOnly)
+    rule.name: rule for rule in (Sealed, Blind, AskAll, Logistic, Published, WinnerOnly)
 }
 """Every rule, by the name that a session file uses."""
 

@@ -76,6 +76,10 @@ class AcquisitionRule(ABC):
     """From whom owners' records are protected, for people."""
     sealed: ClassVar[bool] = False
     """Whether points travel sealed to the consumer, and the feature map is kept from the curator."""
+    blind: ClassVar[bool] = False
+    """Whether the consumer weighs, and the curator orders masked bids: then `sealed` too."""
+    unpriced: ClassVar[str] = ""
+    """Why points cannot have prices that differ, for people: a clause; empty: they can."""
     curator_sees: ClassVar[str] = (
         "the curator is handed raw points, and the consumer the chosen ones: owners have to trust them with "
         "these"

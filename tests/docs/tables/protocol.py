@@ -21,7 +21,7 @@ from protocol import limits
 from protocol.config.invitation import Invitation
 from protocol.config.session import TimeoutSection
 from protocol.errors import ExitCode, Offence
-from protocol.machine import machine
+from protocol.machine import machine, weighing
 from protocol.names import CURATOR
 from protocol.privacy import accounting
 from protocol.privacy.acquisition import RULES
@@ -135,8 +135,8 @@ EXAMPLES: Final[tuple[machine.Event | machine.Effect, ...]] = (
     machine.Charge("add-remove-one", 1, 1, ()),
     machine.HeadSigned(bytes(32), b""),
     machine.Finish(ExitCode.DONE, "reason", "advice"),
-    curator.events.NoiseDrawn(1, ()),
-    curator.events.WeightsComputed(1, np.zeros(4, dtype=np.int32)),
+    weighing.NoiseDrawn(1, ()),
+    weighing.WeightsComputed(1, np.zeros(4, dtype=np.int32)),
     curator.events.CandidatesChecked(None, ()),
     owner.events.MapOpened(),
     owner.events.MapRefused("what", "advice"),

@@ -66,7 +66,7 @@ def test_the_consumer_draws_a_map_and_seals_it_to_every_owner_in_the_order_of_th
     sender = session.public_identity(CONSUMER)
     drawn = session.space.map(released.map_seed)
     for owner in OWNERS:
-        had = open_map(consumer.map_of(owner), session, sender, session.simulated_identity(owner))
+        had, _ = open_map(consumer.map_of(owner), session, sender, session.simulated_identity(owner))
         assert had.digest == drawn.digest
     assert np.array_equal(
         released.seed_total,

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curator.events import ComputeWeights
 from protocol import limits
 from protocol.errors import ConfigError, Offence
+from protocol.machine.weighing import ComputeWeights
 from protocol.names import CONSUMER
 from protocol.session.session import open_session
 from protocol.wire.messages import Batch, Bid, Candidates, Delivery, sizes

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from curator.events import CandidatesChecked, CheckCandidates, DestroyBoxes
-from curator.ledger import Dispute, Fault, HandedOver
+from curator.ledger import Dispute, Fault
 from curator.machine import CuratorMachine
 from curator.party import curator_party
 from curator.verification import Unverified
@@ -20,6 +20,7 @@ from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.accounting import Budget, PrivacyFilter, epsilon_of
 from protocol.privacy.noise import SimulatedNoise
 from protocol.session.session import open_session
+from protocol.session.settling import HandedOver
 from protocol.wire.messages import Delivery, Ready, Receipt, SealedCandidate, SecretMap, fixed
 from tests.simulation.harness import (
     FORGED,
@@ -477,7 +478,7 @@ def test_every_release_is_charged_once_and_on_record_before_it_leaves(points: in
 
 def test_a_release_over_the_budget_does_not_leave_and_ends_the_session_with_the_reason() -> None:
     bench = bench_of("ask-all", owners=1, points=100, summary=GAUSSIAN)
-    bench.machine._filter = PrivacyFilter(Budget(0.9, 1e-5), neighbours="add-remove-one")
+    bench.machine.weighing.filter = PrivacyFilter(Budget(0.9, 1e-5), neighbours="add-remove-one")
     bench.enrol()
     bench.broadcast(W)
     while bench.machine.phase != "closing":

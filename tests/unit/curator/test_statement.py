@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curator.enrolment import prior_of
-from curator.ledger import HandedOver, settle
-from curator.statement import Noise, gain_errors, shared_gains, target_noise
 from protocol.privacy.noise import SimulatedNoise
+from protocol.session.prior import prior_of
 from protocol.session.session import Session, open_session
+from protocol.session.settling import HandedOver, settle
+from protocol.session.statement import Noise, gain_errors, shared_gains, target_noise
 from protocol.space.grid import features_to_float
 from protocol.wire.messages import Candidate, Target
 from tests.support.session_files import load

@@ -10,9 +10,7 @@ import numpy.typing as npt
 import pytest
 import tomli_w
 
-from curator.events import DrawNoise, NoiseDrawn
 from curator.machine import CuratorMachine
-from curator.rounds import NOISE_BATCH
 from hushbid.plan.flags import PlanFlags
 from hushbid.plan.noise import noise_values
 from hushbid.plan.setting import plan_setting
@@ -24,6 +22,7 @@ from protocol.config.session import SessionFile
 from protocol.data import Dataset
 from protocol.errors import BudgetExceeded, ConfigError
 from protocol.machine.machine import Charge
+from protocol.machine.weighing import NOISE_BATCH, DrawNoise, NoiseDrawn
 from protocol.names import CURATOR
 from protocol.privacy.accounting import epsilon_of
 from protocol.privacy.noise import Draw, SimulatedNoise
@@ -303,7 +302,7 @@ def test_its_noise_is_drawn_once_with_that_of_the_last_rounds(points: int) -> No
         bench.say("consumer", bench.receipt(part))
     drawn = [number for first, last in bench.batches for number in range(first, last + 1)]
     assert drawn == list(range(1, points + 2))
-    assert bench.machine.noise_drawn == points + 1
+    assert bench.machine.weighing.noise_drawn == points + 1
     assert not bench.jobs
     assert bench.machine.settlement() is not None
 

@@ -25,7 +25,7 @@ def sealed(session: Session = SESSION, owner: str = A, digest: bytes | None = No
 
 def opened(box: bytes, owner: Identity | None = None, consumer: str = CONSUMER) -> bytes:
     sender = SESSION.simulated_identity(consumer).public
-    return open_map(box, SESSION, sender, owner or SESSION.simulated_identity(A)).digest
+    return open_map(box, SESSION, sender, owner or SESSION.simulated_identity(A))[0].digest
 
 
 def refusal(box: bytes, owner: str = A, consumer: str = CONSUMER) -> RemoteProtocolError:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from curator.enrolment import check_target, prior_of
+from curator.enrolment import check_target
 from protocol import limits
 from protocol.errors import ConfigError, DataError, LocalProtocolError, RemoteProtocolError
 from protocol.privacy.noise import SimulatedNoise
@@ -22,6 +22,7 @@ from protocol.privacy.releases import (
     seed_weights,
 )
 from protocol.privacy.releases.statistic import BASIS_BITS
+from protocol.session.prior import prior_of
 from protocol.session.session import open_session
 from protocol.space.features import feature_map
 from protocol.space.grid import FEATURE_UNIT, Features, features_to_float

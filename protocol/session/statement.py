@@ -1,6 +1,7 @@
 """What a settlement is worth beside its noise, and what owners should be paid by, which is nothing for noise.
 
-The exact settlement (`curator.ledger.settle`) adds up gains of J in the order in which points were bought.
+The exact settlement (`protocol.session.settling.settle`) adds up gains of J in the order in which points were
+bought.
 Its sum says what the purchase gained, but not who brought it: once many points of a kind are there, more of
 them lose, whoever's they are, and what others bring afterwards makes up for it and is credited with that.
 
@@ -35,11 +36,11 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from curator.enrolment import prior_of
-from curator.ledger import HandedOver
 from protocol.privacy.payment import Errors
 from protocol.privacy.releases import ReleaseMechanism
+from protocol.session.prior import prior_of
 from protocol.session.session import Session
+from protocol.session.settling import HandedOver
 from protocol.space.grid import features_to_float
 from protocol.space.mmd import Vector
 from protocol.wire.messages import Target
@@ -114,7 +115,7 @@ def gain_errors(
     noise: Noise,
     seed_weight: float,
 ) -> Errors:
-    """Standard error of each owner's number in the exact settlement (`curator.ledger.settle`).
+    """Standard error of each owner's number in the exact settlement (`protocol.session.settling.settle`).
 
     Args:
         wins: In the order of the rounds.

@@ -1,0 +1,484 @@
+"""The consumer under the rule `blind`: it weighs, opens what is bought in the round, and settles."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from consumer.events import (
+    Delivered,
+    PurchasesChecked,
+    ReleaseTarget,
+    StorePurchases,
+    TargetReleased,
+)
+from consumer.machine import ConsumerMachine, target_of
+from consumer.numerics import ConsumerNumerics
+from protocol.crypto.blinding import (
+    BlindKeys,
+    Mask,
+    account_statement,
+    blind_bid_statement,
+    blind_digest,
+    broadcast_statement,
+)
+from protocol.crypto.sealing import (
+    DIGEST_BYTES,
+    SEAL_BYTES,
+    SIGNATURE_BYTES,
+    open_sealed,
+    sign,
+    unpack_content,
+    verify_signature,
+)
+from protocol.errors import BudgetExceeded, ExitCode, LocalProtocolError, Offence, RemoteProtocolError
+from protocol.machine.machine import Computation, Event, Transition
+from protocol.machine.participant import participant_transitions
+from protocol.machine.weighing import NoiseDrawn, Weigher, Weighing, WeightsComputed
+from protocol.names import CURATOR
+from protocol.privacy.noise import NoiseSource
+from protocol.session.account import account_content, told_errors
+from protocol.session.points import hash_points, mapped
+from protocol.session.session import Session
+from protocol.session.settling import HandedOver, settle, settle_privately
+from protocol.session.statement import gain_errors, shared_gains, target_noise
+from protocol.space.grid import Features, Weights
+from protocol.space.jitter import scores_of
+from protocol.space.scoring import score_bound
+from protocol.wire.blind import Account, Award, BlindPurchase, Maps, SealedBroadcast
+from protocol.wire.messages import Candidate, Target, unfixed
+from protocol.wire.values import Item
+
+__all__ = [
+    "AccountMade",
+    "BlindConsumer",
+    "BlindConsumerNumerics",
+    "CheckAward",
+    "MakeAccount",
+    "SealWeight",
+    "WeightSealed",
+]
+
+_OPEN: Final = ("greeting", "releasing", "weighing", "waiting", "checking", "accounting", "delivered")
+
+
+@dataclass(frozen=True, slots=True)
+class SealWeight(Computation):
+    """Encrypt a round's weight for the owners, and sign it."""
+
+    KIND: ClassVar[str] = "seal-weight"
+    round: int
+    weights: Weights
+
+
+@dataclass(frozen=True, slots=True)
+class WeightSealed(Event):
+    """A round's broadcast, encrypted and signed."""
+
+    KIND: ClassVar[str] = "weight-sealed"
+    round: int
+    box: bytes
+    signature: bytes
+
+    def item(self) -> Item:
+        """As it enters the transcript."""
+        return Item(self.KIND, {"round": self.round}, {"box": self.box, "signature": self.signature})
+
+
+@dataclass(frozen=True, slots=True)
+class CheckAward(Computation):
+    """Open the boxes of an award, compute φ of what is in them, and compare scores."""
+
+    KIND: ClassVar[str] = "check-award"
+    award: Award
+    weights: Weights
+    """Under which they were chosen."""
+    last: bool
+    """Whether it is the last round's: then all that was bought is compared with D_v."""
+
+
+@dataclass(frozen=True, slots=True)
+class MakeAccount(Computation):
+    """Work out what owners are to be paid by, and sign it."""
+
+    KIND: ClassVar[str] = "make-account"
+    target: Target
+    wins: tuple[HandedOver, ...]
+    void: Mapping[str, int]
+    first_weights: Weights | None
+    noise: tuple[Any, ...]
+    """A private settlement's; empty: the settlement is exact."""
+
+
+@dataclass(frozen=True, slots=True)
+class AccountMade(Event):
+    """The consumer's account, signed."""
+
+    KIND: ClassVar[str] = "account-made"
+    account: Account
+
+    def item(self) -> Item:
+        """As it enters the transcript."""
+        return Item(self.KIND, {}, {"account": dict(self.account)})
+
+    @classmethod
+    def restored(cls, fields: Mapping[str, Any]) -> AccountMade:
+        """The event again, of its item's fields."""
+        return cls(Account.model_construct(**fields["account"]))
+
+
+class BlindConsumer(ConsumerMachine):
+    """The consumer of one session; its arguments are those of `ConsumerMachine`."""
+
+    PHASES: ClassVar[tuple[str, ...]] = (*_OPEN, "leaving", "done")
+    OUTCOMES: ClassVar[tuple[type[Event], ...]] = (
+        TargetReleased,
+        NoiseDrawn,
+        WeightsComputed,
+        WeightSealed,
+        PurchasesChecked,
+        AccountMade,
+    )
+    TRANSITIONS: ClassVar[tuple[Transition, ...]] = (
+        *participant_transitions(
+            _OPEN,
+            Transition("greeting", "received:welcome", "_on_welcome", ("greeting", "releasing", "done")),
+        ),
+        Transition("releasing", "target-released", "_on_target_released", ("weighing",)),
+        Transition("weighing", "noise-drawn", "_on_noise", ("weighing",)),
+        Transition("weighing", "weights-computed", "_on_weights", ("weighing", "done")),
+        Transition("weighing", "weight-sealed", "_on_weight_sealed", ("waiting",)),
+        Transition("waiting", "received:award", "_on_award", ("checking",)),
+        Transition("checking", "purchases-checked", "_on_award_checked", ("weighing", "accounting", "done")),
+        Transition("accounting", "account-made", "_on_account_made", ("delivered",)),
+    )
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._opened = session
+        self._ranks = {owner: rank for rank, owner in enumerate(session.file.owners)}
+        self.weighing = Weighing(session)
+        self._target: Target | None = None
+        self._weights: Weights | None = None
+        self._first_weights: Weights | None = None
+        self._award: Award | None = None
+        self._wins: list[HandedOver] = []
+        self.void: Counter[str] = Counter()
+        """Boxes of each owner that were chosen and do not hold what their owner said."""
+
+    # -- the weight -----------------------------------------------------------------------------------
+
+    def _on_target_released(self, released: TargetReleased) -> None:
+        self._target = target_of(released)
+        self.weighing.begin(self._target)
+        self._send(CURATOR, Maps(maps=released.maps))
+        self._start_round()
+
+    def _start_round(self) -> None:
+        self.round += 1
+        self.phase = "weighing"
+        self._do(self.weighing.start(self.round))
+
+    def _on_noise(self, drawn: NoiseDrawn) -> None:
+        self._do(self.weighing.drawn(drawn, self.round))
+
+    def _on_weights(self, computed: WeightsComputed) -> None:
+        if computed.round != self.round:
+            raise LocalProtocolError(f"Weights of round {computed.round} came in round {self.round}.")
+        try:
+            charges = self.weighing.charge(self.round)
+        except BudgetExceeded as error:
+            self._fail(ExitCode.FAILED, error.what, error.advice)
+            return
+        for charge in charges:
+            self._do(charge)
+        self._weights = computed.weights
+        if self.round == 1:
+            self._first_weights = computed.weights[: self._opened.space.dimension]
+        self._do(SealWeight(self.round, computed.weights))
+
+    def _on_weight_sealed(self, sealed: WeightSealed) -> None:
+        self.phase = "waiting"
+        self._send(CURATOR, SealedBroadcast(round=sealed.round, box=sealed.box, signature=sealed.signature))
+
+    # -- what was bought ----------------------------------------------------------------------------------
+
+    def _on_award(self, peer: str, award: Award) -> None:
+        self._check_award(award)
+        self._numbers.update(_numbers_of(award))
+        self._received += len(award.purchases)
+        self.phase = "checking"
+        self._award = award
+        if self._weights is None:
+            raise LocalProtocolError("An award came before any weight.")
+        self._do(CheckAward(award, self._weights, last=self.round == self._opened.rounds))
+
+    def _check_award(self, award: Award) -> None:
+        """Refuse an award that no curator makes that goes by the rules; bids are not known here."""
+        if award.round != self.round:
+            raise RemoteProtocolError(
+                Offence.OUT_OF_TURN, f"An award of round {award.round} came in round {self.round}."
+            )
+        due = self._opened.bought_in(self.round)
+        if len(award.purchases) != due:
+            raise RemoteProtocolError(
+                Offence.MALFORMED, f"An award has {len(award.purchases)} boxes; {due} were due."
+            )
+        numbers = _numbers_of(award)
+        if len(self._numbers.union(numbers)) < len(self._numbers) + len(numbers):
+            raise RemoteProtocolError(
+                Offence.OUT_OF_TURN, "A box is awarded a second time under its owner's number of it."
+            )
+        for purchase in award.purchases:
+            self._check_box(purchase)
+        order = [
+            (_reversed(purchase.score), self._ranks[purchase.owner], unfixed(purchase.handle))
+            for purchase in award.purchases
+        ]
+        if order != sorted(order):
+            raise RemoteProtocolError(
+                Offence.MALFORMED, "The boxes of an award are not in the order of their scores."
+            )
+        self._check_caps(self._numbers.union(numbers))
+
+    def _check_box(self, purchase: BlindPurchase) -> None:
+        if purchase.owner not in self._ranks:
+            raise RemoteProtocolError(
+                Offence.MALFORMED, "The owner of an awarded box is not on the session's roster."
+            )
+        if not self._turns.has(purchase.owner, self.round):
+            raise RemoteProtocolError(
+                Offence.OUT_OF_TURN, "A box was chosen in a round in which its owner has no turn."
+            )
+        batch, handle, candidate = self._opened.batch, unfixed(purchase.handle), purchase.candidate
+        if not (1 <= handle <= batch * self.round and purchase.bid_round <= self.round):
+            raise RemoteProtocolError(
+                Offence.MALFORMED, "An awarded box has a number, or a round, that it cannot have."
+            )
+        lengths = (len(candidate.box), len(candidate.digests))
+        if lengths != (self._opened.box_bytes + SEAL_BYTES, DIGEST_BYTES * (batch + 1)):
+            raise RemoteProtocolError(
+                Offence.MALFORMED, "An awarded box, or its bid's digests, are of another length."
+            )
+
+    def _on_award_checked(self, checked: PurchasesChecked) -> None:
+        award = self._award
+        if award is None:
+            raise LocalProtocolError("An award was checked that did not come.")
+        self._award = None
+        self.mmd2, self.seed_distance = checked.mmd2, checked.seed_distance
+        self.delivered.extend(checked.delivered)
+        good = []
+        for entry in checked.delivered:
+            if entry.dispute or entry.candidate is None:
+                self.void[entry.owner] += 1
+            else:
+                good.append(entry.candidate.features)
+                self._wins.append(HandedOver(entry.owner, 0, 0, 0, entry.candidate, entry.chosen_round))
+        if good:
+            self.weighing.add(np.stack(good))
+        self.weighing.end_round()
+        if self.round < self._opened.rounds:
+            self._start_round()
+            return
+        try:
+            noise = self._settlement_noise()
+        except BudgetExceeded as error:
+            self._fail(ExitCode.FAILED, error.what, error.advice)
+            return
+        self.phase = "accounting"
+        if self._target is None:
+            raise LocalProtocolError("There is no target to settle by.")
+        self._do(MakeAccount(self._target, tuple(self._wins), dict(self.void), self._first_weights, noise))
+
+    def _settlement_noise(self) -> tuple[Any, ...]:
+        """Charge a private settlement, if the session has one, and take its noise."""
+        if self._opened.settlement is None:
+            return ()
+        for charge in self.weighing.charge(self._opened.owners_releases):
+            self._do(charge)
+        return self.weighing.end_round()
+
+    def _on_account_made(self, made: AccountMade) -> None:
+        self.phase = "delivered"
+        self._send(CURATOR, made.account)
+        self._do(StorePurchases(tuple(self.delivered)))
+
+
+def _numbers_of(award: Award) -> list[tuple[str, int]]:
+    return [(purchase.owner, unfixed(purchase.handle)) for purchase in award.purchases]
+
+
+def _reversed(score: bytes) -> bytes:
+    """Bytes whose order is the other way."""
+    return bytes(255 - byte for byte in score)
+
+
+class BlindConsumerNumerics(ConsumerNumerics):
+    """Carries out the blind consumer's computations; its arguments are those of `ConsumerNumerics`.
+
+    Args:
+        weighing: The source of the noise that protects owners from each other.
+        more: Those of `ConsumerNumerics`.
+    """
+
+    def __init__(self, *given: Any, weighing: NoiseSource, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._weigher = Weigher(self._session, weighing)
+        self._keys: BlindKeys | None = None
+        self._batch: tuple[tuple[str, int, bytes, bytes], bool] | None = None
+        """The bid that was looked at last, and whether its owner signed it."""
+
+    def perform(self, effect: Computation) -> Event | None:
+        """The effect's outcome as an event, if it has one; None for effects of other kinds too."""
+        if type(effect) is ReleaseTarget:
+            released = self._release()
+            self._keep_seed(released.map_seed)
+            return released
+        if type(effect) is SealWeight:
+            return self._sealed(effect)
+        if type(effect) is CheckAward:
+            return self._check_award(effect)
+        if type(effect) is MakeAccount:
+            return AccountMade(self._account(effect))
+        return super().perform(effect) or self._weigher.perform(effect)
+
+    def restore(self, effect: Computation, outcome: Event | None) -> None:
+        """Take up what was computed before a restart."""
+        super().restore(effect, outcome)
+        self._weigher.restore(effect)
+        if isinstance(outcome, TargetReleased):
+            self._keep_seed(outcome.map_seed)
+        elif isinstance(outcome, PurchasesChecked):
+            self._keep_points(outcome.delivered)
+
+    def _keep_seed(self, seed: bytes) -> None:
+        self._keys = BlindKeys(seed, self._session.identifier)
+
+    def _require_keys(self) -> BlindKeys:
+        if self._keys is None:
+            raise LocalProtocolError("A broadcast is to be made before the map was drawn.")
+        return self._keys
+
+    def _sealed(self, effect: SealWeight) -> WeightSealed:
+        box = self._require_keys().encrypt(effect.weights, effect.round)
+        statement = broadcast_statement(self._session.identifier, effect.round, box)
+        return WeightSealed(effect.round, box, sign(statement, self._require_identity().signing))
+
+    # -- what was bought ----------------------------------------------------------------------------------
+
+    def _check_award(self, effect: CheckAward) -> PurchasesChecked:
+        award, weights = effect.award, effect.weights
+        bound = score_bound(weights, self._session.space.coordinate_bound, self._session.jitter)
+        mask = self._require_keys().mask(award.round, bound)
+        opened = [self._opened(purchase, mask) for purchase in award.purchases]
+        points = [found.point for found in opened if isinstance(found, Candidate)]
+        recomputed = iter(hash_points(self._require_map(), points, schema=self._session.file.rows))
+        delivered = []
+        for purchase, found in zip(award.purchases, opened, strict=True):
+            if found is None:
+                continue  # a box of nothing, as it should be
+            entry = Delivered(purchase.owner, award.round, None, "")
+            if isinstance(found, str):
+                delivered.append(replace(entry, dispute=found))
+                continue
+            features = next(recomputed)
+            wrong = self._wrong(features, purchase, weights, mask)
+            candidate = Candidate.model_construct(
+                point=found.point, features=features, attributes=found.attributes
+            )
+            delivered.append(replace(entry, candidate=candidate, dispute=wrong))
+        self._keep_points(delivered)
+        if not effect.last:
+            return PurchasesChecked(tuple(delivered), None)
+        return PurchasesChecked(tuple(delivered), self._distances(), self.seed_distance())
+
+    def _keep_points(self, delivered: Sequence[Delivered]) -> None:
+        self._points += [entry.candidate.point for entry in delivered if entry.candidate is not None]
+
+    def _opened(self, purchase: BlindPurchase, mask: Mask) -> Candidate | str | None:
+        """What a box holds, without features; or what is wrong with it; None: nothing, as it should be."""
+        if not self._signed(purchase):
+            return "the owner's signature does not hold"
+        if not any(purchase.candidate.box):
+            as_it_should = mask.of_nothing == purchase.score
+            return None if as_it_should else "the box holds nothing, and was scored as a point"
+        try:
+            content = open_sealed(purchase.candidate.box, self._require_identity().sealing)
+        except RemoteProtocolError:
+            return "the box does not open"
+        try:
+            point, attributes = unpack_content(content)
+        except RemoteProtocolError:
+            return "the box holds no point"
+        if point.shape != (self._session.space.columns,):
+            return "the point has other columns than the session"
+        return Candidate.model_construct(point=point, features=_NO_FEATURES, attributes=attributes)
+
+    def _signed(self, purchase: BlindPurchase) -> bool:
+        """Whether the owner signed the box, as the one of this number."""
+        candidate, handle = purchase.candidate, unfixed(purchase.handle)
+        bid = purchase.owner, purchase.bid_round, candidate.digests, candidate.signature
+        if self._batch is None or self._batch[0] != bid:
+            session = self._session
+            statement = blind_bid_statement(
+                session.identifier, purchase.owner, purchase.bid_round, [candidate.digests]
+            )
+            key = session.public_identity(purchase.owner).verify
+            self._batch = bid, verify_signature(statement, candidate.signature, key)
+        at = DIGEST_BYTES * ((handle - 1) % self._session.batch)
+        own = candidate.digests[at : at + DIGEST_BYTES]
+        return self._batch[1] and own == blind_digest(handle, candidate.box)
+
+    def _wrong(self, features: Features, purchase: BlindPurchase, weights: Weights, mask: Mask) -> str:
+        """What is wrong with a point; empty: nothing."""
+        if not mapped(features[None])[0]:
+            return "the point is outside the public bounds"
+        scores = scores_of(features[None], weights, self._session.jitter)
+        if mask.of(scores.tolist()) != [purchase.score]:
+            return "the score is not the point's"
+        return ""
+
+    # -- the account --------------------------------------------------------------------------------------
+
+    def _account(self, effect: MakeAccount) -> Account:
+        session, owners, target = self._session, self._session.file.owners, effect.target
+        wins = list(effect.wins)
+        none = np.zeros(len(owners))
+        sold = Counter(win.owner for win in wins)
+        fields: dict[str, Any] = {
+            "sold": np.array([sold[owner] for owner in owners], dtype=np.int64),
+            "void": np.array([effect.void.get(owner, 0) for owner in owners], dtype=np.int64),
+        }
+        if session.settlement is not None:
+            (noise,) = effect.noise
+            settlement = settle_privately(wins, (), owners, effect.first_weights, noise)
+            errors = told_errors(owners, dict.fromkeys(owners, session.settlement.standard_error))
+            fields |= {"errors": errors, "gains": none, "gain_errors": none, "signal": -1}
+        else:
+            weight = session.file.seed_weight
+            settlement = settle(
+                wins, (), owners, target.embedding, target.seed_total, target.seed_size, weight
+            )
+            told = target_noise(session, target)
+            gains, theirs = shared_gains(wins, (), owners, session, target, told)
+            fields |= {
+                "errors": told_errors(owners, gain_errors(wins, (), owners, target, told, weight)),
+                "gains": np.array([gains[owner] for owner in owners]),
+                "gain_errors": told_errors(owners, theirs),
+                "signal": -1 if told.signal is None else int(told.signal),
+            }
+        fields["settlement"] = np.array([settlement[owner] for owner in owners])
+        for part in fields.values():
+            if isinstance(part, np.ndarray):
+                part.flags.writeable = False
+        unsigned = Account.model_construct(**fields, signature=bytes(SIGNATURE_BYTES))
+        statement = account_statement(session.identifier, account_content(unsigned))
+        return unsigned.model_copy(update={"signature": sign(statement, self._require_identity().signing)})
+
+
+_NO_FEATURES: Final = np.zeros(0, dtype=np.int16)

@@ -1,0 +1,434 @@
+"""The curator under the rule `blind`: it orders bids that it cannot read, and passes on what it cannot open.
+
+It has no numerics. The consumer sends each round's weight, encrypted, and the curator passes it on. Owners
+answer with boxes and with a masked score of each box that they ever sent. Of the owners that are present, the
+highest are chosen: by masked score, then by the owner's rank, then by the box's number. They go to the
+consumer at once, which answers with the next weight.
+
+An owner that is absent has no scores in the round, so that its boxes are withheld by themselves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+import numpy as np
+
+from curator.events import DestroyBoxes
+from curator.ledger import Fault
+from curator.machine import TRANSITIONS, CuratorMachine
+from protocol import limits
+from protocol.crypto.blinding import (
+    MASK_BYTES,
+    NOT_SENT,
+    account_statement,
+    blind_bid_statement,
+    blind_digest,
+)
+from protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES, verify_signature
+from protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
+from protocol.machine.machine import Computation, Event, Finish, Transition
+from protocol.names import CONSUMER
+from protocol.privacy.payment import Errors, PaidStatement, Price
+from protocol.session.account import account_content, errors_of
+from protocol.session.session import Session
+from protocol.session.settling import HandedOver
+from protocol.session.statement import GAINED
+from protocol.wire.blind import (
+    Account,
+    Award,
+    BlindBid,
+    BlindCandidate,
+    BlindPurchase,
+    Maps,
+    SealedBroadcast,
+)
+from protocol.wire.messages import PointBid, SealedCandidate, boxes_of, fixed
+from protocol.wire.values import Item
+
+__all__ = ["BidsChecked", "BlindCurator", "BlindCuratorNumerics", "CheckBids", "UncheckedBid"]
+
+_OF_OTHERS: Final = frozenset({"received:target", "received:offer", "received:receipt"})
+"""Messages that a blind curator is sent none of."""
+_OTHER_TRIGGERS: Final = {
+    "received:bid": "received:blind-bid",
+    "candidates-checked": "bids-checked",
+}
+_OTHER_HANDLERS: Final = {
+    "_on_bid": "_on_blind_bid",
+    "_on_late_bid": "_on_late_blind_bid",
+    "_on_checked": "_on_bids_checked",
+}
+_COMPUTED: Final = frozenset({"noise-drawn", "weights-computed"})
+"""What the consumer computes in the curator's place."""
+_NO_FEATURES: Final = np.zeros(0, dtype=np.int16)
+
+
+@dataclass(frozen=True, slots=True)
+class UncheckedBid:
+    """A bid whose signature was not looked at."""
+
+    owner: str
+    bid: BlindBid
+    first: int
+    """Number of its first box."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckBids(Computation):
+    """Check whether owners signed the boxes and the scores that came from them."""
+
+    KIND: ClassVar[str] = "check-bids"
+    entries: tuple[UncheckedBid, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BidsChecked(Event):
+    """What came of the last `CheckBids`, in its order."""
+
+    KIND: ClassVar[str] = "bids-checked"
+    held: tuple[bool, ...]
+
+    def item(self) -> Item:
+        """As it enters the transcript."""
+        return Item(self.KIND, {}, {"held": self.held})
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """A box that is kept."""
+
+    handle: int
+    bid_round: int
+    candidate: BlindCandidate
+
+
+def _rows() -> tuple[Transition, ...]:
+    """The curator's table with what is otherwise for a blind one: a weight may be there before its round."""
+    kept = [
+        Transition(
+            row.phase,
+            _OTHER_TRIGGERS.get(row.trigger, row.trigger),
+            _OTHER_HANDLERS.get(row.handler, row.handler),
+            (
+                *(phase for phase in row.to if phase != "asking"),
+                *(["bidding"] if "weighing" in row.to else []),
+            ),
+        )
+        for row in TRANSITIONS
+        if row.phase != "asking" and row.trigger not in _OF_OTHERS | _COMPUTED
+    ]
+    early = ("enrolling", "verifying", "pacing")
+    return (
+        *kept,
+        Transition("enrolling", "received:maps", "_on_maps", ("enrolling", "weighing", "bidding")),
+        *(Transition(phase, "received:sealed-broadcast", "_on_weight", (phase,)) for phase in early),
+        Transition("weighing", "received:sealed-broadcast", "_on_weight", ("bidding",)),
+        Transition("weighing", "timer:pause", "_on_pause_over", ("closing",)),
+        Transition("weighing", "restarted", "_on_restarted", ("weighing",)),
+        Transition("delivering", "received:account", "_on_account", ("closing",)),
+        Transition("closing", "received:maps", "_on_moot_blind", ("closing",)),
+        Transition("closing", "received:sealed-broadcast", "_on_moot_blind", ("closing",)),
+        Transition("closing", "received:account", "_on_moot_blind", ("closing",)),
+    )
+
+
+class BlindCurator(CuratorMachine):
+    """The curator of one session; its arguments are those of `CuratorState`."""
+
+    PHASES: ClassVar[tuple[str, ...]] = tuple(phase for phase in CuratorMachine.PHASES if phase != "asking")
+    TRANSITIONS: ClassVar[tuple[Transition, ...]] = _rows()
+    OUTCOMES: ClassVar[tuple[type[Event], ...]] = (BidsChecked,)
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._due: SealedBroadcast | None = None
+        """The next round's weight, if the consumer was faster than the clock."""
+        self._weights_had = 0
+        self._boxes: dict[str, dict[int, _Box]] = {owner: {} for owner in self.owners}
+        """Of each owner, by number: the boxes that were not chosen."""
+        self._scores: dict[str, bytes] = {}
+        """Of each owner: the masked scores of its last bid."""
+        self._bids_had = dict.fromkeys(self.owners, 0)
+        self._unchecked: list[UncheckedBid] = []
+        self._checking: tuple[UncheckedBid, ...] = ()
+        self.account: Account | None = None
+        """The consumer's, at the end."""
+
+    # -- what the consumer sends ------------------------------------------------------------------------
+
+    def _on_maps(self, peer: str, maps: Maps) -> None:
+        if peer != CONSUMER or self._maps is not None:
+            raise RemoteProtocolError(Offence.OUT_OF_TURN, "The maps came a second time.")
+        if len(maps.maps) != limits.MAP_BOX_BYTES * len(self.owners):
+            raise RemoteProtocolError(
+                Offence.MALFORMED,
+                f"The feature map is sealed in {len(maps.maps)} bytes; "
+                f"{limits.MAP_BOX_BYTES * len(self.owners)} were due.",
+            )
+        self._take_maps(maps.maps)
+
+    def _on_weight(self, peer: str, broadcast: SealedBroadcast) -> None:
+        due = peer == CONSUMER and self._maps is not None and self._due is None
+        if not due or broadcast.round != self._weights_had + 1:
+            raise RemoteProtocolError(
+                Offence.OUT_OF_TURN,
+                f"A broadcast of round {broadcast.round} came after {self._weights_had} of them.",
+            )
+        if len(broadcast.box) != self._opened.sealed_weight_bytes:
+            raise RemoteProtocolError(
+                Offence.MALFORMED,
+                f"A broadcast is encrypted in {len(broadcast.box)} bytes; "
+                f"{self._opened.sealed_weight_bytes} were due.",
+            )
+        self._weights_had = broadcast.round
+        self._due = broadcast
+        if self.phase == "weighing":
+            self._weigh()
+
+    def _weigh(self) -> None:
+        """Open the round with the consumer's weight, once it is there."""
+        if self._due is None:
+            self._set_timer("pause", self._session.timeouts.pause)
+            return
+        self._clear_timer("pause")
+        message, self._due = self._due, None
+        self._open_bidding(message)
+
+    @property
+    def paused(self) -> bool:
+        """Whether the round stands still until enough owners are here, or until the consumer is."""
+        return self._round.paused or (self.phase == "weighing" and not self.consumer_connected)
+
+    def _on_pause_over(self) -> None:
+        if self.phase != "weighing":
+            super()._on_pause_over()
+            return
+        self._give_up(
+            ExitCode.TIMEOUT,
+            f"In round {self.round} the consumer sent no broadcast for longer than the pause allows.",
+            "See the consumer's log, or raise timeouts.pause.",
+        )
+
+    def _timers_due(self) -> Mapping[str, tuple[str, float]]:
+        return {**super()._timers_due(), "weighing": ("pause", self._session.timeouts.pause)}
+
+    # -- bids ---------------------------------------------------------------------------------------------
+
+    def _on_blind_bid(self, owner: str, bid: BlindBid) -> None:
+        self._take_blind_bid(owner, bid)
+        if bid.round == self.round:
+            self._close_bidding_if_complete()
+        else:
+            self._resume(owner)
+
+    def _on_late_blind_bid(self, owner: str, bid: BlindBid) -> None:
+        """Take a bid in after bidding closed: even if it is for this round, its owner is absent from it."""
+        self._take_blind_bid(owner, bid)
+        self.seats[owner].late = True
+
+    def _take_blind_bid(self, owner: str, bid: BlindBid) -> None:
+        seat = self._seat_of(owner)
+        if bid.round != seat.broadcast:
+            raise RemoteProtocolError(
+                Offence.OUT_OF_TURN, f"A bid for round {bid.round}; due was one for {seat.broadcast}."
+            )
+        had = self._bids_had[owner] + 1
+        for what, given, due in (
+            ("boxes", len(bid.boxes), self._batch * (self._opened.box_bytes + SEAL_BYTES)),
+            ("scores", len(bid.scores), MASK_BYTES * self._batch * had),
+            ("digests", len(bid.digests), DIGEST_BYTES * (self._batch + 1)),
+        ):
+            if given != due:
+                raise RemoteProtocolError(
+                    Offence.MALFORMED, f"A bid has {given} bytes of {what}; {due} were due."
+                )
+        new = bid.scores[-MASK_BYTES * self._batch :]
+        if any(_score(new, place) == NOT_SENT for place in range(1, self._batch + 1)):
+            raise RemoteProtocolError(Offence.MALFORMED, "A bid has no score of a new box.")
+        self._bids_had[owner] = had
+        seat.broadcast = 0
+        self._round.awaited.discard(owner)
+        seat.bid = PointBid(bid.round, False, 0, 0, None)
+        seat.late = False
+        if not self._boxes_destroyed:
+            self.ledger.candidates += self._batch
+            self._unchecked.append(UncheckedBid(owner, bid, self._batch * (had - 1) + 1))
+
+    def _verify_or_decide(self) -> None:
+        self._clear_timer("round")
+        if self._unchecked:
+            self._checking = tuple(self._unchecked)
+            self._unchecked = []
+            self.phase = "verifying"
+            self._do(CheckBids(self._checking))
+        else:
+            self._decide()
+
+    def _on_bids_checked(self, checked: BidsChecked) -> None:
+        entries, self._checking = self._checking, ()
+        if len(checked.held) != len(entries):
+            raise LocalProtocolError(f"{len(checked.held)} bids were checked of {len(entries)}.")
+        for entry, held in zip(entries, checked.held, strict=True):
+            if held:
+                self._keep(entry)
+            else:
+                self.seats[entry.owner].faulty = True
+                self.ledger.faults.append(
+                    Fault(entry.bid.round, entry.owner, "the owner's signature does not hold")
+                )
+        self._verify_or_decide()
+
+    def _keep(self, entry: UncheckedBid) -> None:
+        bid, boxes = entry.bid, self._boxes[entry.owner]
+        for handle, box in enumerate(boxes_of(bid), start=entry.first):
+            candidate = BlindCandidate.model_construct(box=box, digests=bid.digests, signature=bid.signature)
+            boxes[handle] = _Box(handle, bid.round, candidate)
+        self._scores[entry.owner] = bid.scores
+
+    # -- the choice -------------------------------------------------------------------------------------
+
+    def _choose(self, present: AbstractSet[str]) -> None:
+        purchases = []
+        for score, owner, handle in self._best(sorted(present), self._opened.bought_in(self.round)):
+            box = self._boxes[owner].pop(handle)
+            candidate = SealedCandidate.model_construct(
+                features=_NO_FEATURES, box=box.candidate.box, signature=box.candidate.signature
+            )
+            self.ledger.wins.append(HandedOver(owner, box.bid_round, handle, 0, candidate, self.round))
+            purchases.append(
+                BlindPurchase.model_construct(
+                    owner=owner,
+                    bid_round=box.bid_round,
+                    handle=fixed(handle),
+                    score=score,
+                    candidate=box.candidate,
+                )
+            )
+        self._send(CONSUMER, Award(round=self.round, purchases=tuple(purchases)))
+
+    def _best(self, present: list[str], count: int) -> list[tuple[bytes, str, int]]:
+        """The highest masked scores among these owners' boxes, with whose they are and their numbers.
+
+        A box without a score is lower than the b new ones of its owner, which all have one.
+        """
+        owners, handles, scores = [], [], []
+        for owner in present:
+            masked = np.frombuffer(self._scores[owner], dtype=">u8").reshape(-1, 2)
+            kept = np.fromiter(sorted(self._boxes[owner]), dtype=np.intp)
+            kept = kept[masked[kept - 1].any(axis=1)]
+            owners.append(np.full(len(kept), self.seats[owner].rank))
+            handles.append(kept)
+            scores.append(masked[kept - 1])
+        if not owners:
+            return []
+        ranks, numbers, masks = (np.concatenate(parts) for parts in (owners, handles, scores))
+        order = np.lexsort((numbers, ranks, ~masks[:, 1], ~masks[:, 0]))[:count]
+        first = [(self.owners[int(ranks[row])], int(numbers[row])) for row in order.tolist()]
+        return [(_score(self._scores[owner], handle), owner, handle) for owner, handle in first]
+
+    # -- the end ----------------------------------------------------------------------------------------
+
+    def _deliver(self) -> None:
+        self.phase = "delivering"
+        self._set_timer("delivery", self._session.timeouts.delivery)
+
+    def _on_delivery_over(self) -> None:
+        ending = Finish(
+            ExitCode.TIMEOUT,
+            "The consumer sent no account of the session in time.",
+            "It has what it bought: have the consumer started, and start the curator again with the same "
+            "state directory.",
+            final=False,
+        )
+        self._do(ending)
+
+    def _on_account(self, peer: str, account: Account) -> None:
+        owners = len(self.owners)
+        told = (account.settlement, account.errors, account.gains, account.gain_errors)
+        if any(part.shape != (owners,) for part in (*told, account.sold, account.void)):
+            raise RemoteProtocolError(
+                Offence.MALFORMED, f"An account does not have a number for each of {owners} owners."
+            )
+        identity = self._opened.public_identity(CONSUMER)
+        statement = account_statement(self._opened.identifier, account_content(account))
+        if not verify_signature(statement, account.signature, identity.verify):
+            raise RemoteProtocolError(Offence.MISMATCH, "The consumer's account is not signed by it.")
+        self.account = account
+        self._clear_timer("delivery")
+        self._destroy_boxes()
+        self._begin_closing("complete", Finish(ExitCode.DONE, "The session is complete."))
+
+    def _destroy_boxes(self) -> None:
+        self._boxes = {owner: {} for owner in self.owners}
+        self._scores = {}
+        self._unchecked, self._checking = [], ()
+        super()._destroy_boxes()
+
+    def _on_moot_blind(self, peer: str, message: Maps | SealedBroadcast | Account) -> None:
+        """What the consumer said when the session was given up changes nothing any more."""
+
+    # -- settlement -------------------------------------------------------------------------------------
+
+    def settlement(self) -> Mapping[str, float] | None:
+        """What each owner is to be paid by, as the consumer says; None before it does."""
+        if self.account is None:
+            return None
+        return dict(zip(self.owners, self.account.settlement.tolist(), strict=True))
+
+    def statement(self, price: Price) -> tuple[Errors, PaidStatement] | None:
+        """The errors of `settlement`, and what owners should be paid by; None before there is one."""
+        account, settlement = self.account, self.settlement()
+        if account is None or settlement is None:
+            return None
+        signal = {1: True, 0: False, -1: None}[account.signal]
+        errors = errors_of(self.owners, account.errors)
+        if self._opened.settlement is not None:
+            unit = "points by worth"
+            return errors, PaidStatement.of(unit, settlement, errors, signal=signal, price=price)
+        values = dict(zip(self.owners, account.gains.tolist(), strict=True))
+        theirs = errors_of(self.owners, account.gain_errors)
+        return errors, PaidStatement.of(GAINED, values, theirs, signal=signal, price=price)
+
+
+def _score(scores: bytes, handle: int) -> bytes:
+    """The masked score of a box."""
+    return scores[MASK_BYTES * (handle - 1) : MASK_BYTES * handle]
+
+
+class BlindCuratorNumerics:
+    """Carries out the blind curator's computations: it checks signatures, and nothing else.
+
+    Args:
+        session: The session.
+        destroy: Forgets the boxes that are kept.
+    """
+
+    def __init__(self, session: Session, *, destroy: Callable[[], None]) -> None:
+        self._session = session
+        self._destroy = destroy
+
+    def perform(self, effect: Computation) -> Event | None:
+        """The effect's outcome as an event; None for effects of other kinds."""
+        if type(effect) is CheckBids:
+            return BidsChecked(tuple(self._holds(entry) for entry in effect.entries))
+        if type(effect) is DestroyBoxes:
+            self._destroy()
+        return None
+
+    def restore(self, effect: Computation, outcome: Event | None) -> None:
+        """Take up what was computed before a restart."""
+        if type(effect) is DestroyBoxes:
+            self._destroy()
+
+    def _holds(self, entry: UncheckedBid) -> bool:
+        bid, session = entry.bid, self._session
+        digests = [blind_digest(handle, box) for handle, box in enumerate(boxes_of(bid), start=entry.first)]
+        digests.append(hashlib.sha256(bid.scores).digest())
+        statement = blind_bid_statement(session.identifier, entry.owner, bid.round, digests)
+        key = session.public_identity(entry.owner).verify
+        return b"".join(digests) == bid.digests and verify_signature(statement, bid.signature, key)

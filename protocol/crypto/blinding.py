@@ -1,0 +1,189 @@
+r"""What the rule `blind` is made of: broadcasts that the curator cannot read, scores that it can only order.
+
+Both come from the seed of the secret feature map, which the consumer draws and seals to every owner, and
+which the curator does not have. Two keys follow from it, each for one use::
+
+    broadcast key   BLAKE2b-256, keyed with the seed, of b"hushbid blind broadcast 1\0" || session
+    mask key        BLAKE2b-256, keyed with the seed, of b"hushbid blind mask 1\0" || session
+
+**Broadcasts.** XChaCha20-Poly1305 (libsodium's IETF construction) of the weight as `protocol.wire.arrays`
+encodes it; the nonce is the round, big-endian, in 24 bytes, and what is bound beside is the session and the
+round. The key serves one session, and in a session a round has one weight: it is on the consumer's record
+before it leaves, and a consumer that starts again sends the recorded bytes.
+
+**Masks.** A score s, |s| ≤ B, is replaced by a·(s + B + 1) + c, where a and c are the round's and follow
+from the mask key: 62 bits, and up to 126. Order and ties survive, and 16 bytes, big-endian, are in the order
+of the whole numbers. That hides scale and offset, and no more: the greatest common divisor of differences
+gives a away. Maps that hide distances too were tried, down to ranks alone, and tell nearly as much: what
+tells is the series of a box's scores over the rounds (docs/privacy.md). So what is not needed is not sent.
+An owner's b new boxes are all untaken. Of its older ones, those that score lower than all new ones cannot be
+among the b best: in the place of their scores it sends zeros.
+
+**Padding.** Where an owner has fewer points than it must hand over, it hands over boxes of nothing: zeros,
+whose score is -B - 1, below every point's. The curator can tell them, as it can under `sealed`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final
+
+import nacl.bindings
+import nacl.exceptions
+import numpy as np
+
+from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
+from protocol.wire.arrays import Array, ArrayError, pack_array, unpack_array
+
+__all__ = [
+    "BROADCAST_EXTRA",
+    "MASK_BYTES",
+    "NOT_SENT",
+    "BlindKeys",
+    "Mask",
+    "account_statement",
+    "blind_bid_statement",
+    "blind_digest",
+    "broadcast_statement",
+]
+
+MASK_BYTES: Final = 16
+"""Of a masked score."""
+BROADCAST_EXTRA: Final = nacl.bindings.crypto_aead_xchacha20poly1305_ietf_ABYTES
+"""How much longer an encrypted broadcast is than the weight."""
+
+_NONCE_BYTES: Final = nacl.bindings.crypto_aead_xchacha20poly1305_ietf_NPUBBYTES
+_KEY_BYTES: Final = nacl.bindings.crypto_aead_xchacha20poly1305_ietf_KEYBYTES
+NOT_SENT: Final = bytes(MASK_BYTES)
+"""In the place of a score that no choice can depend on."""
+
+
+class BlindKeys:
+    """The keys of one session, which its consumer and its owners have.
+
+    Args:
+        seed: Of the secret feature map.
+        session: The session's identifier, 16 bytes.
+    """
+
+    def __init__(self, seed: bytes, session: bytes) -> None:
+        self._session = session
+        self._broadcast = _derived(seed, b"hushbid blind broadcast 1\0" + session)
+        self._mask = _derived(seed, b"hushbid blind mask 1\0" + session)
+
+    def encrypt(self, weights: Array, number: int) -> bytes:
+        """A round's weight, encrypted; `BROADCAST_EXTRA` bytes longer than the array as it is encoded."""
+        bound = self._bound(number)
+        return nacl.bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(
+            pack_array(weights), bound, _nonce(number), self._broadcast
+        )
+
+    def decrypt(self, box: bytes, number: int) -> Array:
+        """The weight that `encrypt` encrypted.
+
+        Raises:
+            RemoteProtocolError: `MISMATCH`: it is of another session or round, or was changed;
+                `MALFORMED`: what it holds is no array.
+        """
+        try:
+            packed = nacl.bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
+                box, self._bound(number), _nonce(number), self._broadcast
+            )
+        except nacl.exceptions.CryptoError:
+            raise RemoteProtocolError(
+                Offence.MISMATCH,
+                "A broadcast does not open with the session's key: it is of another session or round, or was "
+                "changed on its way.",
+                advice="Compare the session files, and the versions of hushbid.",
+            ) from None
+        try:
+            weights = np.array(unpack_array(packed))
+        except ArrayError:
+            raise RemoteProtocolError(Offence.MALFORMED, "A broadcast holds no weight.") from None
+        weights.flags.writeable = False
+        return weights
+
+    def mask(self, number: int, bound: int) -> Mask:
+        """The mask of a round.
+
+        Args:
+            number: The round, from 1.
+            bound: B, what no score of a point is above in magnitude.
+
+        Raises:
+            LocalProtocolError: B is too large to be masked in 16 bytes.
+        """
+        drawn = hashlib.blake2b(self._bound(number), key=self._mask, digest_size=24).digest()
+        scale = int.from_bytes(drawn[:8], "big") >> 2 | 2**61
+        return Mask(scale, (int.from_bytes(drawn[8:], "big") >> 2) + 1, bound)
+
+    def _bound(self, number: int) -> bytes:
+        return self._session + number.to_bytes(8, "big")
+
+
+class Mask:
+    """The secret increasing map of one round.
+
+    Args:
+        scale: a, positive.
+        offset: c, positive.
+        bound: B, what no score of a point is above in magnitude.
+    """
+
+    def __init__(self, scale: int, offset: int, bound: int) -> None:
+        if scale * (2 * bound + 1) + offset >= 2 ** (8 * MASK_BYTES):
+            raise LocalProtocolError("A bound of scores is too large to be masked.")
+        self.bound = bound
+        self._scale, self._base = scale, scale * (bound + 1) + offset
+        self.of_nothing: bytes = self._of(-bound - 1)
+        """The masked score of a box of nothing: below those of all points."""
+
+    def of(self, scores: Sequence[int]) -> list[bytes]:
+        """Masked scores, `MASK_BYTES` long each.
+
+        Raises:
+            LocalProtocolError: One is above the bound.
+        """
+        if scores and not -self.bound <= min(scores) <= max(scores) <= self.bound:
+            raise LocalProtocolError("A score lies outside of its bound.")
+        return [self._of(score) for score in scores]
+
+    def _of(self, score: int) -> bytes:
+        return (self._scale * score + self._base).to_bytes(MASK_BYTES, "big")
+
+
+def blind_digest(handle: int, box: bytes) -> bytes:
+    """What stands for one box in what its owner signs: SHA-256 of a tag, the number, and the box's own."""
+    parts = (handle.to_bytes(8, "big"), hashlib.sha256(box).digest())
+    return hashlib.sha256(b"".join((b"hushbid blind box 1\0", *parts))).digest()
+
+
+def blind_bid_statement(session: bytes, owner: str, number: int, digests: Sequence[bytes]) -> bytes:
+    """What an owner signs for a bid: a tag, session, round, name, and the digests of boxes and of scores."""
+    return _statement(b"hushbid blind bid 1\0", session, number, owner, b"".join(digests))
+
+
+def broadcast_statement(session: bytes, number: int, box: bytes) -> bytes:
+    """What the consumer signs for a broadcast: a tag, session, round, and SHA-256 of what is encrypted."""
+    return _statement(b"hushbid blind broadcast 1\0", session, number, "", hashlib.sha256(box).digest())
+
+
+def account_statement(session: bytes, content: bytes) -> bytes:
+    """What the consumer signs for its account of a session: a tag, session, and SHA-256 of the account."""
+    return _statement(b"hushbid blind account 1\0", session, 0, "", hashlib.sha256(content).digest())
+
+
+def _statement(tag: bytes, session: bytes, number: int, name: str, content: bytes) -> bytes:
+    encoded = name.encode()
+    return b"".join(
+        (tag, session, number.to_bytes(8, "big"), len(encoded).to_bytes(4, "big"), encoded, content)
+    )
+
+
+def _derived(key: bytes, purpose: bytes) -> bytes:
+    return hashlib.blake2b(purpose, key=key, digest_size=_KEY_BYTES).digest()
+
+
+def _nonce(number: int) -> bytes:
+    return number.to_bytes(_NONCE_BYTES, "big")

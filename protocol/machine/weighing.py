@@ -1,0 +1,249 @@
+"""The part that weighs: the total of what was bought, noise drawn ahead, charges, and the broadcast weight.
+
+The curator weighs, and under the rule `blind` the consumer. Either way a machine keeps a `Weighing`, which
+says what is to be computed, and its numerics a `Weigher`, which computes it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, ClassVar, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from protocol.errors import LocalProtocolError
+from protocol.machine.machine import Charge, Computation, Event
+from protocol.privacy.noise import Draw, NoiseSource
+from protocol.privacy.releases import ReleaseMechanism, Statistic
+from protocol.session.prior import prior_of
+from protocol.session.session import Session
+from protocol.space.grid import Features, Totals, Weights, round_weights
+from protocol.space.jitter import jitter_weight
+from protocol.wire.messages import Target
+from protocol.wire.values import Item
+
+__all__ = [
+    "ComputeWeights",
+    "DrawNoise",
+    "NoiseDrawn",
+    "RoundNoise",
+    "Weigher",
+    "Weighing",
+    "WeightsComputed",
+    "check_noise",
+]
+
+NOISE_BATCH: Final = 64
+"""Rounds whose noise is drawn together, off the critical path."""
+
+RoundNoise = tuple[tuple[npt.NDArray[Any], ...], tuple[npt.NDArray[Any], ...]]
+"""One round's noise: the release's draws, then the acquisition rule's."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrawNoise(Computation):
+    """Draw the noise of the rounds `first` … `last`, which does not depend on data."""
+
+    KIND: ClassVar[str] = "draw-noise"
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseDrawn(Event):
+    """The noise of the rounds from `first` on, drawn once and for these releases only."""
+
+    KIND: ClassVar[str] = "noise-drawn"
+    first: int
+    rounds: tuple[RoundNoise, ...]
+
+    def item(self) -> Item:
+        """As it enters the transcript."""
+        return Item(self.KIND, {"first": self.first}, {"rounds": self.rounds})
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeWeights(Computation):
+    """Release the summary's mean embedding and make the round's broadcast weight of it."""
+
+    KIND: ClassVar[str] = "compute-weights"
+    round: int
+    target: Target
+    """g̃, and what is public of the seed set."""
+    total: Totals
+    """Sum of the won points' statistic (`ReleaseMechanism.statistic`)."""
+    count: float
+    """q = s·|D_init| + b·(round - 1) (DESIGN §1), never an actual count."""
+    noise: tuple[npt.NDArray[Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WeightsComputed(Event):
+    """The weight to broadcast: a floating-point result, so it is recorded rather than recomputed."""
+
+    KIND: ClassVar[str] = "weights-computed"
+    round: int
+    weights: Weights
+
+    def item(self) -> Item:
+        """As it enters the transcript."""
+        return Item(self.KIND, {"round": self.round}, {"weights": self.weights})
+
+
+class Weighing:
+    """What a machine keeps of it.
+
+    Attributes:
+        filter: What releases are charged to; None where nothing is guaranteed.
+        noise_drawn: For how many releases noise was drawn.
+        statistic: What each point adds to the total; known with the target.
+        total: Sum over the points that were bought, int64 of shape (statistic.width,).
+
+    Args:
+        session: The session.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._costs_of = session.release_costs()
+        self._noisy = session.draws_curators_noise()
+        self._noise: deque[RoundNoise] = deque()
+        self._target: Target | None = None
+        self.filter = session.summary_filter()
+        self.noise_drawn = 0
+        self.statistic = Statistic.identity(session.space.dimension)
+        self.total: Totals = np.zeros(0, dtype=np.int64)
+
+    def begin(self, target: Target) -> None:
+        """Take in the target, which was checked: no round comes before it."""
+        self._target = target
+        self.statistic = self._session.summary(target.seed_total, prior_of(target)).statistic()
+        self.total = np.zeros(self.statistic.width, dtype=np.int64)
+
+    def start(self, number: int) -> DrawNoise | ComputeWeights:
+        """What is to be computed first for a round: noise, for it and rounds after it, or else its weight."""
+        if not self._noisy or self._noise:
+            return self._weights(number)
+        last = number + NOISE_BATCH - 1
+        if last >= self._session.rounds:
+            last = self._session.owners_releases  # with a private settlement's, the last of all
+        return DrawNoise(number, last)
+
+    def drawn(self, noise: NoiseDrawn, number: int) -> ComputeWeights:
+        """Take in the noise that `start` asked for in this round; what is to be computed next.
+
+        Raises:
+            LocalProtocolError: It is of other rounds.
+        """
+        if noise.first != number or self._noise:
+            raise LocalProtocolError(f"Noise for round {noise.first} came in round {number}.")
+        self._noise.extend(noise.rounds)
+        self.noise_drawn = noise.first + len(noise.rounds) - 1
+        return self._weights(number)
+
+    def _weights(self, number: int) -> ComputeWeights:
+        target = self._target
+        if target is None:
+            raise LocalProtocolError("There is no target yet.")
+        count = self._session.file.seed_weight * target.seed_size + self._session.batch * (number - 1)
+        noise = self._noise[0][0] if self._noisy else ()
+        return ComputeWeights(number, target, self.total.copy(), count, noise)
+
+    @property
+    def rule_noise(self) -> tuple[npt.NDArray[Any], ...]:
+        """The acquisition rule's noise of the round under way."""
+        return self._noise[0][1] if self._noisy else ()
+
+    def charge(self, release: int) -> tuple[Charge, ...]:
+        """Charge a release, which is made and has not left: the charge is to be on record first.
+
+        Raises:
+            BudgetExceeded: The filter allows no more.
+        """
+        if self.filter is None:
+            return ()
+        costs = self._costs_of(release)
+        self.filter.charge(*costs)
+        return (Charge(self.filter.neighbours, release, release, costs),)
+
+    def add(self, features: Features) -> None:
+        """Add points that were bought: φ, int16 of shape (n, d)."""
+        self.total += self.statistic.of(features).sum(axis=0)
+
+    def end_round(self) -> tuple[npt.NDArray[Any], ...]:
+        """Let go of the noise of the round under way, or of the settlement: the release's is returned."""
+        return self._noise.popleft()[0] if self._noisy else ()
+
+
+class Weigher:
+    """Computes what a `Weighing` asks for.
+
+    Args:
+        session: The session.
+        noise: The party's own source.
+    """
+
+    def __init__(self, session: Session, noise: NoiseSource) -> None:
+        self._session = session
+        self._noise = noise
+        self._draws = session.release_draws()
+        self._summary: ReleaseMechanism[Any] | None = None
+
+    def perform(self, effect: Computation) -> NoiseDrawn | WeightsComputed | None:
+        """The effect's outcome; None for effects of other kinds."""
+        if type(effect) is ComputeWeights:
+            return self._weights(effect)
+        if type(effect) is DrawNoise:
+            return self._draw(effect)
+        return None
+
+    def restore(self, effect: Computation) -> None:
+        """Take up what was computed before a restart: the release's own state, and the noise's place."""
+        if type(effect) is ComputeWeights:
+            self._weights(effect)  # a filter goes from release to release; what it gave is on record
+        elif type(effect) is DrawNoise and not self._noise.protects:
+            self._draw(effect)  # seeded noise is as far as it was
+
+    def _weights(self, effect: ComputeWeights) -> WeightsComputed:
+        """The bid's weight w = g̃ - q/(q+b)·g (DESIGN §1, row 1), on the grid, and with it that of jitter."""
+        target = effect.target
+        summary = self._summary = self._summary or self._of(target)
+        mean = summary.release(effect.round - 1, effect.total, effect.count, effect.noise)
+        after = effect.count + self._session.batch
+        weight = target.embedding - effect.count / after * mean
+        if self._session.jitter is not None:
+            jitter = jitter_weight(self._session.file.jitter, summary.deviation / after)
+            weight = np.append(weight, jitter)
+        weights = round_weights(weight)
+        weights.flags.writeable = False
+        return WeightsComputed(effect.round, weights)
+
+    def _of(self, target: Target) -> ReleaseMechanism[Any]:
+        return self._session.summary(target.seed_total, prior_of(target))
+
+    def _draw(self, effect: DrawNoise) -> NoiseDrawn:
+        return NoiseDrawn(
+            effect.first,
+            tuple(
+                (self._drawn(release), self._drawn(rule))
+                for release, rule in map(self._draws, range(effect.first, effect.last + 1))
+            ),
+        )
+
+    def _drawn(self, draws: Sequence[Draw]) -> tuple[npt.NDArray[Any], ...]:
+        drawn = tuple(self._noise.draw(draw) for draw in draws)
+        for noise in drawn:
+            noise.flags.writeable = False
+        return drawn
+
+
+def check_noise(session: Session, noise: NoiseSource) -> None:
+    """Raise `ConfigError` unless a source has all that the releases, the rule and a settlement draw."""
+    draws_of = session.release_draws()
+    for number in {1, session.rounds, session.owners_releases}:
+        for draw in chain(*draws_of(number)):
+            noise.check(draw)

@@ -1,0 +1,121 @@
+"""The messages of the rule `blind`, in which the curator passes on what it cannot read."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, FailFast, Field
+
+from protocol import limits
+from protocol.wire.fields import (
+    Box,
+    FixedSize,
+    Message,
+    Name,
+    OwnerCounts,
+    PerOwner,
+    Round,
+    Signature,
+)
+
+__all__ = ["Account", "Award", "BlindBid", "BlindCandidate", "BlindPurchase", "Maps", "SealedBroadcast"]
+
+
+class Maps(Message):
+    """What the consumer sends in place of a target where the curator is blind: the map, and no more."""
+
+    kind: Literal["maps"] = "maps"
+    maps: Annotated[bytes, Field(min_length=1, max_length=limits.MAP_BOX_BYTES * limits.MAX_OWNERS)]
+    """The feature map's seed, sealed to each owner, in the order of their names."""
+
+
+class SealedBroadcast(Message):
+    """A round's weight from the consumer to all owners, passed on by a curator that cannot read it."""
+
+    kind: Literal["sealed-broadcast"] = "sealed-broadcast"
+    round: Round
+    box: Annotated[bytes, Field(min_length=1, max_length=limits.MAX_MESSAGE_BYTES)]
+    """The weight (`Broadcast.weights`) under the session's key (`protocol.crypto.blinding.BlindKeys`)."""
+    signature: Signature
+    """The consumer's, of `protocol.crypto.blinding.broadcast_statement`."""
+
+
+class BlindBid(Message):
+    """An owner's answer to a sealed broadcast: b new boxes, and a masked score for each that it ever sent.
+
+    Boxes are numbered by their owner from 1 in the order in which they were sent. Where fewer points than
+    boxes are left, the rest are boxes of nothing.
+    """
+
+    kind: Literal["blind-bid"] = "blind-bid"
+    round: Round
+    boxes: Annotated[bytes, Field(min_length=1, max_length=limits.MAX_MESSAGE_BYTES)]
+    """b boxes of one length, sealed to the consumer."""
+    scores: Annotated[bytes, Field(min_length=16, max_length=limits.MAX_MESSAGE_BYTES)]
+    """Of every box that was sent so far, these included, in their order: 16 bytes each
+    (`protocol.crypto.blinding.Mask`)."""
+    digests: Annotated[bytes, Field(min_length=64, max_length=32 * (limits.MAX_BATCH + 1))]
+    """Of these boxes (`protocol.crypto.blinding.blind_digest`), then SHA-256 of the scores."""
+    signature: Signature
+    """The owner's, of `protocol.crypto.blinding.blind_bid_statement`."""
+
+
+class BlindCandidate(BaseModel):
+    """A box as a blind curator passes it on, with what its owner signed."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
+
+    box: Box
+    digests: Annotated[bytes, Field(min_length=64, max_length=32 * (limits.MAX_BATCH + 1))]
+    """Of the bid that it came with."""
+    signature: Signature
+    """Of that bid."""
+
+
+class BlindPurchase(BaseModel):
+    """A box that was chosen in a round."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
+
+    owner: Name
+    bid_round: Round
+    """In which it was sent. Of this, and the next, the owner's signature speaks."""
+    handle: FixedSize
+    """The owner's number of the box."""
+    score: Annotated[bytes, Field(min_length=16, max_length=16)]
+    """As its owner masked it in this round."""
+    candidate: BlindCandidate
+
+
+class Award(Message):
+    """The boxes that a blind curator has chosen in a round, best first."""
+
+    kind: Literal["award"] = "award"
+    round: Round
+    purchases: Annotated[tuple[BlindPurchase, ...], Field(max_length=limits.MAX_BATCH), FailFast()]
+
+
+class Account(Message):
+    """The consumer's account of a session with a blind curator: what owners are to be paid by.
+
+    Of each owner, in the order of their names. Where the session settles privately, that is `settlement`
+    alone, and the other numbers are 0.
+    """
+
+    kind: Literal["account"] = "account"
+    settlement: PerOwner
+    """What a settlement gives each owner (`protocol.session.settling`), float64 of shape (K,)."""
+    errors: PerOwner
+    """Standard errors of these; negative: not known."""
+    gains: PerOwner
+    """What the purchase gained, shared out without an order (`protocol.session.statement`)."""
+    gain_errors: PerOwner
+    """Standard errors of these; negative: not known."""
+    signal: Annotated[int, Field(ge=-1, le=1)]
+    """Whether the released target is more than noise: 1, 0, or -1 where that is not known."""
+    sold: OwnerCounts
+    """Points that each owner sold and that hold what they should, int64 of shape (K,)."""
+    void: OwnerCounts
+    """Boxes of each owner that were chosen and do not."""
+    signature: Signature
+    """The consumer's, of `protocol.crypto.blinding.account_statement`."""
