@@ -26,7 +26,8 @@ from protocol.runtime.command import KeyOption, by_option, option
 from protocol.runtime.given_tables import GivenPath, path_of
 
 if TYPE_CHECKING:
-    from hushbid.catalogue.publishing import Functions, Published
+    from hushbid.catalogue.model import Functions
+    from hushbid.catalogue.publishing import Published
     from protocol.config.session import FeatureSection
 
 __all__ = ["PublishKme", "PublishRace"]
