@@ -103,11 +103,9 @@ class Look:
 
     @property
     def over(self) -> bool:
-        """Whether all have ended."""
         return not self.awaited and all(party.status.finished for party in self.parties)
 
     def as_json(self) -> dict[str, Any]:
-        """The look under the names of the command line's JSON."""
         return {
             "parties": [party.as_json() for party in self.parties],
             "awaited": [{"place": place, "why": why} for place, why in self.awaited],

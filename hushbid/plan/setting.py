@@ -78,7 +78,6 @@ class PlanSetting:
 
     @property
     def p(self) -> int:
-        """Points to buy."""
         return self.file.session.points
 
     @property

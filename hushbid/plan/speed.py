@@ -57,7 +57,6 @@ class Speed:
     sync: float
 
     def as_json(self) -> dict[str, float]:
-        """The figures by name."""
         return asdict(self)
 
 
@@ -78,7 +77,6 @@ class Times:
     noise: float
 
     def as_json(self) -> dict[str, float]:
-        """The figures by name."""
         return asdict(self)
 
 
