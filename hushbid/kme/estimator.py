@@ -35,10 +35,9 @@ class KernelMeanRelease(PrivateEstimator):
     `n_out_of_bounds_` is private.
 
     Args:
-        lower, upper: Public bounds of the data, of each column or of all. They must not follow from data.
-        epsilon: ε of the guarantee.
-        neighbours: Which datasets it compares: ``add-remove-one``, where the number of records is released
-            with noise, within the same ε; or ``substitute-one``, where it is public. To be said.
+        lower, upper, epsilon, neighbours, out_of_bounds, random_state, noise: As `PrivateEstimator`. Under
+            ``add-remove-one`` the number of records is released with noise, within the same ε; under
+            ``substitute-one`` it is public. The seed is that of map, points and starts of the optimiser.
         delta: δ; 0 for pure differential privacy, by Laplace noise, which is far more.
         method: ``subspace``, Algorithm 1: weights of public points; good where points like the data are
             public, or where the domain is small. ``features``, Algorithm 2: points and weights are found.
@@ -50,9 +49,6 @@ class KernelMeanRelease(PrivateEstimator):
             Algorithm 1.
         weights: ``uniform`` for equal weights C/M, of ``features`` alone.
         dtype: Of the released points, ``float64`` or ``float32``.
-        out_of_bounds: ``refuse`` or ``clip`` rows outside of the bounds.
-        random_state: Seed of what is public: map, points, starts of the optimiser. A number is the seed.
-        noise: Makes the source of noise of a fit, which is used for it alone.
 
     Attributes:
         release_: The `Release`.

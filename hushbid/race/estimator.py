@@ -237,10 +237,8 @@ class RaceSketch(Sketching):
     away `sketch_`, not the estimator: `n_clipped_` is private.
 
     Args:
-        lower, upper: Public bounds of the points, of each column or of all. They must not follow from data.
-        epsilon: ε of the guarantee; None: no noise and no privacy.
-        neighbours: Which datasets it compares, ``add-remove-one`` or ``substitute-one``: to be said where
-            there is an ε.
+        lower, upper, epsilon, neighbours, out_of_bounds, random_state, noise: As `PrivateEstimator`; queries
+            are held to the bounds, too.
         delta: δ; 0 for pure differential privacy.
         size_share: As `calibrate`.
         family: ``l2``, ``l1`` or ``srp``, and ``asymmetric-srp`` (`protocol.space.lsh`).
@@ -253,9 +251,6 @@ class RaceSketch(Sketching):
         power: Hash functions that are joined to one; kernels are to that power.
         sampling: ``sobol``: rows are spread out together, and their mean errs less; ``independent``: as in
             the paper, and as its Theorem 4 needs.
-        out_of_bounds: What is done with points outside of the bounds, of data and of queries.
-        random_state: Seed of the hash functions, which are public; a number is the seed itself.
-        noise: Makes the source of noise of a fit, which is used for it alone.
         threads: As `count_cells`.
 
     Attributes:

@@ -85,21 +85,15 @@ class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     Pure differential privacy: ε = `epsilon`, δ = 0, of both releases together.
 
     Args:
-        lower, upper: Public bounds of the features, of each or of all. They must not follow from data.
+        lower, upper, epsilon, neighbours, out_of_bounds, random_state, noise: As `PrivateEstimator`. Features
+            to predict for may lie anywhere; the number of points is public under ``substitute-one``.
         target_lower, target_upper: Public bounds of the target.
-        epsilon: ε of the guarantee; None: no noise and no privacy.
-        neighbours: Which datasets it compares: ``add-remove-one``, or ``substitute-one``, under which the
-            number of points is public. To be said where there is an ε.
         marginals_share: Share of ε for the histograms, in (0, 1).
         steps: Bins of a histogram, at least 3. A column should spread over a few of them; more cost
             precision, which matters where points are few.
         rows: R; None: `ROWS_PER_POINT`, between one row and `MOST_ROWS_PER_PARAMETER` for each parameter of a
             reference. It follows from the released size.
         assisted: Whether a reference is used.
-        out_of_bounds: What is done with values outside of the bounds when fitting. Features to predict for
-            may lie anywhere.
-        random_state: Seed of the hash functions, which are public; a number is the seed itself.
-        noise: Makes the source of noise of a fit, which is used for it alone.
         threads: As `count_cells`.
 
     Attributes:

@@ -87,7 +87,7 @@ def option(kind: Any, *declared: str, default: Any = None, **settings: Any) -> A
     Args:
         kind: Its type, as Typer takes it.
         declared: Its names on the command line; none: its own.
-        default: Its default.
+        default: Its default; `dataclasses.MISSING`: it has to be given.
         settings: Of `typer.Option`.
     """
     return field(default=default, metadata=by_option(Annotated[kind, typer.Option(*declared, **settings)]))
