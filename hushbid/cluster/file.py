@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, RootModel, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from consumer.drawn_seed_set import STREAM, drawn_seed_set
-from hushbid.cluster.data import ClusterData, ConsumerPaths, OwnerPath, load_files, of_partition
+from hushbid.cluster.data import ClusterData, of_partition
 from hushbid.datasets import Partition, build
-from protocol.config.loading import load_toml, validated
+from protocol.config.loading import read_toml, validated
 from protocol.config.party import (
     RIDGE,
     BudgetSection,
@@ -44,7 +44,7 @@ from protocol.config.session import (
     features_of,
 )
 from protocol.config.wishes import WishesSection
-from protocol.data import Dataset
+from protocol.data import Dataset, load_dataset
 from protocol.data.column import Column
 from protocol.data.schema import Schema
 from protocol.errors import ConfigError
@@ -196,10 +196,6 @@ class ClusterFile(Section):
         return self
 
 
-class _Table(RootModel[dict[str, Any]]):
-    """Any TOML file."""
-
-
 @dataclass(frozen=True, eq=False)
 class Cluster:
     """A cluster file made complete by its dataset.
@@ -260,27 +256,6 @@ class Cluster:
         points = self.file.consumer.seed_points
         return {} if points is None else {"seed_points": points}
 
-    def consumer_paths(self) -> ConsumerPaths:
-        """The consumer's files, where files are named.
-
-        Raises:
-            ConfigError: The cluster's data come from a dataset.
-        """
-        consumer = self.file.consumer
-        if consumer.validation is None:
-            raise ConfigError(
-                f"{self.where}: the consumer's files are not named.", advice="Name them in [consumer]."
-            )
-        return ConsumerPaths(consumer.validation, consumer.seed_set, consumer.test, consumer.columns)
-
-    def owner_paths(self) -> dict[str, OwnerPath]:
-        """The owners' files, where files are named."""
-        owners = sorted(self.file.owners.items())
-        return {
-            name: OwnerPath(section.data, section.columns, section.ledger, section.budget)
-            for name, section in owners
-        }
-
     def load(self) -> ClusterData:
         """Every party's data.
 
@@ -294,7 +269,21 @@ class Cluster:
         draw = None if self.file.consumer.seed_points is None else self._draw
         if self.partition is not None:
             return of_partition(self.partition, draw)
-        return load_files(self.owner_paths(), self.consumer_paths(), draw, self.schema)
+        consumer = self.file.consumer
+        assert consumer.validation is not None, "a cluster file names it, or a dataset"
+        columns = replace(consumer.columns.columns(), schema=self.schema)
+        validation = load_dataset(consumer.validation, columns)
+        if consumer.seed_set is not None:
+            seed_set = load_dataset(consumer.seed_set, columns)
+        else:
+            assert draw is not None, "a cluster file names it, or says of how many points to draw one"
+            seed_set = draw(validation)
+        owners = {
+            name: load_dataset(owner.data, replace(owner.columns.columns(), schema=self.schema))
+            for name, owner in sorted(self.file.owners.items())
+        }
+        test = None if consumer.test is None else load_dataset(consumer.test, columns)
+        return ClusterData(owners, validation, seed_set, test)
 
     @property
     def schema(self) -> Schema | None:
@@ -350,7 +339,7 @@ def open_cluster(
         DataError: The dataset's files cannot be used.
     """
     path = found_cluster(Path(path))
-    values = _with_settings(load_toml(_Table, path).root, settings)
+    values = _with_settings(read_toml(path), settings)
     if sections is not None:
         values |= sections(values)
     file = _resolved(validated(ClusterFile, values, where=str(path)), path.parent)
