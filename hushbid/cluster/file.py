@@ -18,6 +18,7 @@ from pydantic import ConfigDict, Field, model_validator
 from consumer.drawn_seed_set import STREAM, drawn_seed_set
 from hushbid.cluster.data import ClusterData, of_partition
 from hushbid.datasets import Partition, build
+from protocol.config.key_request import Role
 from protocol.config.loading import read_toml, validated
 from protocol.config.party import (
     RIDGE,
@@ -240,21 +241,20 @@ class Cluster:
         return validated(SessionFile, sections, where=str(self.where))
 
     @property
-    def paying(self) -> dict[str, Any]:
-        """What the curator's private file says of what owners are paid."""
-        return {"unit_price": self.file.run.unit_price, "total_price": self.file.run.total_price}
-
-    @property
-    def judging(self) -> dict[str, Any]:
-        """What the consumer's private file says of how delivered points are judged."""
-        consumer = self.file.consumer
-        return {"model": self.model, "seed": consumer.seed, "ridge": consumer.ridge}
-
-    @property
     def drawing(self) -> dict[str, Any]:
-        """What it says of a seed set that is drawn; nothing where it is not."""
+        """What the consumer's private file says of a seed set that is drawn; nothing where it is not."""
         points = self.file.consumer.seed_points
         return {} if points is None else {"seed_points": points}
+
+    def private(self, role: Role) -> dict[str, Any]:
+        """What the private file of a party says besides who it is and where things lie."""
+        run, consumer = self.file.run, self.file.consumer
+        own: dict[Role, dict[str, Any]] = {
+            "curator": {"unit_price": run.unit_price, "total_price": run.total_price},
+            "owner": {},
+            "consumer": {"model": self.model, "seed": consumer.seed, "ridge": consumer.ridge, **self.drawing},
+        }
+        return {"durability": run.durability, **own[role]}
 
     def load(self) -> ClusterData:
         """Every party's data.

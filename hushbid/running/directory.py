@@ -117,11 +117,7 @@ def _fill(path: Path, cluster: Cluster, session: SessionFile, keys: Mapping[str,
     dealt = {} if cluster.partition is None else shares(cluster.load(), seed_set=not cluster.drawing)
     named = named_files(cluster) if cluster.partition is None else {}
     for party in parties:
-        settings = {"durability": cluster.file.run.durability} | named.get(party.name, {})
-        if party.role == "consumer":
-            settings |= cluster.judging | cluster.drawing
-        elif party.role == "curator":
-            settings |= cluster.paying
+        settings = cluster.private(party.role) | named.get(party.name, {})
         furnish(party, layout, key=keys.get(party.name), share=dealt.get(party.name, {}), settings=settings)
         keep(party.directory / SESSION_FILE, session, mode=platform.PRIVATE)
     return RunDirectory(path, session, parties)

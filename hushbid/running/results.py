@@ -148,6 +148,7 @@ class RunResult:
         return self.points_accessed_curator / (self.p + self.m)
 
     def as_json(self) -> dict[str, Any]:
+        """The result under the names of DESIGN §7, of what JSON can hold: no NaN."""
         return {
             "session": self.session,
             "p": self.p,
