@@ -1,13 +1,8 @@
-"""The consumer's side of a screening: its own release of D_v, made and charged once, or kept from before.
-
-Against `kme` entries it is the target of a session (`consumer.target`), which a session may use again;
-against `race` entries a sketch by the entries' hash functions.
-"""
+"""The consumer's side of a screening: its own release of D_v, made and charged once, or kept from before."""
 
 from __future__ import annotations
 
 import datetime
-import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,20 +12,11 @@ from typing import Any, Final
 import numpy as np
 
 from consumer.target import KeptTarget, map_identity, release_target
-from hushbid.catalogue.entry import decode_part, encode_part
 from hushbid.catalogue.estimates import NoisyMean
-from hushbid.catalogue.race import (
-    HashSection,
-    RaceRelease,
-    exact_counts,
-    hash_family_of,
-    race_noise,
-    release_race,
-)
 from protocol import limits
 from protocol.config.party import BudgetSection
 from protocol.data import Dataset, dataset_digest
-from protocol.errors import ConfigError, DataError
+from protocol.errors import ConfigError
 from protocol.privacy.accounting import Cost
 from protocol.privacy.noise import NoiseSource
 from protocol.privacy.releases import Neighbours, Prior, ReleaseMechanism, Setting, release_mechanism
@@ -44,22 +30,19 @@ from protocol.space.grid import FEATURE_UNIT, Totals
 
 __all__ = [
     "MECHANISMS",
+    "RELATION",
     "Asked",
-    "KeptSketch",
     "Payment",
+    "another",
     "exact_mean",
-    "exact_sketch_mean",
-    "make_sketch",
     "make_target",
-    "read_sketch",
+    "other_price",
     "read_target",
     "target_mean",
 ]
 
 MECHANISMS: Final = ("gaussian", "filtered-gaussian")
 """Release mechanisms whose noise on an embedding is Gaussian and alike on all coordinates."""
-SKETCH_TAG: Final = b"hushbid target sketch 1\n"
-"""What the file of a kept sketch begins with."""
 RELATION: Final = Neighbours.SUBSTITUTE_ONE
 """Of D_v, whose size is public."""
 
@@ -203,82 +186,25 @@ def read_target(path: Path, feature_map: FeatureMap, validation: Dataset) -> Kep
     """
     kept = KeptTarget.from_bytes(read_private(path, limits.MAX_TARGET_FILE_BYTES), where=str(path))
     if kept.map_identity != map_identity(feature_map):
-        raise _another(path, "feature map or bounds than the entries'")
+        raise another(path, "feature map or bounds than the entries'")
     if kept.data != dataset_digest(validation):
-        raise _another(path, "validation set")
+        raise another(path, "validation set")
     return kept
 
 
-@dataclass(frozen=True)
-class KeptSketch:
-    """A sketch of D_v that was made and charged for screening.
-
-    Attributes:
-        release: The sketch, under substitution.
-        charged_as: What the lifetime ledger of D_v has it under.
-        data: Digest of D_v.
-        epsilon: What it was asked to cost.
-        delta: The δ that goes with it.
-        noise: Where its noise came from.
-    """
-
-    release: RaceRelease
-    charged_as: str
-    data: bytes
-    epsilon: float
-    delta: float
-    noise: str
-
-
-def make_sketch(
-    section: HashSection,
-    validation: Dataset,
-    noise: NoiseSource,
-    payment: Payment,
-    *,
-    epsilon: float,
-    delta: float,
-) -> KeptSketch:
-    """Charge D_v's lifetime ledger, make a sketch by the entries' hash functions, and keep it.
-
-    Raises:
-        BudgetExceeded, ConfigError: As `make_target`.
-    """
-    calibration = race_noise(section, RELATION, epsilon, delta)
-    charged_as = payment.charge(epsilon, delta, calibration.costs, noise)
-    release = release_race(validation, section, calibration, noise)
-    kept = KeptSketch(release, charged_as, dataset_digest(validation), epsilon, delta, noise.name)
-    write_new(payment.path, SKETCH_TAG + encode_part(dict(kept.__dict__)))
-    return kept
-
-
-def read_sketch(path: Path, functions: bytes, validation: Dataset) -> KeptSketch:
-    """A sketch that was kept, if it is one of D_v by these hash functions.
-
-    Raises:
-        DataError, ConfigError: It cannot be read, or is another.
-    """
-    content = read_private(path, limits.MAX_TARGET_FILE_BYTES)
-    if not content.startswith(SKETCH_TAG):
-        raise _another(path, "kind")
-    try:
-        values = decode_part(content[len(SKETCH_TAG) :])
-        kept = KeptSketch(**{**values, "release": RaceRelease.model_validate(values["release"])})
-    except (ValueError, TypeError, KeyError):
-        raise DataError(
-            f"{path}: the release in it is damaged.", advice="Restore the file, or screen again."
-        ) from None
-    if kept.release.functions() != functions:
-        raise _another(path, "set of hash functions than the entries'")
-    if kept.data != dataset_digest(validation):
-        raise _another(path, "validation set")
-    return kept
-
-
-def _another(path: Path, what: str) -> ConfigError:
+def another(path: Path, what: str) -> ConfigError:
+    """What a screening raises of a release that was kept, and is of something else."""
     return ConfigError(
         f"{path}: the release that is kept there is of another {what}.",
         advice="Name a new file with `--target-file`: a release of these is made there, and charged.",
+    )
+
+
+def other_price(path: Path) -> ConfigError:
+    """What a screening raises of a release that was kept, and is not the one that was asked for."""
+    return ConfigError(
+        f"{path}: the release that is kept there was made by another mechanism, or at another ε or δ.",
+        advice="Screen as it was made; or name a new file with `--target-file`: another release is charged.",
     )
 
 
@@ -292,13 +218,6 @@ def exact_mean(feature_map: FeatureMap, validation: Dataset) -> NoisyMean:
     """The mean embedding of D_v without noise: whoever learns what comes of it learns of D_v."""
     total = feature_map.hash(validation.features).sum(axis=0, dtype=np.int64)
     return NoisyMean(total * (FEATURE_UNIT / len(validation)), 0.0, 0.0, float(len(validation)), 0.0)
-
-
-def exact_sketch_mean(section: HashSection, validation: Dataset) -> NoisyMean:
-    """The mean of D_v's sketch without noise: as `exact_mean`."""
-    counts = exact_counts(hash_family_of(section), validation)
-    mean = counts / (len(validation) * math.sqrt(section.rows))
-    return NoisyMean(mean, 0.0, 0.0, float(len(validation)), 0.0)
 
 
 def _seed_total(feature_map: FeatureMap, seed_set: Dataset | None) -> tuple[Totals, int]:

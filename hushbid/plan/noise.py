@@ -69,7 +69,6 @@ class ReleaseError:
     calibrations: Mapping[str, Mapping[str, float | None]] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The figures under the names of the command line's JSON."""
         found = {
             "mechanism": self.mechanism,
             "releases": self.releases,

@@ -98,7 +98,6 @@ class Prediction:
         return {"expected": expected, "low": expected * GUESS_LOW, "high": high}
 
     def as_json(self) -> dict[str, Any]:
-        """The figures by name."""
         return {
             "expected": self.expected,
             "low": self.low,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from pydantic import RootModel, ValidationError
+from pydantic import ValidationError
 
 from hushbid.cluster.data import ClusterData
 from hushbid.cluster.evaluation import uniform
@@ -22,7 +22,7 @@ from hushbid.plan.tables import (
     whole_tables,
     with_flags,
 )
-from protocol.config.loading import load_toml, validated
+from protocol.config.loading import read_toml, validated
 from protocol.config.session import (
     NetworkSection,
     NoiseSection,
@@ -78,7 +78,6 @@ class PlanSetting:
 
     @property
     def p(self) -> int:
-        """Points to buy."""
         return self.file.session.points
 
     @property
@@ -120,10 +119,6 @@ class PlanSetting:
         return replace(self, file=validated(SessionFile, tables, where="the plan"))
 
 
-class _Table(RootModel[dict[str, Any]]):
-    """Any TOML file."""
-
-
 def plan_setting(path: Path | None, flags: PlanFlags, *, data: Path | None = None) -> PlanSetting:
     """What a file and the command line say together; the command line goes before.
 
@@ -141,7 +136,7 @@ def plan_setting(path: Path | None, flags: PlanFlags, *, data: Path | None = Non
             raise ConfigError("--data is for a cluster file's dataset.", advice="Name the cluster file too.")
         return _assembled(whole_tables(flags), flags, None, {})
     path = found_cluster(path)
-    values = load_toml(_Table, path).root
+    values = read_toml(path)
     if "roster" not in values:
         cluster = open_cluster(path, data=data)
         return _with_data(cluster, flags)

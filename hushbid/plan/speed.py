@@ -58,7 +58,6 @@ class Speed:
     sync: float
 
     def as_json(self) -> dict[str, float]:
-        """The figures by name."""
         return asdict(self)
 
 
@@ -79,7 +78,6 @@ class Times:
     noise: float
 
     def as_json(self) -> dict[str, float]:
-        """The figures by name."""
         return asdict(self)
 
 

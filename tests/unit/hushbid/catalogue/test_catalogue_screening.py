@@ -90,7 +90,7 @@ def test_points_are_weighted_where_the_target_is() -> None:
 
 def stand_in(owner: str, mean: NoisyMean) -> Candidate:
     """As much of a candidate as a ranking looks at."""
-    entry: Any = SimpleNamespace(name=owner, release=None)
+    entry: Any = SimpleNamespace(name=owner, release=SimpleNamespace(point_features=lambda: None))
     return Candidate(Path(owner), entry, mean)
 
 
