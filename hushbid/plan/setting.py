@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from pydantic import RootModel, ValidationError
+from pydantic import RootModel
 
 from hushbid.cluster.data import ClusterData
 from hushbid.cluster.evaluation import uniform
@@ -251,12 +251,7 @@ def _refusal(file: SessionFile, owners: int) -> str:
             section.rule, section.parameters, owners=owners, rounds=file.rounds, delta=session.delta
         )
     except ConfigError as error:
-        if section.rule not in RULES:
-            raise
-        try:
-            RULES[section.rule].Parameters.model_validate(section.parameters)
-        except ValidationError:
-            raise error from None
+        RULES.chosen(section.rule, section.parameters)  # else it is the keys that are wrong
         return error.what
     return ""
 

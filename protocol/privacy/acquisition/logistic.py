@@ -13,8 +13,9 @@ from pydantic import Field
 
 from protocol.errors import ConfigError
 from protocol.privacy.accounting import BoundedRangeCost, Cost, ask_epsilon
-from protocol.privacy.acquisition.base import AcquisitionRule, Parameters, Standing
+from protocol.privacy.acquisition.base import AcquisitionRule, Standing
 from protocol.privacy.noise import Draw
+from protocol.privacy.registry import Parameters
 
 __all__ = ["Logistic", "LogisticParameters"]
 

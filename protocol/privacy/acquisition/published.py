@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from protocol.privacy.acquisition.base import AcquisitionRule, Parameters, Standing
+from protocol.privacy.acquisition.base import AcquisitionRule, Standing
 from protocol.privacy.noise import Draw
+from protocol.privacy.registry import Parameters
 
 __all__ = ["Published", "PublishedParameters"]
 

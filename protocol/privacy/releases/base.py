@@ -7,15 +7,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Final, Generic, Self, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field
 
 from protocol.errors import ConfigError, LocalProtocolError
 from protocol.privacy.accounting import Cost, merge_costs
 from protocol.privacy.noise import Draw, drawn_type
+from protocol.privacy.registry import Parameters
 from protocol.privacy.releases.prior import Prior
 from protocol.privacy.releases.statistic import Statistic
 from protocol.space.grid import FEATURE_BITS, FEATURE_UNIT, Totals
@@ -63,14 +64,10 @@ class Guarantee:
     claimed_delta: float | None
 
 
-class MechanismParameters(BaseModel):
+class MechanismParameters(Parameters):
     """A mechanism's table in the session file."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
-
-    def in_force(self) -> Self:
-        """The same parameters, without keys that say what holds without them: for the session's digest."""
-        return self
+    model_config = ConfigDict(allow_inf_nan=False)
 
 
 class PrivateParameters(MechanismParameters):
@@ -79,6 +76,11 @@ class PrivateParameters(MechanismParameters):
     Attributes:
         neighbours: The datasets that the guarantee compares. There is no default: what ε means depends on it.
     """
+
+    advice: ClassVar[Mapping[str, str]] = {
+        "neighbours": 'Say what ε compares: neighbours = "substitute-one" in [target], "add-remove-one" in '
+        "[summary]."
+    }
 
     neighbours: Annotated[Neighbours, Field(strict=False)]
 
@@ -122,10 +124,6 @@ class Setting:
 
 P = TypeVar("P", bound=MechanismParameters)
 
-_NEIGHBOURS_ADVICE: Final = (
-    'Say what ε compares: neighbours = "substitute-one" in [target], "add-remove-one" in [summary].'
-)
-
 
 class ReleaseMechanism(ABC, Generic[P]):
     """Releases the mean embedding of one set of points, once or once a round.
@@ -161,26 +159,6 @@ class ReleaseMechanism(ABC, Generic[P]):
         self.setting = setting
         self.dimension = setting.dimension
         self.releases = setting.releases
-
-    @classmethod
-    def build(cls, parameters: Mapping[str, Any], setting: Setting) -> ReleaseMechanism[Any]:
-        """Validate `parameters` and make the mechanism.
-
-        Raises:
-            ConfigError: Names the first key that is unknown, missing, of a wrong type or out of range.
-        """
-        try:
-            checked = cls.Parameters.model_validate(dict(parameters))
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_context=False)[0]
-            key = ".".join(str(part) for part in first["loc"]) or "parameters"
-            raise ConfigError(
-                f"Release mechanism {cls.name!r}, key {key!r}: {first['msg']}.",
-                advice=_NEIGHBOURS_ADVICE
-                if key == "neighbours"
-                else f"Its keys are: {', '.join(cls.Parameters.model_fields) or 'none'}.",
-            ) from None
-        return cls(cast("P", checked), setting)
 
     @abstractmethod
     def draws(self, index: int) -> tuple[Draw, ...]:

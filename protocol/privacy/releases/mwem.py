@@ -63,8 +63,8 @@ class MwemParameters(PrivateParameters):
     first_epsilon: float | None = Field(default=None, gt=0)
     first_steps: int | None = Field(default=None, ge=1)
 
-    def in_force(self) -> Self:
-        """Without a first release that is like the others; see `MechanismParameters.in_force`."""
+    def in_force(self, *, columns: int, owners: int) -> Self:
+        """Without a first release that is like the others; see `Parameters.in_force`."""
         alike = {"first_steps": self.steps, "first_epsilon": self.step_epsilon}
         return self.model_copy(
             update={name: None for name, value in alike.items() if getattr(self, name) == value}

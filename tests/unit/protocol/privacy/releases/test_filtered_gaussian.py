@@ -14,9 +14,8 @@ from scipy.linalg import solve_discrete_are
 
 from protocol.errors import ConfigError, LocalProtocolError
 from protocol.privacy.noise import SimulatedNoise
-from protocol.privacy.releases.base import Neighbours, Setting
+from protocol.privacy.releases import Neighbours, Setting, release_mechanism
 from protocol.privacy.releases.filtered_gaussian import FilteredGaussianRelease
-from protocol.privacy.releases.gaussian import GaussianRelease
 from protocol.privacy.releases.prior import Prior
 from protocol.privacy.releases.random_walk import STEP_VARIANCE
 from protocol.space.features import feature_map
@@ -34,7 +33,7 @@ SUMMARY = replace(TARGET, releases=ROUNDS, offset=OFFSET, starts_public=True)
 
 def filtered(setting: Setting, **parameters: Any) -> FilteredGaussianRelease:
     neighbours = "add-remove-one" if setting.starts_public else "substitute-one"
-    built = FilteredGaussianRelease.build({"neighbours": neighbours} | parameters, setting)
+    built = release_mechanism("filtered-gaussian", {"neighbours": neighbours} | parameters, setting)
     assert isinstance(built, FilteredGaussianRelease)
     return built
 
@@ -111,8 +110,8 @@ def test_a_filtered_summary_is_nearer_to_the_truth_than_a_noisy_one() -> None:
     points = bought(ROUNDS, 2)
     truth = mean_of(np.concatenate([PUBLIC, points[: ROUNDS - 1]]))
     errors = []
-    for kind in (FilteredGaussianRelease, GaussianRelease):
-        mechanism = kind.build({"neighbours": "add-remove-one", "epsilon": 3.0}, SUMMARY)
+    for name in ("filtered-gaussian", "gaussian"):
+        mechanism = release_mechanism(name, {"neighbours": "add-remove-one", "epsilon": 3.0}, SUMMARY)
         errors.append(float(np.linalg.norm(session(mechanism, points, seed=1)[-1] - truth)))
     assert errors[0] < 0.5 * errors[1]
 
@@ -256,7 +255,7 @@ def test_parameters_that_cannot_hold_are_refused(parameters: dict[str, Any]) -> 
 
 def test_neighbours_have_to_be_named() -> None:
     with pytest.raises(ConfigError, match="neighbours"):
-        FilteredGaussianRelease.build({"epsilon": 1.0}, SUMMARY)
+        release_mechanism("filtered-gaussian", {"epsilon": 1.0}, SUMMARY)
 
 
 def test_a_release_takes_far_less_than_a_round() -> None:
