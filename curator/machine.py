@@ -184,7 +184,7 @@ class CuratorMachine(Peers):
             raise RemoteProtocolError(Offence.OUT_OF_TURN, "There is one target, and it is the consumer's.")
         check_target(target, self._opened)
         self.target = target
-        self._statistic = self._opened.summary(target.seed_total, prior_of(target)).statistic()
+        self._statistic = self._opened.summary.statistic(prior_of(target))
         self._total = np.zeros(self._statistic.width, dtype=np.int64)
         for owner in self.owners:
             self._send_map(owner)

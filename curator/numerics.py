@@ -22,7 +22,7 @@ from curator.verification import Unverified
 from protocol.errors import LocalProtocolError
 from protocol.machine.machine import Computation, Event
 from protocol.privacy.noise import Draw, NoiseSource
-from protocol.privacy.releases import ReleaseMechanism
+from protocol.privacy.releases import ReleaseStream
 from protocol.session.points import Signatures, hash_points
 from protocol.session.session import Session
 from protocol.space.grid import Features, round_weights
@@ -43,7 +43,7 @@ class CuratorNumerics:
 
     def __init__(self, session: Session, noise: NoiseSource, *, destroy: Callable[[], None]) -> None:
         self._session = session
-        self._summary: ReleaseMechanism[Any] | None = None
+        self._summary: ReleaseStream | None = None
         self._draws = session.release_draws()
         self._rule = session.rule
         self._noise = noise
@@ -85,8 +85,8 @@ class CuratorNumerics:
         weights.flags.writeable = False
         return WeightsComputed(effect.round, weights)
 
-    def _of(self, target: Target) -> ReleaseMechanism[Any]:
-        return self._session.summary(target.seed_total, prior_of(target))
+    def _of(self, target: Target) -> ReleaseStream:
+        return self._session.summary.stream(target.seed_total, prior_of(target))
 
     def _draw(self, effect: DrawNoise) -> NoiseDrawn:
         return NoiseDrawn(

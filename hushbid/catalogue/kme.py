@@ -20,7 +20,7 @@ from protocol.errors import ConfigError
 from protocol.privacy.accounting import Cost, DiscreteGaussianCost
 from protocol.privacy.noise import NoiseSource
 from protocol.privacy.releases import Neighbours
-from protocol.privacy.releases.gaussian_noise import SMALLEST_SIGMA
+from protocol.privacy.releases.gaussian import SMALLEST_SIGMA
 from protocol.session.session import feature_space_of
 from protocol.space.features import FeatureMap, FeatureSpace
 from protocol.space.grid import FEATURE_UNIT, Totals

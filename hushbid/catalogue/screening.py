@@ -197,7 +197,7 @@ def _target(
         kept = read_target(consumer.target, feature_map, consumer.validation)
         if (kept.mechanism, kept.parameters, kept.delta) != (asked.mechanism, asked.parameters, asked.delta):
             raise _other_price(consumer.target)
-    guarantee = asked.mechanism_of(feature_map, None).guarantee(
+    guarantee = asked.mechanism_of(feature_map).guarantee(
         neighbours=Neighbours.SUBSTITUTE_ONE, delta=asked.delta
     )
     described = _described(consumer, asked.mechanism, guarantee.epsilon, asked.delta, kept.release.noise_name)

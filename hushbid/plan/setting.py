@@ -228,7 +228,7 @@ def _assembled(
 def _with_noise_that_is_there(setting: PlanSetting) -> PlanSetting:
     """There is no secure Laplace noise: a session with such releases can have simulated noise alone."""
     session = setting.session()
-    draws = (*session.target().draws(0), *session.summary().draws(setting.rounds - 1))
+    draws = (*session.target.draws(0), *session.summary.draws(setting.rounds - 1))
     if not session.noise_protects or all(draw.distribution != "laplace" for draw in draws):
         return setting
     noise = NoiseSection(source="simulated", seed=0)

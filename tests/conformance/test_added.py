@@ -81,10 +81,10 @@ def test_a_whole_session_is_played_on_them(played: tuple[Session, Course]) -> No
 
 
 def test_it_is_the_toy_that_releases(played: tuple[Session, Course]) -> None:
-    toy = played[0].target()
+    toy = played[0].target
     (draw,) = toy.draws(0)
     noise = np.arange(draw.size, dtype=np.int64) * 1_000
-    released = toy.release(0, np.zeros(draw.size, dtype=np.int64), 40.0, (noise,))
+    released = toy.stream().release(0, np.zeros(draw.size, dtype=np.int64), 40.0, (noise,))
     assert np.array_equal(released, np.round(noise * (FEATURE_UNIT / 40.0) * 2**10) / 2**10)
     assert np.any(released)
 

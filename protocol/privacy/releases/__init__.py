@@ -12,6 +12,7 @@ from protocol.privacy.releases.base import (
     Guarantee,
     Neighbours,
     ReleaseMechanism,
+    ReleaseStream,
     Setting,
     check_delta,
     largest_norm,
@@ -36,6 +37,7 @@ __all__ = [
     "Prior",
     "RaceRelease",
     "ReleaseMechanism",
+    "ReleaseStream",
     "Setting",
     "Statistic",
     "SubspaceRelease",
@@ -44,7 +46,7 @@ __all__ = [
     "seed_weights",
 ]
 
-RELEASES: Final[Registry[ReleaseMechanism[Any]]] = Registry(
+RELEASES: Final[Registry[ReleaseMechanism]] = Registry(
     "a release mechanism",
     (ExactRelease, MwemRelease, GaussianRelease, FilteredGaussianRelease, SubspaceRelease, RaceRelease),
     unknown="There is no release mechanism named {name!r}.",
@@ -54,7 +56,7 @@ RELEASES: Final[Registry[ReleaseMechanism[Any]]] = Registry(
 register_release: Final = RELEASES.register
 
 
-def release_mechanism(name: str, parameters: Mapping[str, Any], setting: Setting) -> ReleaseMechanism[Any]:
+def release_mechanism(name: str, parameters: Mapping[str, Any], setting: Setting) -> ReleaseMechanism:
     """The mechanism of that name, for one dataset and a fixed number of releases.
 
     Args:

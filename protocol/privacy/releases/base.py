@@ -1,4 +1,7 @@
-"""What the consumer and the curator broadcast: one interface for every release mechanism (DESIGN §2)."""
+"""What the consumer and the curator broadcast: one interface for every release mechanism (DESIGN §2).
+
+A mechanism is frozen and answers questions; a stream of it releases one dataset, and keeps state.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from functools import cached_property
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +22,7 @@ from protocol.privacy.accounting import Cost, merge_costs
 from protocol.privacy.noise import Draw, drawn_type
 from protocol.privacy.registry import Parameters
 from protocol.privacy.releases.prior import Prior
+from protocol.privacy.releases.random_walk import RandomWalk
 from protocol.privacy.releases.statistic import Statistic
 from protocol.space.grid import FEATURE_BITS, FEATURE_UNIT, Totals
 
@@ -27,6 +32,7 @@ __all__ = [
     "Neighbours",
     "PrivateParameters",
     "ReleaseMechanism",
+    "ReleaseStream",
     "Setting",
     "check_delta",
     "largest_coordinate",
@@ -94,11 +100,7 @@ class Setting:
         releases: How many releases will be made, at least 1.
         norm_bound: Largest ‖φ‖ of the feature map in use (`FeatureMap.norm_bound`).
         delta: The δ at which a target ε is to hold, in (0, 1).
-        offset: Σφ of the public points that a mean is over besides the private ones, which enters without
-            noise: the seed set's, for a summary. int64 of shape (d,) in units of 2^-15; None: there are none.
         starts_public: Whether release 0 is of the public points alone, so that it costs nobody anything.
-        prior: What the public seed set tells of private points (`protocol.privacy.releases.prior`); None:
-            nothing, or not known yet.
         seed_weight: s, what a public point counts for beside a private one, in (0, 1].
         batch: b, how many private points more each release has than the one before.
         rows: Rows of the feature map, in each of which one coordinate of a point is not 0
@@ -109,9 +111,7 @@ class Setting:
     releases: int
     norm_bound: float
     delta: float
-    offset: Totals | None = None
     starts_public: bool = False
-    prior: Prior | None = None
     rows: int = 0
     seed_weight: float = 1.0
     batch: int = 1
@@ -122,31 +122,25 @@ class Setting:
         return self.releases - 1 if self.starts_public else self.releases
 
 
-P = TypeVar("P", bound=MechanismParameters)
+@dataclass(frozen=True, eq=False)
+class ReleaseMechanism(ABC):
+    """How the mean embedding of a set of points is released, once or once a round: all that is fixed of it.
 
-
-class ReleaseMechanism(ABC, Generic[P]):
-    """Releases the mean embedding of one set of points, once or once a round.
-
-    The private points enter as the sum of a statistic of each (`statistic`), the public ones as
-    `Setting.offset`. An instance serves one dataset: its post-processing state goes from release to release.
-    It draws no noise itself; the driver draws what `draws` names, records it, and hands it to `release`.
-
-    Attributes:
-        directions: Directions of the seed set that it has to know (`Prior.basis`); 0: none.
-        deviation: Standard deviation of what noise left on a coordinate of Σφ in the last release, in units
-            of φ; 0.0: there was no noise, or what it leaves is not known. It never depends on data.
+    It answers whatever can be asked without data, and makes streams, which release (`stream`). It draws no
+    noise itself: the driver draws what `draws` names, records it, and hands it to `ReleaseStream.release`.
 
     Args:
-        parameters: Of this mechanism.
+        parameters: Of this mechanism: an instance of `Parameters`.
         setting: What it is to release.
     """
 
+    parameters: Any
+    setting: Setting
+
     name: ClassVar[str]
     private: ClassVar[bool]
-    directions: int = 0
-    deviation: float = 0.0
     Parameters: ClassVar[type[MechanismParameters]]
+    Stream: ClassVar[type[ReleaseStream]]
     planned_keys: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """Keys that a plan gives it besides its ε, by ``target`` and ``summary``."""
     small_keys: ClassVar[Mapping[str, Any]] = {}
@@ -154,21 +148,49 @@ class ReleaseMechanism(ABC, Generic[P]):
     small_features: ClassVar[Mapping[str, Any]] = {}
     """Keys of ``[features]`` in such a session, where it is not for the default map."""
 
-    def __init__(self, parameters: P, setting: Setting) -> None:
-        self.parameters = parameters
-        self.setting = setting
-        self.dimension = setting.dimension
-        self.releases = setting.releases
+    def __post_init__(self) -> None:  # noqa: B027 - optional
+        """Check what the parameters' model cannot, for which it does not know the setting.
+
+        Raises:
+            ConfigError: They are not for this setting.
+        """
+
+    @property
+    def dimension(self) -> int:
+        """Coordinates d of φ."""
+        return self.setting.dimension
+
+    @property
+    def releases(self) -> int:
+        """How many releases there are."""
+        return self.setting.releases
+
+    @property
+    def directions(self) -> int:
+        """Directions of the seed set that it has to know (`Prior.basis`); 0: none."""
+        return 0
+
+    @property
+    def width(self) -> int:
+        """Coordinates of a point's statistic."""
+        return self.dimension
+
+    @property
+    def noise_directions(self) -> int:
+        """In how many directions of φ a release has noise, in all of them alike."""
+        return self.width
+
+    @property
+    def sigma(self) -> float | None:
+        """Standard deviation of the noise on each coordinate of a total, in units of φ.
+
+        0.0 where there is no noise; None where noise is on something else than the total.
+        """
+        return None if self.private else 0.0
 
     @abstractmethod
     def draws(self, index: int) -> tuple[Draw, ...]:
         """The noise that release number `index`, from 0, needs. Never depends on data, nor on the prior."""
-
-    @abstractmethod
-    def _release(
-        self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
-    ) -> npt.NDArray[np.float64]:
-        """`release`, after its arguments were checked."""
 
     @abstractmethod
     def guarantee(self, *, neighbours: Neighbours, delta: float) -> Guarantee:
@@ -204,13 +226,96 @@ class ReleaseMechanism(ABC, Generic[P]):
         more = [replace(cost, count=cost.count * (self.releases - 1)) for cost in one]
         return merge_costs([*first, *more])
 
-    def statistic(self) -> Statistic:
-        """What of a point enters the total that is released: φ itself, unless a mechanism says otherwise.
+    def statistic(self, prior: Prior | None) -> Statistic:
+        """The integer vector that each point adds to a total that is released: φ, unless overridden.
+
+        Args:
+            prior: What the seed set tells; None: not known yet.
 
         Raises:
             LocalProtocolError: It depends on a prior that is not known yet.
         """
         return Statistic.identity(self.dimension)
+
+    def walk(self, prior: Prior) -> RandomWalk | None:
+        """What noisy totals are taken for by the filter that they go through; None: they go through none."""
+        return None
+
+    def stream(self, offset: Totals | None = None, prior: Prior | None = None) -> ReleaseStream:
+        """The releases of one dataset, none of which is made yet.
+
+        Args:
+            offset: Σφ of the public points that a mean is over besides the private ones, which enters
+                without noise: the seed set's, for a summary. int64 of shape (d,) in units of 2^-15; None:
+                there are none.
+            prior: What the public seed set tells of private points; None: nothing.
+        """
+        return self.Stream(self, offset, prior)
+
+    def known(self, prior: Prior | None) -> Prior:
+        """The prior.
+
+        Raises:
+            LocalProtocolError: It is not known yet.
+        """
+        if prior is None:
+            raise LocalProtocolError(f"A {self.name} release was asked for before the seed set was known.")
+        return prior
+
+    def shows_public(self, index: int) -> bool:
+        """Whether a release is of the public points alone.
+
+        Raises:
+            LocalProtocolError: `index` is not in 0..releases - 1: no guarantee covers it.
+        """
+        if not 0 <= index < self.releases:
+            raise LocalProtocolError(f"Release {index} of {self.releases} was asked for.")
+        return index == 0 and self.setting.starts_public
+
+
+class ReleaseStream:
+    """The releases of one dataset, with the state that goes from one to the next.
+
+    This one releases the total itself, with the noise that is on it. Where more is done, a mechanism's own
+    `Stream` overrides `_release`.
+
+    Attributes:
+        mechanism: Whose releases these are.
+        deviation: Standard deviation of what noise left on a coordinate of Σφ in the last release, in units
+            of φ; 0.0: there was no noise, or what it leaves is not known. It never depends on data.
+
+    Args:
+        mechanism: As above.
+        offset: As `ReleaseMechanism.stream` has it.
+        prior: Likewise.
+    """
+
+    mechanism: ReleaseMechanism
+    deviation: float = 0.0
+
+    def __init__(self, mechanism: Any, offset: Totals | None, prior: Prior | None) -> None:
+        self.mechanism = mechanism
+        self._offset = offset
+        self._prior = prior
+
+    @property
+    def prior(self) -> Prior:
+        """What the public seed set tells.
+
+        Raises:
+            LocalProtocolError: It is not known yet.
+        """
+        return self.mechanism.known(self._prior)
+
+    @cached_property
+    def statistic(self) -> Statistic:
+        """What each point adds to a total (`ReleaseMechanism.statistic`)."""
+        return self.mechanism.statistic(self._prior)
+
+    @property
+    def unit(self) -> float:
+        """Root mean square of a coordinate of φ, in its units, where those of the statistic have 1."""
+        return 1.0
 
     @property
     def error(self) -> float | None:
@@ -219,18 +324,14 @@ class ReleaseMechanism(ABC, Generic[P]):
         In units of φ, the root mean square over the d coordinates; it never depends on data. 0.0 where there
         is no noise; None where what noise leaves is not known.
         """
-        return None if self.private else 0.0
-
-    @property
-    def noise_directions(self) -> int:
-        """In how many directions of φ a release has noise, in all of them alike."""
-        return self.statistic().width
+        sigma = self.mechanism.sigma
+        return None if sigma is None else self.unit * sigma
 
     def embedding(self, total: Totals, points: int) -> npt.NDArray[np.float64]:
         """What a release tells of private points but for its noise: linear in their total.
 
         Args:
-            total: Sum of their `statistic`, int64 of shape (statistic().width,).
+            total: Sum of their `statistic`, int64 of shape (statistic.width,).
             points: How many they are; positive.
 
         Returns:
@@ -245,7 +346,7 @@ class ReleaseMechanism(ABC, Generic[P]):
 
         Args:
             index: From 0 to `releases` - 1, in order.
-            total: Sum of the private points' `statistic`, int64 of shape (statistic().width,).
+            total: Sum of the private points' `statistic`, int64 of shape (statistic.width,).
             count: Number of points that the mean is over, the public ones among them by their weight; public
                 and positive.
             noise: What a noise source answered to each of `draws(index)`, in order.
@@ -254,10 +355,10 @@ class ReleaseMechanism(ABC, Generic[P]):
             float64 in units of φ (not of the grid), shape (d,), read-only.
 
         Raises:
-            LocalProtocolError: An argument that does not fit; the mechanism's state is as it was.
+            LocalProtocolError: An argument that does not fit; the stream's state is as it was.
         """
-        wanted = self.draws(index)
-        if total.shape != (self.statistic().width,) or total.dtype != np.int64 or not count > 0:
+        wanted = self.mechanism.draws(index)
+        if total.shape != (self.mechanism.width,) or total.dtype != np.int64 or not count > 0:
             raise LocalProtocolError(
                 f"Release {index} was asked for {count} points whose total is {total.dtype} {total.shape}."
             )
@@ -270,38 +371,28 @@ class ReleaseMechanism(ABC, Generic[P]):
         released.flags.writeable = False
         return released
 
-    def prior(self) -> Prior:
-        """What the public seed set tells.
-
-        Raises:
-            LocalProtocolError: It is not known yet.
-        """
-        if self.setting.prior is None:
-            raise LocalProtocolError(f"A {self.name} release was asked for before the seed set was known.")
-        return self.setting.prior
+    def _release(
+        self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
+    ) -> npt.NDArray[np.float64]:
+        """`release`, after its arguments were checked."""
+        self.deviation = (self.error or 0.0) if noise else 0.0
+        noisy = self.with_offset(total + noise[0] if noise else total)
+        return np.asarray(noisy * (FEATURE_UNIT / count), dtype=np.float64)
 
     def private_count(self, count: float) -> int:
         """How many of the points that a mean is over are private; public (`release`)."""
-        public = 0.0 if self.setting.offset is None else self.setting.seed_weight * self.prior().size
+        public = 0.0 if self._offset is None else self.mechanism.setting.seed_weight * self.prior.size
         return round(count - public)
 
     def public_sum(self) -> npt.NDArray[np.float64] | float:
         """Σφ of the public points by their weight, in units of 2^-15: it needs no noise."""
-        offset = self.setting.offset
-        return 0.0 if offset is None else self.setting.seed_weight * offset.astype(np.float64)
+        if self._offset is None:
+            return 0.0
+        return self.mechanism.setting.seed_weight * self._offset.astype(np.float64)
 
     def with_offset(self, total: Totals) -> npt.NDArray[np.float64]:
         """Σφ of the private points of that total and the public ones: for mechanisms whose statistic is φ."""
         return np.asarray(total + self.public_sum(), dtype=np.float64)
-
-    def check_index(self, index: int) -> None:
-        """Refuse a release beyond those that the guarantee covers.
-
-        Raises:
-            LocalProtocolError: `index` is not in 0..releases - 1.
-        """
-        if not 0 <= index < self.releases:
-            raise LocalProtocolError(f"Release {index} of {self.releases} was asked for.")
 
 
 def check_delta(delta: float) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
-import numpy as np
-import numpy.typing as npt
+from typing import ClassVar
 
 from protocol.privacy.accounting import Cost
 from protocol.privacy.noise import Draw
@@ -14,9 +11,9 @@ from protocol.privacy.releases.base import (
     MechanismParameters,
     Neighbours,
     ReleaseMechanism,
+    ReleaseStream,
     check_delta,
 )
-from protocol.space.grid import FEATURE_UNIT, Totals
 
 __all__ = ["ExactRelease"]
 
@@ -25,7 +22,7 @@ class ExactParameters(MechanismParameters):
     """`exact` has no parameters."""
 
 
-class ExactRelease(ReleaseMechanism[ExactParameters]):
+class ExactRelease(ReleaseMechanism):
     """The mean embedding as it is.
 
     Status: not private, for no neighbours; a session needs `allow_nonprivate = true`.
@@ -35,10 +32,11 @@ class ExactRelease(ReleaseMechanism[ExactParameters]):
     name: ClassVar[str] = "exact"
     private: ClassVar[bool] = False
     Parameters: ClassVar[type[MechanismParameters]] = ExactParameters
+    Stream: ClassVar[type[ReleaseStream]] = ReleaseStream
 
     def draws(self, index: int) -> tuple[Draw, ...]:
         """None."""
-        self.check_index(index)
+        self.shows_public(index)
         return ()
 
     def guarantee(self, *, neighbours: Neighbours, delta: float) -> Guarantee:
@@ -49,10 +47,5 @@ class ExactRelease(ReleaseMechanism[ExactParameters]):
 
     def cost(self, index: int, *, neighbours: Neighbours) -> tuple[Cost, ...]:
         """None that an accountant could add up: nothing is guaranteed."""
-        self.check_index(index)
+        self.shows_public(index)
         return ()
-
-    def _release(
-        self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
-    ) -> npt.NDArray[np.float64]:
-        return np.asarray(self.with_offset(total) * (FEATURE_UNIT / count), dtype=np.float64)

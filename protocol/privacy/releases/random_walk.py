@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["STEP_VARIANCE", "RandomWalkFilter"]
+__all__ = ["STEP_VARIANCE", "RandomWalk", "RandomWalkFilter"]
 
 STEP_VARIANCE: Final = 500.0
 """Variance of a step of the random walk that a total of points of length 1 is taken for, in all coordinates
@@ -20,33 +22,66 @@ changes by a tenth: larger values suit short sessions, smaller ones long ones.
 """
 
 
-class RandomWalkFilter:
-    """A Kalman filter (Kalman 1960) whose state is a random walk, the same gain for every coordinate.
-
-    The gains depend on the two variances alone, and not on what is observed.
+@dataclass(frozen=True, slots=True)
+class RandomWalk:
+    """What a filter takes a total for: a random walk that is observed with noise.
 
     Attributes:
-        variance: Of the last estimate's error, of a coordinate.
-
-    Args:
         noise: Variance of an observation's noise, of a coordinate.
         step: Variance of the walk's step between observations, of a coordinate.
-        start: Where the walk is known to begin, shape (width,); None: with the first observation.
+        from_zero: Whether it is known to begin at 0; else it begins with the first observation.
     """
 
-    def __init__(self, *, noise: float, step: float, start: npt.NDArray[np.float64] | None) -> None:
-        self._noise = noise
-        self._step = step
-        self._estimate = start
-        self.variance = 0.0
+    noise: float
+    step: float
+    from_zero: bool
+
+    @property
+    def start(self) -> float | None:
+        """Variance of what is known of its beginning; None: nothing is known."""
+        return 0.0 if self.from_zero else None
+
+    def after(self, variance: float | None) -> tuple[float, float]:
+        """The gain of the next observation in a Kalman filter (Kalman 1960), and the variance that it leaves.
+
+        They depend on the two variances alone, and not on what is observed.
+
+        Args:
+            variance: That the observation before it left, at first `start`.
+        """
+        if variance is None:
+            return 1.0, self.noise
+        predicted = variance + self.step
+        gain = predicted / (predicted + self.noise)
+        return gain, (1.0 - gain) * predicted
+
+    def gains(self) -> Iterator[float]:
+        """Of each observation, without end."""
+        variance = self.start
+        while True:
+            gain, variance = self.after(variance)
+            yield gain
+
+
+class RandomWalkFilter:
+    """A Kalman filter of a random walk, the same gain for every coordinate.
+
+    Attributes:
+        variance: Of the last estimate's error, of a coordinate; None: there is neither estimate nor start.
+
+    Args:
+        walk: What is filtered.
+    """
+
+    def __init__(self, walk: RandomWalk) -> None:
+        self._walk = walk
+        self._estimate: npt.NDArray[np.float64] | float = 0.0
+        self.variance = walk.start
 
     def after(self, observed: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """The estimate of the state after one more observation, float64 of shape (width,)."""
-        if self._estimate is None:
-            self._estimate, self.variance = observed, self._noise
-            return observed
-        predicted = self.variance + self._step
-        gain = predicted / (predicted + self._noise)
-        self.variance = (1.0 - gain) * predicted
-        self._estimate = self._estimate + gain * (observed - self._estimate)
-        return self._estimate
+        first = self.variance is None
+        gain, self.variance = self._walk.after(self.variance)
+        estimate = observed if first else self._estimate + gain * (observed - self._estimate)
+        self._estimate = estimate
+        return estimate
