@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, repeat
 from typing import Any, Final
 
 import numpy as np
 
 from hushbid.plan.setting import PlanSetting, plain_prior
-from protocol.errors import LocalProtocolError
-from protocol.privacy.accounting import LaplaceCost
 from protocol.privacy.noise import Draw, SimulatedNoise
-from protocol.privacy.releases import Neighbours, Prior, ReleaseMechanism, release_mechanism
+from protocol.privacy.releases import Neighbours, Prior, ReleaseMechanism, ReleaseStream
 from protocol.privacy.releases.base import largest_coordinate
-from protocol.privacy.releases.mwem import SENSITIVITY, MwemRelease
+from protocol.privacy.releases.mwem import MwemRelease
 from protocol.space.grid import FEATURE_UNIT, Totals
 
 __all__ = ["ReleaseError", "noise_values", "release_errors"]
@@ -163,29 +161,33 @@ def _simulated(
     Its length is that of a mean embedding of points that lie `spread` apart from their mean. Of many releases
     the last ones are simulated, from the state that a stream begins with.
     """
-    stream = mechanism.stream()
     generator = np.random.default_rng(0)
     direction = generator.standard_normal(mechanism.dimension)
     length = math.sqrt(max(0.0, 1.0 - setting.spread**2))
     mean = direction * (length / np.linalg.norm(direction))
     source = SimulatedNoise(0, "plan")
-    per_release = max(1, sum(draw.size for draw in mechanism.draws(mechanism.releases - 1)))
-    first = max(0, mechanism.releases - max(AVERAGED, SIMULATED_STEPS // per_release))
-    errors = []
-    for index in range(first, mechanism.releases):
+
+    def square(stream: ReleaseStream, index: int) -> float:
         size = max(1.0, count - mechanism.setting.batch * (mechanism.releases - 1 - index))
         total: Totals = np.rint(mean * size / FEATURE_UNIT).astype(np.int64)
         noise = tuple(source.draw(draw) for draw in mechanism.draws(index))
-        released = stream.release(index, total, size, noise)
-        errors.append(float(np.sum((released - mean) ** 2)))
+        return float(np.sum((stream.release(index, total, size, noise) - mean) ** 2))
+
+    last = mechanism.releases - 1
+    per_release = max(1, sum(draw.size for draw in mechanism.draws(last)))
+    first = max(0, mechanism.releases - max(AVERAGED, SIMULATED_STEPS // per_release))
+    stream = mechanism.stream()
+    errors = [square(stream, index) for index in range(first, mechanism.releases)]
     error = math.sqrt(np.mean(errors[-AVERAGED:]))
-    calibrations = _calibrations(mechanism, neighbours)
-    noise_scale = calibrations[_calibration(mechanism)]["laplace_scale"]
-    if noise_scale is None:
-        raise LocalProtocolError(f"The release {mechanism.name} has no Laplace noise.")
-    # √2 for the Laplace distribution; a point adds at most this to a coordinate sum.
-    largest = largest_coordinate(mechanism.dimension) * FEATURE_UNIT
-    norm = math.sqrt(2.0 * mechanism.dimension) * noise_scale * largest
+    calibrations = None
+    if isinstance(mechanism, MwemRelease):
+        calibrations = _calibrations(mechanism, neighbours)
+        # √2 for the Laplace distribution; a point adds at most `largest` to a coordinate sum.
+        largest = largest_coordinate(mechanism.dimension) * FEATURE_UNIT
+        scale = mechanism.noise_scale(mechanism.schedule(last)[0])
+        norm = math.sqrt(2.0 * mechanism.dimension) * scale * largest
+    else:  # of the last release, as if there were no other
+        norm = math.sqrt(square(mechanism.stream(), last)) * count
     return ReleaseError(
         mechanism=mechanism.name,
         releases=mechanism.releases,
@@ -201,31 +203,17 @@ def _simulated(
     )
 
 
-def _calibrations(mechanism: ReleaseMechanism, neighbours: Neighbours) -> dict[str, dict[str, float | None]]:
-    """Both calibrations of MWEM, at the ε of a step that this one has."""
-    if not isinstance(mechanism, MwemRelease):
-        raise LocalProtocolError(f"No calibrations are known of {mechanism.name}.")
-    given = mechanism.parameters.model_dump(exclude={"epsilon", "calibration", "step_epsilon"})
-    # A step's Laplace noise costs 2ε as printed, and ε/2 in the sound calibration.
-    share = 2.0 if _calibration(mechanism) == "published" else 0.5
-    step = _laplace_cost(mechanism, neighbours) / share
+def _calibrations(mechanism: MwemRelease, neighbours: Neighbours) -> dict[str, dict[str, float | None]]:
+    """Both calibrations, at the ε of a step that the last release has."""
+    step = mechanism.schedule(mechanism.releases - 1)[0]
     rows: dict[str, dict[str, float | None]] = {}
     for name in ("published", "sound"):
-        table = given | {"calibration": name, "step_epsilon": step}
-        other = release_mechanism("mwem", table, mechanism.setting)
+        given = {"calibration": name, "step_epsilon": step, "epsilon": None}
+        other = replace(mechanism, parameters=mechanism.parameters.model_copy(update=given))
         stated = other.guarantee(neighbours=neighbours, delta=mechanism.setting.delta)
         rows[name] = {
-            "laplace_scale": SENSITIVITY / _laplace_cost(other, neighbours),
+            "laplace_scale": other.noise_scale(step),
             "epsilon": stated.epsilon,
             "claimed_epsilon": stated.claimed_epsilon,
         }
     return rows
-
-
-def _calibration(mechanism: ReleaseMechanism) -> str:
-    return str(mechanism.parameters.calibration)
-
-
-def _laplace_cost(mechanism: ReleaseMechanism, neighbours: Neighbours) -> float:
-    costs = mechanism.cost(mechanism.releases - 1, neighbours=neighbours)
-    return next((cost.epsilon for cost in costs if isinstance(cost, LaplaceCost)), math.nan)

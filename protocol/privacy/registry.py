@@ -15,7 +15,7 @@ __all__ = ["Parameters", "Registry"]
 class Parameters(BaseModel):
     """The keys that a mechanism or a rule has in the session file."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
 
     advice: ClassVar[Mapping[str, str]] = {}
     """For keys whose value needs more than their names: what to do about a wrong one."""
@@ -67,15 +67,23 @@ class Registry(dict[str, type[T]]):
             raise ValueError(f"There is {self._what} named {kind.name!r} already.")
         return kind
 
+    def known(self, name: str) -> type[T]:
+        """The class of that name.
+
+        Raises:
+            ConfigError: There is none.
+        """
+        if name not in self:
+            raise ConfigError(self._unknown.format(name=name), advice=f"Choose one of: {', '.join(self)}.")
+        return self[name]
+
     def chosen(self, name: str, given: Mapping[str, Any]) -> tuple[type[T], Any]:
         """The class of that name, and its parameters of what is given.
 
         Raises:
             ConfigError: An unknown name, or a key that is unknown, missing, of a wrong type or out of range.
         """
-        kind: Any = self.get(name)
-        if kind is None:
-            raise ConfigError(self._unknown.format(name=name), advice=f"Choose one of: {', '.join(self)}.")
+        kind: Any = self.known(name)
         try:
             return kind, kind.Parameters.model_validate(dict(given))
         except ValidationError as error:

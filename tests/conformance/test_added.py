@@ -133,6 +133,23 @@ def test_a_session_of_them_is_planned() -> None:
         assert plan[name]["error"] == pytest.approx(other[name]["error"])
 
 
+def test_a_release_that_says_nothing_of_its_noise_is_planned_by_simulating_it() -> None:
+    """The norm of 140 normal numbers is within 6 % of its mean in two draws of three."""
+
+    class Silent(GaussianRelease):
+        name = "silent"
+        sigma = None  # type: ignore[assignment]
+
+    with patch.dict(RELEASES):
+        register_release(Silent)
+        plan = make_plan(plan_setting(None, replace(FLAGS, release="silent", rule="ask-all")), SPEED, cores=2)
+    other = make_plan(plan_setting(None, replace(FLAGS, release="gaussian", rule="ask-all")), SPEED, cores=2)
+    assert plan["target"]["error_is_simulated"]
+    for name in ("target", "summary"):
+        for figure in ("noise", "error", "error_unfiltered"):
+            assert plan[name][figure] == pytest.approx(other[name][figure], rel=0.2)
+
+
 @pytest.mark.parametrize(("name", "trials"), [(RELEASE, 1_000), (RULE, 40)])
 def test_they_are_audited_by_their_names(name: str, trials: int) -> None:
     """Fails by chance with probability 0.05 at most for another seed: the bound's confidence."""

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from protocol.errors import ConfigError, LocalProtocolError
 from protocol.privacy.accounting import Cost, merge_costs
@@ -28,7 +28,6 @@ from protocol.space.grid import FEATURE_BITS, FEATURE_UNIT, Totals
 
 __all__ = [
     "Guarantee",
-    "MechanismParameters",
     "Neighbours",
     "PrivateParameters",
     "ReleaseMechanism",
@@ -70,13 +69,7 @@ class Guarantee:
     claimed_delta: float | None
 
 
-class MechanismParameters(Parameters):
-    """A mechanism's table in the session file."""
-
-    model_config = ConfigDict(allow_inf_nan=False)
-
-
-class PrivateParameters(MechanismParameters):
+class PrivateParameters(Parameters):
     """The table of a mechanism that protects somebody.
 
     Attributes:
@@ -122,6 +115,122 @@ class Setting:
         return self.releases - 1 if self.starts_public else self.releases
 
 
+class ReleaseStream:
+    """The releases of one dataset, with the state that goes from one to the next.
+
+    This one releases the total itself, with the noise that is on it. Where more is done, a mechanism's own
+    `Stream` overrides `_release`.
+
+    Attributes:
+        mechanism: Whose releases these are.
+        deviation: Standard deviation of what noise left on a coordinate of Σφ in the last release, in units
+            of φ; 0.0: there was no noise, or what it leaves is not known. It never depends on data.
+
+    Args:
+        mechanism: As above.
+        offset: As `ReleaseMechanism.stream` has it.
+        prior: Likewise.
+    """
+
+    mechanism: ReleaseMechanism
+    deviation: float = 0.0
+
+    def __init__(self, mechanism: Any, offset: Totals | None, prior: Prior | None) -> None:
+        self.mechanism = mechanism
+        self._offset = offset
+        self._prior = prior
+
+    @property
+    def prior(self) -> Prior:
+        """What the public seed set tells (`ReleaseMechanism.known`)."""
+        return self.mechanism.known(self._prior)
+
+    @cached_property
+    def statistic(self) -> Statistic:
+        """What each point adds to a total (`ReleaseMechanism.statistic`)."""
+        return self.mechanism.statistic(self._prior)
+
+    @property
+    def unit(self) -> float:
+        """Root mean square of a coordinate of φ, in its units, where those of the statistic have 1."""
+        return 1.0
+
+    @property
+    def error(self) -> float | None:
+        """Standard deviation of the noise on a coordinate of Σφ in a release that no filter has seen.
+
+        In units of φ, the root mean square over the d coordinates; it never depends on data. 0.0 where there
+        is no noise; None where what noise leaves is not known.
+        """
+        mechanism = self.mechanism
+        if mechanism.sigma is None:
+            return None
+        return self.unit * mechanism.sigma * math.sqrt(mechanism.noise_directions / mechanism.width)
+
+    def embedding(self, total: Totals, points: int) -> npt.NDArray[np.float64]:
+        """What a release tells of private points but for its noise: linear in their total.
+
+        Args:
+            total: Sum of their `statistic`, int64 of shape (statistic.width,).
+            points: How many they are; positive.
+
+        Returns:
+            Their mean, float64 in units of φ, shape (d,).
+        """
+        return np.asarray(total * (FEATURE_UNIT / points), dtype=np.float64)
+
+    def release(
+        self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
+    ) -> npt.NDArray[np.float64]:
+        """Release number `index`: the mean embedding of the public points and the private ones.
+
+        Args:
+            index: From 0 to `releases` - 1, in order.
+            total: Sum of the private points' `statistic`, int64 of shape (statistic.width,).
+            count: Number of points that the mean is over, the public ones among them by their weight; public
+                and positive.
+            noise: What a noise source answered to each of `draws(index)`, in order.
+
+        Returns:
+            float64 in units of φ (not of the grid), shape (d,), read-only.
+
+        Raises:
+            LocalProtocolError: An argument that does not fit; the stream's state is as it was.
+        """
+        wanted = self.mechanism.draws(index)
+        if total.shape != (self.mechanism.width,) or total.dtype != np.int64 or not count > 0:
+            raise LocalProtocolError(
+                f"Release {index} was asked for {count} points whose total is {total.dtype} {total.shape}."
+            )
+        if len(noise) != len(wanted) or any(
+            given.shape != (draw.size,) or given.dtype != drawn_type(draw)
+            for given, draw in zip(noise, wanted, strict=False)
+        ):
+            raise LocalProtocolError(f"Release {index} was handed other noise than its draws name.")
+        released = self._release(index, total, count, noise)
+        released.flags.writeable = False
+        return released
+
+    def _release(
+        self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
+    ) -> npt.NDArray[np.float64]:
+        """`release`, after its arguments were checked."""
+        self.deviation = (self.error or 0.0) if noise else 0.0
+        noisy = (total + noise[0] if noise else total) + self.public_sum()
+        return np.asarray(noisy * (FEATURE_UNIT / count), dtype=np.float64)
+
+    def private_count(self, count: float) -> int:
+        """How many of the points that a mean is over are private; public (`release`)."""
+        public = 0.0 if self._offset is None else self.mechanism.setting.seed_weight * self.prior.size
+        return round(count - public)
+
+    def public_sum(self) -> npt.NDArray[np.float64] | float:
+        """Σφ of the public points by their weight, in units of 2^-15: it needs no noise."""
+        if self._offset is None:
+            return 0.0
+        return self.mechanism.setting.seed_weight * self._offset.astype(np.float64)
+
+
 @dataclass(frozen=True, eq=False)
 class ReleaseMechanism(ABC):
     """How the mean embedding of a set of points is released, once or once a round: all that is fixed of it.
@@ -139,8 +248,8 @@ class ReleaseMechanism(ABC):
 
     name: ClassVar[str]
     private: ClassVar[bool]
-    Parameters: ClassVar[type[MechanismParameters]]
-    Stream: ClassVar[type[ReleaseStream]]
+    Parameters: ClassVar[type[Parameters]] = Parameters
+    Stream: ClassVar[type[ReleaseStream]] = ReleaseStream
     planned_keys: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """Keys that a plan gives it besides its ε, by ``target`` and ``summary``."""
     small_keys: ClassVar[Mapping[str, Any]] = {}
@@ -271,128 +380,6 @@ class ReleaseMechanism(ABC):
         if not 0 <= index < self.releases:
             raise LocalProtocolError(f"Release {index} of {self.releases} was asked for.")
         return index == 0 and self.setting.starts_public
-
-
-class ReleaseStream:
-    """The releases of one dataset, with the state that goes from one to the next.
-
-    This one releases the total itself, with the noise that is on it. Where more is done, a mechanism's own
-    `Stream` overrides `_release`.
-
-    Attributes:
-        mechanism: Whose releases these are.
-        deviation: Standard deviation of what noise left on a coordinate of Σφ in the last release, in units
-            of φ; 0.0: there was no noise, or what it leaves is not known. It never depends on data.
-
-    Args:
-        mechanism: As above.
-        offset: As `ReleaseMechanism.stream` has it.
-        prior: Likewise.
-    """
-
-    mechanism: ReleaseMechanism
-    deviation: float = 0.0
-
-    def __init__(self, mechanism: Any, offset: Totals | None, prior: Prior | None) -> None:
-        self.mechanism = mechanism
-        self._offset = offset
-        self._prior = prior
-
-    @property
-    def prior(self) -> Prior:
-        """What the public seed set tells.
-
-        Raises:
-            LocalProtocolError: It is not known yet.
-        """
-        return self.mechanism.known(self._prior)
-
-    @cached_property
-    def statistic(self) -> Statistic:
-        """What each point adds to a total (`ReleaseMechanism.statistic`)."""
-        return self.mechanism.statistic(self._prior)
-
-    @property
-    def unit(self) -> float:
-        """Root mean square of a coordinate of φ, in its units, where those of the statistic have 1."""
-        return 1.0
-
-    @property
-    def error(self) -> float | None:
-        """Standard deviation of the noise on a coordinate of Σφ in a release that no filter has seen.
-
-        In units of φ, the root mean square over the d coordinates; it never depends on data. 0.0 where there
-        is no noise; None where what noise leaves is not known.
-        """
-        sigma = self.mechanism.sigma
-        return None if sigma is None else self.unit * sigma
-
-    def embedding(self, total: Totals, points: int) -> npt.NDArray[np.float64]:
-        """What a release tells of private points but for its noise: linear in their total.
-
-        Args:
-            total: Sum of their `statistic`, int64 of shape (statistic.width,).
-            points: How many they are; positive.
-
-        Returns:
-            Their mean, float64 in units of φ, shape (d,).
-        """
-        return np.asarray(total * (FEATURE_UNIT / points), dtype=np.float64)
-
-    def release(
-        self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
-    ) -> npt.NDArray[np.float64]:
-        """Release number `index`: the mean embedding of the public points and the private ones.
-
-        Args:
-            index: From 0 to `releases` - 1, in order.
-            total: Sum of the private points' `statistic`, int64 of shape (statistic.width,).
-            count: Number of points that the mean is over, the public ones among them by their weight; public
-                and positive.
-            noise: What a noise source answered to each of `draws(index)`, in order.
-
-        Returns:
-            float64 in units of φ (not of the grid), shape (d,), read-only.
-
-        Raises:
-            LocalProtocolError: An argument that does not fit; the stream's state is as it was.
-        """
-        wanted = self.mechanism.draws(index)
-        if total.shape != (self.mechanism.width,) or total.dtype != np.int64 or not count > 0:
-            raise LocalProtocolError(
-                f"Release {index} was asked for {count} points whose total is {total.dtype} {total.shape}."
-            )
-        if len(noise) != len(wanted) or any(
-            given.shape != (draw.size,) or given.dtype != drawn_type(draw)
-            for given, draw in zip(noise, wanted, strict=False)
-        ):
-            raise LocalProtocolError(f"Release {index} was handed other noise than its draws name.")
-        released = self._release(index, total, count, noise)
-        released.flags.writeable = False
-        return released
-
-    def _release(
-        self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
-    ) -> npt.NDArray[np.float64]:
-        """`release`, after its arguments were checked."""
-        self.deviation = (self.error or 0.0) if noise else 0.0
-        noisy = self.with_offset(total + noise[0] if noise else total)
-        return np.asarray(noisy * (FEATURE_UNIT / count), dtype=np.float64)
-
-    def private_count(self, count: float) -> int:
-        """How many of the points that a mean is over are private; public (`release`)."""
-        public = 0.0 if self._offset is None else self.mechanism.setting.seed_weight * self.prior.size
-        return round(count - public)
-
-    def public_sum(self) -> npt.NDArray[np.float64] | float:
-        """Σφ of the public points by their weight, in units of 2^-15: it needs no noise."""
-        if self._offset is None:
-            return 0.0
-        return self.mechanism.setting.seed_weight * self._offset.astype(np.float64)
-
-    def with_offset(self, total: Totals) -> npt.NDArray[np.float64]:
-        """Σφ of the private points of that total and the public ones: for mechanisms whose statistic is φ."""
-        return np.asarray(total + self.public_sum(), dtype=np.float64)
 
 
 def check_delta(delta: float) -> None:

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from protocol.privacy.accounting import Cost
 from protocol.privacy.noise import Draw
 from protocol.privacy.releases.base import (
     Guarantee,
-    MechanismParameters,
     Neighbours,
     ReleaseMechanism,
-    ReleaseStream,
     check_delta,
 )
 
 __all__ = ["ExactRelease"]
-
-
-class ExactParameters(MechanismParameters):
-    """`exact` has no parameters."""
 
 
 class ExactRelease(ReleaseMechanism):
@@ -29,10 +21,8 @@ class ExactRelease(ReleaseMechanism):
     Sensitivity: 2·max‖φ‖, uncovered. Source: DPDS §4, "Non-Private Greedy".
     """
 
-    name: ClassVar[str] = "exact"
-    private: ClassVar[bool] = False
-    Parameters: ClassVar[type[MechanismParameters]] = ExactParameters
-    Stream: ClassVar[type[ReleaseStream]] = ReleaseStream
+    name = "exact"
+    private = False
 
     def draws(self, index: int) -> tuple[Draw, ...]:
         """None."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from protocol.privacy.releases.base import ReleaseStream
 from protocol.privacy.releases.gaussian import GaussianRelease
 from protocol.privacy.releases.noisy_total import FilteredStream
 from protocol.privacy.releases.prior import Prior
@@ -61,7 +60,7 @@ class FilteredGaussianRelease(GaussianRelease):
 
     Post-processing, which costs nothing (the noisy totals alone are released):
 
-    - Filter (`RandomWalkFilter`). A total is taken for a random walk of `STEP_VARIANCE`/d a coordinate and
+    - Filter (`RandomWalk`). A total is taken for a random walk of `STEP_VARIANCE`/d a coordinate and
       round, observed with variance σ²: one gain a round for all coordinates, the same whatever was
       released. The total before the first charged release of a summary is known to be 0. A total that is
       released once is not filtered.
@@ -74,8 +73,8 @@ class FilteredGaussianRelease(GaussianRelease):
     Status: private, the default. Source: DESIGN §2; Kalman (1960).
     """
 
-    name: ClassVar[str] = "filtered-gaussian"
-    Stream: ClassVar[type[ReleaseStream]] = ClippedStream
+    name = "filtered-gaussian"
+    Stream = ClippedStream
 
     @property
     def sensitivity(self) -> float:

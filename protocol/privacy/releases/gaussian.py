@@ -8,7 +8,6 @@ from pydantic import Field
 
 from protocol.privacy.accounting import Cost, DiscreteGaussianCost, gaussian_sigma
 from protocol.privacy.noise import Draw
-from protocol.privacy.releases.base import MechanismParameters
 from protocol.privacy.releases.noisy_total import NoisyTotalParameters, NoisyTotalRelease
 from protocol.space.grid import FEATURE_UNIT
 
@@ -42,8 +41,8 @@ class GaussianRelease(NoisyTotalRelease):
     Sensitivity: Δ = 2·max‖φ‖ in L2, since one point replaces another. Status: private. Source: DESIGN §2.
     """
 
-    name: ClassVar[str] = "gaussian"
-    Parameters: ClassVar[type[MechanismParameters]] = GaussianParameters
+    name = "gaussian"
+    Parameters: ClassVar[type[NoisyTotalParameters]] = GaussianParameters
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -60,7 +59,7 @@ class GaussianRelease(NoisyTotalRelease):
         return self.noise
 
     def _draw(self) -> Draw:
-        return Draw("discrete-gaussian", self.sigma / FEATURE_UNIT, self.width)
+        return Draw("discrete-gaussian", self.noise / FEATURE_UNIT, self.width)
 
     def _cost(self, noise: float, releases: int) -> Cost:
         return DiscreteGaussianCost(

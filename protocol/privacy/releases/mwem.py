@@ -23,7 +23,6 @@ from protocol.privacy.accounting import (
 from protocol.privacy.noise import Draw
 from protocol.privacy.releases.base import (
     Guarantee,
-    MechanismParameters,
     Neighbours,
     PrivateParameters,
     ReleaseMechanism,
@@ -31,7 +30,6 @@ from protocol.privacy.releases.base import (
     check_delta,
     largest_coordinate,
 )
-from protocol.privacy.releases.prior import Prior
 from protocol.space.grid import FEATURE_UNIT, Totals
 
 __all__ = ["MwemParameters", "MwemRelease", "tilted_mean"]
@@ -94,11 +92,8 @@ class MwemStream(ReleaseStream):
     """Releases that start from the distribution that the one before fitted."""
 
     mechanism: MwemRelease
-
-    def __init__(self, mechanism: MwemRelease, offset: Totals | None, prior: Prior | None) -> None:
-        super().__init__(mechanism, offset, prior)
-        self._tilts = [0.0] * mechanism.dimension
-        self._means = [0.0] * mechanism.dimension
+    _fitted: tuple[list[float], list[float]] | None = None
+    """θ_i, and the mean that P has with it, of each coordinate; None: all are 0."""
 
     def _release(
         self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
@@ -106,10 +101,12 @@ class MwemStream(ReleaseStream):
         mechanism, unit = self.mechanism, largest_coordinate(self.mechanism.dimension)
         epsilon, steps = mechanism.schedule(index)
         rate = mechanism.selection_rate(epsilon)
-        sums = self.with_offset(total) / unit
+        sums = (total + self.public_sum()) / unit
         uniforms = noise[0].tolist()
         answers = (mechanism.noise_scale(epsilon) * noise[1]).tolist()
-        tilts, means, targets = list(self._tilts), list(self._means), sums.tolist()
+        none = [0.0] * mechanism.dimension
+        tilts, means = map(list, self._fitted or (none, none))
+        targets = sums.tolist()
         # Σ_t w(P_t)/q: a step changes one coordinate, for all steps that are left.
         means_over_steps = [mean * steps for mean in means]
         half_step = mechanism.parameters.eta / 2.0
@@ -134,7 +131,7 @@ class MwemStream(ReleaseStream):
                 offset, weights = _weights(rate, count, means, sums)
             else:
                 weights[i] = math.exp(exponent)
-        self._tilts, self._means = tilts, means
+        self._fitted = tilts, means
         return np.asarray(means_over_steps) * (unit * FEATURE_UNIT / steps)
 
 
@@ -165,10 +162,10 @@ class MwemRelease(ReleaseMechanism):
     """
 
     parameters: MwemParameters
-    name: ClassVar[str] = "mwem"
-    private: ClassVar[bool] = True
-    Parameters: ClassVar[type[MechanismParameters]] = MwemParameters
-    Stream: ClassVar[type[ReleaseStream]] = MwemStream
+    name = "mwem"
+    private = True
+    Parameters = MwemParameters
+    Stream = MwemStream
     planned_keys: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "target": {"calibration": "sound", "steps": 1656, "eta": 0.1},
         "summary": {"calibration": "sound", "steps": 5, "first_steps": 1656, "eta": 0.1},

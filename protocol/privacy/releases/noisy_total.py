@@ -22,7 +22,7 @@ from protocol.privacy.releases.base import (
     ReleaseStream,
     check_delta,
 )
-from protocol.privacy.releases.random_walk import RandomWalkFilter
+from protocol.privacy.releases.random_walk import RandomWalk
 from protocol.space.grid import FEATURE_UNIT, Totals
 
 __all__ = ["FilteredStream", "NoisyTotalParameters", "NoisyTotalRelease"]
@@ -67,8 +67,7 @@ class NoisyTotalRelease(ReleaseMechanism):
     """
 
     parameters: NoisyTotalParameters
-    private: ClassVar[bool] = True
-    Stream: ClassVar[type[ReleaseStream]] = ReleaseStream
+    private = True
 
     def __post_init__(self) -> None:
         given, charged, delta = self.parameters, self.setting.charged, self.setting.delta
@@ -136,6 +135,8 @@ class FilteredStream(ReleaseStream, ABC):
     """
 
     mechanism: Any
+    _estimate: npt.NDArray[np.float64] | float = 0.0
+    _variance: float | None = None
 
     @abstractmethod
     def _observed(
@@ -148,8 +149,9 @@ class FilteredStream(ReleaseStream, ABC):
         """Σφ of so many private points, in units of φ, from an observation or an estimate."""
 
     @cached_property
-    def _filter(self) -> RandomWalkFilter:
-        return RandomWalkFilter(self.mechanism.walk(self.prior))
+    def _walk(self) -> RandomWalk:
+        walk: RandomWalk = self.mechanism.walk(self.prior)
+        return walk
 
     def _release(
         self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
@@ -157,8 +159,9 @@ class FilteredStream(ReleaseStream, ABC):
         points = self.private_count(count)
         moved = self._observed(total, points, noise)
         if noise:
-            moved = self._filter.after(moved)
-            self.deviation = self.unit * math.sqrt(self._filter.variance or 0.0)
+            gain, self._variance = self._walk.after(self._variance)
+            self._estimate = moved = self._estimate + gain * (moved - self._estimate)
+            self.deviation = self.unit * math.sqrt(self._variance)
         embedded = self._embedded(moved, points)
         embedded += self.public_sum() * FEATURE_UNIT
         return np.asarray(embedded / count, dtype=np.float64)

@@ -13,7 +13,6 @@ from pydantic import Field
 from protocol.errors import ConfigError, LocalProtocolError
 from protocol.privacy.accounting import Cost, count_epsilon, shifted_count_cost
 from protocol.privacy.noise import Draw
-from protocol.privacy.releases.base import MechanismParameters, ReleaseStream
 from protocol.privacy.releases.noisy_total import FilteredStream, NoisyTotalParameters, NoisyTotalRelease
 from protocol.privacy.releases.prior import Prior
 from protocol.privacy.releases.random_walk import STEP_VARIANCE, RandomWalk
@@ -42,13 +41,6 @@ class RaceParameters(NoisyTotalParameters):
 
 class RaceStream(FilteredStream):
     """Releases of counts, each row of which is moved to the sum that it is known to have."""
-
-    @property
-    def error(self) -> float | None:
-        """That of a count, 1/√R in units of φ, but for what moving rows to their sums takes (`_of_sum`)."""
-        mechanism = self.mechanism
-        left = mechanism.noise_directions / mechanism.dimension
-        return math.sqrt(mechanism.variance * left) * row_unit(mechanism.rows) * FEATURE_UNIT
 
     def _observed(
         self, total: Totals, points: int, noise: tuple[npt.NDArray[Any], ...]
@@ -95,7 +87,7 @@ class RaceRelease(NoisyTotalRelease):
 
     - The points of a mean are a public number n, and each row counts each of them once: the counts of a row
       are moved by one number to have the sum n.
-    - Filter (`RandomWalkFilter`), as `filtered-gaussian`: n·c is taken off the counts, c being the seed set's
+    - Filter (`RandomWalk`), as `filtered-gaussian`: n·c is taken off the counts, c being the seed set's
       mean, and what is left for a random walk. A total that is released once is not filtered.
     - The public points' counts are added without noise.
 
@@ -107,9 +99,9 @@ class RaceRelease(NoisyTotalRelease):
         ConfigError: The map is not `lsh`; or the scale that is given costs more than the ε that is given.
     """
 
-    name: ClassVar[str] = "race"
-    Parameters: ClassVar[type[MechanismParameters]] = RaceParameters
-    Stream: ClassVar[type[ReleaseStream]] = RaceStream
+    name = "race"
+    Parameters = RaceParameters
+    Stream = RaceStream
     small_features: ClassVar[Mapping[str, Any]] = {"map": "lsh"}
 
     def __post_init__(self) -> None:

@@ -13,7 +13,6 @@ from pydantic import Field
 
 from protocol import limits
 from protocol.errors import ConfigError, LocalProtocolError
-from protocol.privacy.releases.base import MechanismParameters, ReleaseStream
 from protocol.privacy.releases.filtered_gaussian import ClippedStream, FilteredGaussianRelease
 from protocol.privacy.releases.gaussian import GaussianParameters
 from protocol.privacy.releases.prior import Prior
@@ -77,9 +76,9 @@ class SubspaceRelease(FilteredGaussianRelease):
     """
 
     parameters: SubspaceParameters
-    name: ClassVar[str] = "subspace"
-    Parameters: ClassVar[type[MechanismParameters]] = SubspaceParameters
-    Stream: ClassVar[type[ReleaseStream]] = SubspaceStream
+    name = "subspace"
+    Parameters = SubspaceParameters
+    Stream = SubspaceStream
     small_keys: ClassVar[Mapping[str, Any]] = {"directions": 4}
 
     def __post_init__(self) -> None:
