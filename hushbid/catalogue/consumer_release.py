@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -61,8 +61,8 @@ class Asked:
     parameters: dict[str, Any]
     delta: float
 
-    def mechanism_of(self, feature_map: FeatureMap, prior: Prior | None) -> ReleaseMechanism[Any]:
-        """A fresh mechanism of one release.
+    def mechanism_of(self, feature_map: FeatureMap) -> ReleaseMechanism:
+        """The mechanism, of one release.
 
         Raises:
             ConfigError: The mechanism is none of `MECHANISMS`, or its parameters cannot hold.
@@ -77,7 +77,6 @@ class Asked:
             releases=1,
             norm_bound=feature_map.space.norm_bound,
             delta=self.delta,
-            prior=prior,
         )
         return release_mechanism(self.mechanism, self.parameters, setting)
 
@@ -153,17 +152,17 @@ def make_target(
         ConfigError: The file is there already or cannot be made, or the mechanism cannot be had.
     """
     total, size = _seed_total(feature_map, seed_set)
-    prior = Prior.of_total(total, size) if size else None
-    mechanism = asked.mechanism_of(feature_map, prior)
-    if asked.mechanism == "filtered-gaussian" and prior is None:
+    mechanism = asked.mechanism_of(feature_map)
+    if asked.mechanism == "filtered-gaussian" and size == 0:
         raise ConfigError(
             "A filtered-gaussian release needs the public seed set.", advice="Name it with `--seed-set`."
         )
     guarantee = mechanism.guarantee(neighbours=RELATION, delta=asked.delta)
     costs = mechanism.cost(0, neighbours=RELATION)
     charged_as = payment.charge(guarantee.epsilon, guarantee.delta, costs, noise)
+    stream = mechanism.stream(prior=Prior.of_total(total, size) if size else None)
     kept = KeptTarget(
-        release=release_target(mechanism, feature_map, validation, noise, noise_name=noise.name),
+        release=release_target(stream, feature_map, validation, noise, noise_name=noise.name),
         charged_as=charged_as,
         map_identity=map_identity(feature_map),
         mechanism=asked.mechanism,
@@ -172,7 +171,7 @@ def make_target(
         seed_total=total,
         seed_size=size,
         data=dataset_digest(validation),
-        deviation=_deviation(lambda: asked.mechanism_of(feature_map, prior), len(validation)),
+        deviation=stream.deviation / len(validation),
     )
     write_new(payment.path, kept.to_bytes())
     return kept
@@ -224,16 +223,3 @@ def _seed_total(feature_map: FeatureMap, seed_set: Dataset | None) -> tuple[Tota
     if seed_set is None:
         return np.zeros(0, dtype=np.int64), 0
     return feature_map.hash(seed_set.features).sum(axis=0, dtype=np.int64), len(seed_set)
-
-
-def _deviation(fresh: Callable[[], ReleaseMechanism[Any]], count: int) -> float:
-    """Standard deviation of the noise on a coordinate of the embedding.
-
-    A release is affine in its noise: one step of the grid on each coordinate is tried, and σ has so many.
-    """
-    mechanism = fresh()
-    draw = mechanism.draws(0)[0]
-    nothing = np.zeros(draw.size, dtype=np.int64)
-    without = mechanism.release(0, nothing, count, (nothing,))
-    moved = fresh().release(0, nothing, count, (np.full(draw.size, 2**20, dtype=np.int64),))
-    return float(np.abs(moved - without)[0]) * draw.scale / 2.0**20

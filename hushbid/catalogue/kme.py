@@ -30,7 +30,7 @@ from protocol.errors import ConfigError
 from protocol.privacy.accounting import Cost, DiscreteGaussianCost
 from protocol.privacy.noise import NoiseSource
 from protocol.privacy.releases import Neighbours
-from protocol.privacy.releases.gaussian_noise import SMALLEST_SIGMA
+from protocol.privacy.releases.gaussian import SMALLEST_SIGMA
 from protocol.session.session import feature_space_of
 from protocol.space.features import FeatureMap, FeatureSpace, PairedSpace
 from protocol.space.grid import FEATURE_UNIT, Totals
@@ -245,7 +245,7 @@ class KmeRelease(EntryRelease):
             kept = read_target(consumer.target, feature_map, consumer.validation)
             if Asked(kept.mechanism, kept.parameters, kept.delta) != asked:
                 raise other_price(consumer.target)
-        guarantee = asked.mechanism_of(feature_map, None).guarantee(neighbours=RELATION, delta=asked.delta)
+        guarantee = asked.mechanism_of(feature_map).guarantee(neighbours=RELATION, delta=asked.delta)
         return target_mean(kept), consumer.described(
             asked.mechanism, guarantee.epsilon, asked.delta, kept.release.noise_name, charged=fresh
         )

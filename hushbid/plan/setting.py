@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from pydantic import ValidationError
 
 from hushbid.cluster.data import ClusterData
 from hushbid.cluster.evaluation import uniform
@@ -223,7 +222,7 @@ def _assembled(
 def _with_noise_that_is_there(setting: PlanSetting) -> PlanSetting:
     """There is no secure Laplace noise: a session with such releases can have simulated noise alone."""
     session = setting.session()
-    draws = (*session.target().draws(0), *session.summary().draws(setting.rounds - 1))
+    draws = (*session.target.draws(0), *session.summary.draws(setting.rounds - 1))
     if not session.noise_protects or all(draw.distribution != "laplace" for draw in draws):
         return setting
     noise = NoiseSection(source="simulated", seed=0)
@@ -246,12 +245,7 @@ def _refusal(file: SessionFile, owners: int) -> str:
             section.rule, section.parameters, owners=owners, rounds=file.rounds, delta=session.delta
         )
     except ConfigError as error:
-        if section.rule not in RULES:
-            raise
-        try:
-            RULES[section.rule].Parameters.model_validate(section.parameters)
-        except ValidationError:
-            raise error from None
+        RULES.chosen(section.rule, section.parameters)  # else it is the keys that are wrong
         return error.what
     return ""
 

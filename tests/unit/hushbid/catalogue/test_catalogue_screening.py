@@ -378,7 +378,7 @@ def test_an_epsilon_has_to_come_from_somewhere(catalogue: Path) -> None:
     with pytest.raises(ConfigError, match="At which ε"):
         screened(catalogue, epsilon=None)
     with pytest.raises(ConfigError, match="not possible"):
-        Asked("mwem", {}, 1e-5).mechanism_of(feature_map_of(FEATURES), None)
+        Asked("mwem", {}, 1e-5).mechanism_of(feature_map_of(FEATURES))
 
 
 def test_sketches_are_compared_with_a_sketch(tmp_path: Path) -> None:
