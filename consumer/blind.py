@@ -65,6 +65,7 @@ __all__ = [
 ]
 
 _OPEN: Final = ("greeting", "releasing", "weighing", "waiting", "checking", "accounting", "delivered")
+_WRONG_SCORE: Final = "the score is not the point's"
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,10 +276,13 @@ class BlindConsumer(ConsumerMachine):
         self.delivered.extend(checked.delivered)
         good = []
         for entry in checked.delivered:
-            if entry.dispute or entry.candidate is None:
-                self.void[entry.owner] += 1
-            else:
-                good.append(entry.candidate.features)
+            self.void[entry.owner] += bool(entry.dispute)
+            if entry.candidate is None or entry.dispute not in ("", _WRONG_SCORE):
+                continue
+            # Whether a score is wrong depends on the round in which its point was taken, which one record
+            # of another owner changes for many points. What a release or a private settlement counts must not.
+            good.append(entry.candidate.features)
+            if not entry.dispute or self._opened.settlement is not None:
                 self._wins.append(HandedOver(entry.owner, 0, 0, 0, entry.candidate, entry.chosen_round))
         if good:
             self.weighing.add(np.stack(good))
@@ -440,8 +444,8 @@ class BlindConsumerNumerics(ConsumerNumerics):
         if not mapped(features[None])[0]:
             return "the point is outside the public bounds"
         (score,) = scores_of(features[None], weights, self._session.jitter).tolist()
-        if mask.of(score) != purchase.score:
-            return "the score is not the point's"
+        if mask.of(score, features) != purchase.score:
+            return _WRONG_SCORE
         return ""
 
     # -- the account --------------------------------------------------------------------------------------

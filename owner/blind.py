@@ -198,10 +198,15 @@ class BlindOwnerNumerics(OwnerNumerics):
         sent = np.array(self._sent, dtype=np.intp)
         scores = np.full(len(sent), -bound - 1, dtype=np.int64)
         real = sent != _NOTHING
+        features = table.rows(sent[real])
         if real.any():
-            scores[real] = scores_of(table.rows(sent[real]), weights, session.jitter)
-        lowest = int(scores[-new:].min())
-        return b"".join(
-            NOT_SENT if score < lowest else mask.of(score) if is_point else mask.of_nothing
-            for score, is_point in zip(scores.tolist(), real.tolist(), strict=True)
-        )
+            scores[real] = scores_of(features, weights, session.jitter)
+        lowest, rows = int(scores[-new:].min()), iter(features)
+        masked = []
+        for score, is_point in zip(scores.tolist(), real.tolist(), strict=True):
+            row = next(rows) if is_point else None
+            if score < lowest:
+                masked.append(NOT_SENT)
+            else:
+                masked.append(mask.of_nothing if row is None else mask.of(score, row))
+        return b"".join(masked)

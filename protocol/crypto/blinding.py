@@ -11,10 +11,12 @@ encodes it; the nonce is the round, big-endian, in 24 bytes, and what is bound b
 round. The key serves one session, and in a session a round has one weight: it is on the consumer's record
 before it leaves, and a consumer that starts again sends the recorded bytes.
 
-**Masks.** A score s, |s| ≤ B, is replaced by a·(s + B + 1) + c, where a and c are the round's and follow
-from the mask key: 62 bits, and up to 126. Order and ties survive, and 16 bytes, big-endian, are in the order
-of the whole numbers. That hides scale and offset, and no more: the greatest common divisor of differences
-gives a away. Maps that hide distances too were tried, down to ranks alone, and tell nearly as much: what
+**Masks.** A score s, |s| ≤ B, is replaced by a·(s + B + 1) + c + t, where a and c are the round's and follow
+from the mask key: 62 bits, and up to 126. t is from 0 and below 2^61 ≤ a, a keyed hash of φ. So the order of
+scores survives, points of one score are in an order that φ alone decides, and those of one φ are equal. That
+order must not be the one in which an owner sent its boxes: one record more changes that, and then two points
+of S could be others (docs/privacy.md). 16 bytes, big-endian, are in the order of the whole numbers. That
+hides scale and offset, and no more: from differences a can be found, up to t. Maps that hide distances too were tried, down to ranks alone, and tell nearly as much: what
 tells is the series of a box's scores over the rounds (docs/privacy.md). So what is not needed is not sent.
 An owner's b new boxes are all untaken. Of its older ones, those that score lower than all new ones cannot be
 among the b best: in the place of their scores it sends zeros.
@@ -35,6 +37,7 @@ import nacl.exceptions
 import numpy as np
 
 from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
+from protocol.space.grid import Features
 from protocol.wire.arrays import Array, ArrayError, pack_array, unpack_array
 
 __all__ = [
@@ -118,7 +121,8 @@ class BlindKeys:
         """
         drawn = hashlib.blake2b(self._bound(number), key=self._mask, digest_size=24).digest()
         scale = int.from_bytes(drawn[:8], "big") >> 2 | 2**61
-        return Mask(scale, (int.from_bytes(drawn[8:], "big") >> 2) + 1, bound)
+        ties = hashlib.blake2b(self._bound(number), key=self._mask, digest_size=_KEY_BYTES).digest()
+        return Mask(scale, (int.from_bytes(drawn[8:], "big") >> 2) + 1, bound, ties)
 
     def _bound(self, number: int) -> bytes:
         return self._session + number.to_bytes(8, "big")
@@ -128,33 +132,39 @@ class Mask:
     """The secret increasing map of one round.
 
     Args:
-        scale: a, positive.
+        scale: a, at least 2^61.
         offset: c, positive.
         bound: B, what no score of a point is above in magnitude.
+        ties: Keys the hash that orders points of one score.
     """
 
-    def __init__(self, scale: int, offset: int, bound: int) -> None:
-        self._scale, self._offset, self.bound = scale, offset, bound
-        if scale * (2 * bound + 1) + offset >= 2 ** (8 * MASK_BYTES):
+    def __init__(self, scale: int, offset: int, bound: int, ties: bytes) -> None:
+        self._scale, self._offset, self.bound, self._ties = scale, offset, bound, ties
+        if scale * (2 * bound + 2) + offset >= 2 ** (8 * MASK_BYTES):
             raise LocalProtocolError("A bound of scores is too large to be masked.")
 
     @property
     def of_nothing(self) -> bytes:
         """The masked score of a box of nothing: below those of all points."""
-        return self._of(-self.bound - 1)
+        return self._of(-self.bound - 1, 0)
 
-    def of(self, score: int) -> bytes:
-        """A masked score, `MASK_BYTES` long.
+    def of(self, score: int, features: Features) -> bytes:
+        """A point's masked score, `MASK_BYTES` long.
+
+        Args:
+            score: The point's.
+            features: Its φ, int16 of shape (d,).
 
         Raises:
             LocalProtocolError: It is above the bound.
         """
         if abs(score) > self.bound:
             raise LocalProtocolError("A score lies outside of its bound.")
-        return self._of(score)
+        hashed = hashlib.blake2b(features.astype("<i2").tobytes(), key=self._ties, digest_size=8).digest()
+        return self._of(score, int.from_bytes(hashed, "big") >> 3)
 
-    def _of(self, score: int) -> bytes:
-        return (self._scale * (score + self.bound + 1) + self._offset).to_bytes(MASK_BYTES, "big")
+    def _of(self, score: int, tie: int) -> bytes:
+        return (self._scale * (score + self.bound + 1) + self._offset + tie).to_bytes(MASK_BYTES, "big")
 
 
 def padding_content(size: int) -> bytes:
