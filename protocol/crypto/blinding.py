@@ -16,8 +16,9 @@ from the mask key: 62 bits, and up to 126. t is from 0 and below 2^61 ≤ a, a k
 scores survives, points of one score are in an order that φ alone decides, and those of one φ are equal. That
 order must not be the one in which an owner sent its boxes: one record more changes that, and then two points
 of S could be others (docs/privacy.md). 16 bytes, big-endian, are in the order of the whole numbers. That
-hides scale and offset, and no more: from differences a can be found, up to t. Maps that hide distances too were tried, down to ranks alone, and tell nearly as much: what
-tells is the series of a box's scores over the rounds (docs/privacy.md). So what is not needed is not sent.
+hides scale and offset, and no more: from differences a can be found, up to t. Maps that hide distances too
+were tried, down to ranks alone, and tell nearly as much: what tells is the series of a box's scores over the
+rounds (docs/privacy.md). So what is not needed is not sent.
 An owner's b new boxes are all untaken. Of its older ones, those that score lower than all new ones cannot be
 among the b best: in the place of their scores it sends zeros.
 
