@@ -12,13 +12,13 @@ round. The key serves one session, and in a session a round has one weight: it i
 before it leaves, and a consumer that starts again sends the recorded bytes.
 
 **Masks.** A score s, |s| ≤ B, is replaced by a·(s + B + 1) + c + t, where a and c are the round's and follow
-from the mask key: 62 bits, and up to 126. t is from 0 and below 2^61 ≤ a, a keyed hash of φ. So the order of
-scores survives, points of one score are in an order that φ alone decides, and those of one φ are equal. That
-order must not be the one in which an owner sent its boxes: one record more changes that, and then two points
-of S could be others (docs/privacy.md). 16 bytes, big-endian, are in the order of the whole numbers. That
-hides scale and offset, and no more: from differences a can be found, up to t. Maps that hide distances too
-were tried, down to ranks alone, and tell nearly as much: what tells is the series of a box's scores over the
-rounds (docs/privacy.md). So what is not needed is not sent.
+from the mask key: 62 bits, and up to 126. t is from 0 and below a: a keyed hash of φ, in 64 bits, times a. So
+the order of scores survives, points of one score are in an order that φ alone decides, and those of one φ are
+equal. That order must not be the one in which an owner sent its boxes: one record more changes that, and then
+two points of S could be others (docs/privacy.md). 16 bytes, big-endian, are in the order of the numbers.
+That hides the offset, and the scale up to a factor of two; t keeps a from being the common divisor of all
+differences. It hides no more. Maps that hide distances too were tried, down to ranks alone, and tell nearly
+as much: what tells is the series of a box's scores over the rounds. So what is not needed is not sent.
 An owner's b new boxes are all untaken. Of its older ones, those that score lower than all new ones cannot be
 among the b best: in the place of their scores it sends zeros.
 
@@ -133,7 +133,7 @@ class Mask:
     """The secret increasing map of one round.
 
     Args:
-        scale: a, at least 2^61.
+        scale: a, positive.
         offset: c, positive.
         bound: B, what no score of a point is above in magnitude.
         ties: Keys the hash that orders points of one score.
@@ -162,7 +162,7 @@ class Mask:
         if abs(score) > self.bound:
             raise LocalProtocolError("A score lies outside of its bound.")
         hashed = hashlib.blake2b(features.astype("<i2").tobytes(), key=self._ties, digest_size=8).digest()
-        return self._of(score, int.from_bytes(hashed, "big") >> 3)
+        return self._of(score, int.from_bytes(hashed, "big") * self._scale >> 64)
 
     def _of(self, score: int, tie: int) -> bytes:
         return (self._scale * (score + self.bound + 1) + self._offset + tie).to_bytes(MASK_BYTES, "big")
