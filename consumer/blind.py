@@ -64,6 +64,7 @@ __all__ = [
 ]
 
 _OPEN: Final = ("greeting", "releasing", "weighing", "waiting", "checking", "accounting", "delivered")
+_WRONG_SCORE: Final = "the score is not the point's"
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,10 +276,13 @@ class BlindConsumer(ConsumerMachine):
         self.delivered.extend(checked.delivered)
         good = []
         for entry in checked.delivered:
-            if entry.dispute or entry.candidate is None:
-                self.void[entry.owner] += 1
-            else:
-                good.append(entry.candidate.features)
+            self.void[entry.owner] += bool(entry.dispute)
+            if entry.candidate is None or entry.dispute not in ("", _WRONG_SCORE):
+                continue
+            # Whether a score is wrong depends on the round in which its point was taken, which one record of
+            # another owner changes for many points. What a release or a private settlement counts must not.
+            good.append(entry.candidate.features)
+            if not entry.dispute or self._opened.settlement is not None:
                 self._wins.append(HandedOver(entry.owner, 0, 0, 0, entry.candidate, entry.chosen_round))
         if good:
             self.weighing.add(np.stack(good))
@@ -403,15 +407,17 @@ class BlindConsumerNumerics(ConsumerNumerics):
 
     def _opened(self, purchase: BlindPurchase, mask: Mask) -> Candidate | str | None:
         """What a box holds, without features; or what is wrong with it; None: nothing, as it should be."""
+        content, box = b"", purchase.candidate.box
+        if any(box):
+            try:
+                content = open_sealed(box, self._require_identity().sealing)
+            except RemoteProtocolError:
+                return "the box does not open"
         if not self._signed(purchase):
             return "the owner's signature does not hold"
-        if not any(purchase.candidate.box):
+        if not content:
             as_it_should = mask.of_nothing == purchase.score
             return None if as_it_should else "the box holds nothing, and was scored as a point"
-        try:
-            content = open_sealed(purchase.candidate.box, self._require_identity().sealing)
-        except RemoteProtocolError:
-            return "the box does not open"
         try:
             point, attributes = unpack_content(content)
         except RemoteProtocolError:
@@ -440,8 +446,8 @@ class BlindConsumerNumerics(ConsumerNumerics):
         if not mapped(features[None])[0]:
             return "the point is outside the public bounds"
         scores = scores_of(features[None], weights, self._session.jitter)
-        if mask.of(scores.tolist()) != [purchase.score]:
-            return "the score is not the point's"
+        if mask.of(scores.tolist(), features[None]) != [purchase.score]:
+            return _WRONG_SCORE
         return ""
 
     # -- the account --------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from owner.numerics import OwnerNumerics
 from protocol.crypto.blinding import (
     NOT_SENT,
     BlindKeys,
+    Mask,
     blind_bid_statement,
     blind_digest,
     broadcast_statement,
@@ -165,7 +166,12 @@ class BlindOwnerNumerics(OwnerNumerics):
             )
         weights = self._keys.decrypt(effect.box, effect.round)
         check_weights(weights, session)
-        found = [best.entry for best in table.first(weights, session.batch)]
+        mask = self._keys.mask(
+            effect.round, score_bound(weights, session.space.coordinate_bound, session.jitter)
+        )
+        # Points of one score are in the order in which the curator has them.
+        best = table.first(weights, session.batch, tie=lambda row: -mask.tie(row))
+        found = [each.entry for each in best]
         missing = session.batch - len(found)
         contents = [
             pack_content(self._dataset.features[row], self._dataset.attributes(row), session.box_bytes)
@@ -178,7 +184,7 @@ class BlindOwnerNumerics(OwnerNumerics):
         ] + [self._blank_box] * missing
         rows = (*found, *[_NOTHING] * missing)
         self._sent += rows
-        scores = self._masked(self._keys, effect.round, weights)
+        scores = self._masked(mask, weights)
         digests = [blind_digest(effect.handle + place, box) for place, box in enumerate(boxes)]
         digests.append(hashlib.sha256(scores).digest())
         signed = sign(
@@ -189,20 +195,20 @@ class BlindOwnerNumerics(OwnerNumerics):
             effect.round, weights, rows, b"".join(boxes), scores, b"".join(digests), signed, ephemeral
         )
 
-    def _masked(self, keys: BlindKeys, number: int, weights: Weights) -> bytes:
+    def _masked(self, mask: Mask, weights: Weights) -> bytes:
         """The masked scores of all boxes so far, but for those that are lower than all new ones'."""
         session, table = self._session, self._points()
-        mask = keys.mask(number, score_bound(weights, session.space.coordinate_bound, session.jitter))
         sent = np.array(self._sent, dtype=np.intp)
         points = np.flatnonzero(sent != _NOTHING)
-        scores = scores_of(table.rows(sent[points]), weights, session.jitter)
+        features = table.rows(sent[points])
+        scores = scores_of(features, weights, session.jitter)
         masked = [NOT_SENT if row != _NOTHING else mask.of_nothing for row in self._sent]
         new = points >= len(sent) - session.batch
         if new.sum() == session.batch:
             # Lower ones are not among the b best, and so are none of the boxes of nothing.
             masked = [NOT_SENT] * len(sent)
             needed = scores >= scores[new].min()
-            points, scores = points[needed], scores[needed]
-        for place, score in zip(points.tolist(), mask.of(scores.tolist()), strict=True):
+            points, scores, features = points[needed], scores[needed], features[needed]
+        for place, score in zip(points.tolist(), mask.of(scores.tolist(), features), strict=True):
             masked[place] = score
         return b"".join(masked)

@@ -44,7 +44,17 @@ from protocol.wire.messages import (
     Welcome,
 )
 
-__all__ = ["GOLDEN", "OWNER", "Exchange", "Step", "exchange_files", "key_of", "read_exchange"]
+__all__ = [
+    "GOLDEN",
+    "OWNER",
+    "SEED",
+    "Exchange",
+    "Step",
+    "blind_text",
+    "exchange_files",
+    "key_of",
+    "read_exchange",
+]
 
 OWNER: Final = "heron"
 _AS_EVER: Final[Mapping[str, Any]] = {"points": 6, "seed_weight": 1.0, "jitter": 0.0, "distinct": False}
@@ -69,7 +79,8 @@ _ROWS: Final = (
     (0.0625, 0.5, 1.0, "d", "row-5"),
 )
 """Features, label and identifier. A point that is there twice is a tie that the order of rows decides."""
-_SEED: Final = hashlib.sha256(b"hushbid vector: a secret map's seed").digest()
+SEED: Final = hashlib.sha256(b"hushbid vector: a secret map's seed").digest()
+"""Of the secret map of all of them."""
 _HEAD: Final = hashlib.sha256(b"hushbid vector: the head of a transcript").digest()
 
 
@@ -133,9 +144,17 @@ def read_exchange(place: Path) -> Exchange:
     return Exchange(session, steps)
 
 
+def blind_text() -> str:
+    """The session file that vectors of `blind` are of: there is no golden session of that rule."""
+    return _text("blind", "blind", {**_BATCHES, "jitter": 25.0})
+
+
 def _session_text(name: str) -> str:
-    rule, keys = GOLDEN[name]
-    sealed = rule == "sealed"
+    return _text(name, *GOLDEN[name])
+
+
+def _text(name: str, rule: str, keys: Mapping[str, Any]) -> str:
+    sealed = rule in ("sealed", "blind")
     values: dict[str, Any] = {
         "session": {"name": f"golden-{name}", "allow_nonprivate": True, **keys},
         "features": {"columns": 3, "dimension": 8, "gamma": 0.5, "upper": 1},
@@ -204,8 +223,8 @@ def _played(session: Session) -> Iterator[Step]:
 
 def sealed_map(session: Session) -> bytes:
     """The secret map of the golden session, sealed to its owner."""
-    digest, nonce = session.space.map(_SEED).digest, bytes(range(NONCE_BYTES))
-    return seal_map(_SEED, digest, session, key_of(OWNER).public, key_of(CONSUMER), nonce)
+    digest, nonce = session.space.map(SEED).digest, bytes(range(NONCE_BYTES))
+    return seal_map(SEED, digest, session, key_of(OWNER).public, key_of(CONSUMER), nonce)
 
 
 class _Owner:

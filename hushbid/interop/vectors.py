@@ -14,6 +14,7 @@ from typing import Any, Final
 import nacl.bindings
 import numpy as np
 
+from hushbid.interop.blind_vectors import blind_vectors
 from hushbid.interop.exchange import GOLDEN, OWNER, exchange_files, key_of, sealed_map
 from protocol.config import SessionFile
 from protocol.config.loading import load_toml_text
@@ -123,6 +124,7 @@ def vector_files() -> dict[str, str]:
                 "gain per price": _priced(),
                 "turns": [_turns(**given) for given in _CAPS],
                 **_sealed(),
+                "blind": blind_vectors(),
             },
             indent=1,
             ensure_ascii=False,

@@ -11,11 +11,14 @@ encodes it; the nonce is the round, big-endian, in 24 bytes, and what is bound b
 round. The key serves one session, and in a session a round has one weight: it is on the consumer's record
 before it leaves, and a consumer that starts again sends the recorded bytes.
 
-**Masks.** A score s, |s| ≤ B, is replaced by a·(s + B + 1) + c, where a and c are the round's and follow
-from the mask key: 62 bits, and up to 126. Order and ties survive, and 16 bytes, big-endian, are in the order
-of the whole numbers. That hides scale and offset, and no more: the greatest common divisor of differences
-gives a away. Maps that hide distances too were tried, down to ranks alone, and tell nearly as much: what
-tells is the series of a box's scores over the rounds (docs/privacy.md). So what is not needed is not sent.
+**Masks.** A score s, |s| ≤ B, is replaced by a·(s + B + 1) + c + t, where a and c are the round's and follow
+from the mask key: 62 bits, and up to 126. t is from 0 and below a: a keyed hash of φ, in 64 bits, times a. So
+the order of scores survives, points of one score are in an order that φ alone decides, and those of one φ are
+equal. That order must not be the one in which an owner sent its boxes: one record more changes that, and then
+two points of S could be others (docs/privacy.md). 16 bytes, big-endian, are in the order of the numbers.
+That hides the offset, and the scale up to a factor of two; t keeps a from being the common divisor of all
+differences. It hides no more. Maps that hide distances too were tried, down to ranks alone, and tell nearly
+as much: what tells is the series of a box's scores over the rounds. So what is not needed is not sent.
 An owner's b new boxes are all untaken. Of its older ones, those that score lower than all new ones cannot be
 among the b best: in the place of their scores it sends zeros.
 
@@ -34,6 +37,7 @@ import nacl.exceptions
 import numpy as np
 
 from protocol.errors import LocalProtocolError, Offence, RemoteProtocolError
+from protocol.space.grid import Features
 from protocol.wire.arrays import Array, ArrayError, pack_array, unpack_array
 
 __all__ = [
@@ -116,7 +120,8 @@ class BlindKeys:
         """
         drawn = hashlib.blake2b(self._bound(number), key=self._mask, digest_size=24).digest()
         scale = int.from_bytes(drawn[:8], "big") >> 2 | 2**61
-        return Mask(scale, (int.from_bytes(drawn[8:], "big") >> 2) + 1, bound)
+        ties = hashlib.blake2b(self._bound(number), key=self._mask, digest_size=_KEY_BYTES).digest()
+        return Mask(scale, (int.from_bytes(drawn[8:], "big") >> 2) + 1, bound, ties)
 
     def _bound(self, number: int) -> bytes:
         return self._session + number.to_bytes(8, "big")
@@ -129,28 +134,47 @@ class Mask:
         scale: a, positive.
         offset: c, positive.
         bound: B, what no score of a point is above in magnitude.
+        ties: Keys the hash that orders points of one score.
     """
 
-    def __init__(self, scale: int, offset: int, bound: int) -> None:
-        if scale * (2 * bound + 1) + offset >= 2 ** (8 * MASK_BYTES):
+    def __init__(self, scale: int, offset: int, bound: int, ties: bytes) -> None:
+        if scale * (2 * bound + 2) + offset >= 2 ** (8 * MASK_BYTES):
             raise LocalProtocolError("A bound of scores is too large to be masked.")
         self.bound = bound
         self._scale, self._base = scale, scale * (bound + 1) + offset
-        self.of_nothing: bytes = self._of(-bound - 1)
+        self.of_nothing: bytes = self._of(-bound - 1).to_bytes(MASK_BYTES, "big")
         """The masked score of a box of nothing: below those of all points."""
+        self._ties = ties
 
-    def of(self, scores: Sequence[int]) -> list[bytes]:
-        """Masked scores, `MASK_BYTES` long each.
+    def of(self, scores: Sequence[int], features: Features) -> list[bytes]:
+        """The masked scores of points, `MASK_BYTES` long each.
+
+        Args:
+            scores: The points', n of them.
+            features: Their φ, int16 of shape (n, d).
 
         Raises:
             LocalProtocolError: One is above the bound.
         """
         if scores and not -self.bound <= min(scores) <= max(scores) <= self.bound:
             raise LocalProtocolError("A score lies outside of its bound.")
-        return [self._of(score) for score in scores]
+        return [
+            (self._of(score) + self.tie(row)).to_bytes(MASK_BYTES, "big")
+            for score, row in zip(scores, features, strict=True)
+        ]
 
-    def _of(self, score: int) -> bytes:
-        return (self._scale * score + self._base).to_bytes(MASK_BYTES, "big")
+    def tie(self, features: Features) -> int:
+        """What orders a point among those of its score, highest first: below a.
+
+        Args:
+            features: Its φ, int16 of shape (d,).
+        """
+        row = np.ascontiguousarray(features, dtype="<i2").tobytes()
+        hashed = hashlib.blake2b(row, key=self._ties, digest_size=8).digest()
+        return int.from_bytes(hashed, "big") * self._scale >> 64
+
+    def _of(self, score: int) -> int:
+        return self._scale * score + self._base
 
 
 def blind_digest(handle: int, box: bytes) -> bytes:

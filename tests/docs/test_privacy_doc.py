@@ -84,7 +84,10 @@ def test_the_curator_is_handed_as_many_raw_points_as_stated(rule: str) -> None:
 @pytest.mark.parametrize("rule", SMALL)
 def test_the_curator_has_as_many_features_as_stated(rule: str) -> None:
     least, most = bounds(who_sees_what()["points whose φ the curator has"][rule])
-    assert least <= outcome(rule).curator.ledger.candidates <= most
+    ledger = outcome(rule).curator.ledger
+    seen = [win.candidate.features.size > 0 for win in ledger.wins]
+    assert seen == [most > 0] * POINTS
+    assert least <= (ledger.candidates if all(seen) else 0) <= most
 
 
 @pytest.mark.parametrize("rule", SMALL)

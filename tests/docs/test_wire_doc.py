@@ -42,9 +42,10 @@ def test_the_messages_of_the_page_are_the_messages_there_are() -> None:
 
 @pytest.mark.parametrize("kind", sorted(MESSAGES))
 def test_a_message_s_section_says_who_may_send_it_and_has_its_fields(kind: str) -> None:
-    sender, receiver = sender_and_receiver(kind).split(" → ")
+    parties = sender_and_receiver(kind)
+    sender, *_, receiver = parties.split(" → ")
     both = "any party" if sender == receiver else "owner or consumer"
-    parties = f"{sender} → {receiver}".replace("all", both).capitalize()
+    parties = parties.replace("all", both).capitalize()
     section = PAGE.section(f"`{kind}`")
     assert section.strip().startswith(f"{parties}. ")
     assert f"<!-- generated: fields of {kind} -->" in section

@@ -10,18 +10,29 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import nacl.exceptions
 import nacl.public
 import nacl.signing
 import numpy as np
 import pytest
 from zmq.utils import z85
 
+from consumer.blind import BlindConsumerNumerics, CheckAward
+from consumer.events import PurchasesChecked
+from consumer.party import consumer_party
+from hushbid.interop.exchange import key_of
 from hushbid.interop.vectors import check_vectors, vector_files, write_vectors
 from protocol.config import SessionFile
-from protocol.config.loading import load_toml
+from protocol.config.loading import load_toml, load_toml_text
+from protocol.data import Dataset
 from protocol.errors import ConfigError, DataError, ExitCode, HushbidError, VectorMismatch
+from protocol.privacy.noise import SimulatedNoise
+from protocol.session.session import open_session
 from protocol.space.features import feature_map
+from protocol.wire.blind import Award, BlindCandidate, BlindPurchase
+from protocol.wire.messages import fixed
 from tests.conftest import ROOT
+from tests.interop import blind_formats
 from tests.interop.minimal import formats
 from tests.interop.minimal.feature_map import FeatureMap, cosine, normal
 
@@ -249,6 +260,151 @@ def test_the_signature_of_a_batch() -> None:
     statement = formats.batch_statement(*place, b"".join(digests))
     assert statement.hex() == vector["statement"]
     assert owner_key().sign(statement).signature.hex() == vector["signature"]
+
+
+# -- `blind` -----------------------------------------------------------------------------------------------
+
+BLIND: dict[str, Any] = VECTORS["blind"]
+
+
+@pytest.fixture(name="blind_session")
+def _blind_session(tmp_path: Path) -> formats.Session:
+    path = tmp_path / "session.toml"
+    path.write_text(BLIND["toml"], encoding="utf-8")
+    return formats.Session.read(path)
+
+
+def blind_map(session: formats.Session) -> FeatureMap:
+    return FeatureMap(session.tables["features"], bytes.fromhex(BLIND["seed"]))
+
+
+def consumer_key() -> nacl.signing.SigningKey:
+    """The golden consumer's."""
+    return formats.key_of_file(SESSIONS / "sealed" / "consumer.key.txt")
+
+
+def test_the_keys_of_a_blind_session(blind_session: formats.Session) -> None:
+    assert blind_session.digest.hex() == BLIND["session digest"]
+    made = blind_formats.keys(bytes.fromhex(BLIND["seed"]), blind_session.identifier)
+    assert [key.hex() for key in made] == [BLIND["keys"]["broadcast"], BLIND["keys"]["mask"]]
+
+
+def test_an_encrypted_broadcast(blind_session: formats.Session) -> None:
+    vector, box = BLIND["broadcast"], bytes.fromhex(BLIND["broadcast"]["box"])
+    key = bytes.fromhex(BLIND["keys"]["broadcast"])
+    weights = blind_formats.array(vector["weights"])
+    assert weights.hex() == vector["weights as an array"]
+    assert blind_formats.decrypted(box, key, blind_session.identifier, vector["round"]) == weights
+    for other in ((bytes(16), vector["round"]), (blind_session.identifier, vector["round"] + 1)):
+        with pytest.raises(nacl.exceptions.CryptoError):
+            blind_formats.decrypted(box, key, *other)
+    said = blind_formats.statement(
+        "broadcast", blind_session.identifier, vector["round"], "", hashlib.sha256(box).digest()
+    )
+    assert said.hex() == vector["statement"]
+    assert consumer_key().sign(said).signature.hex() == vector["signature"]
+
+
+def test_masked_scores(blind_session: formats.Session) -> None:
+    vector = BLIND["masks"]
+    limit = blind_formats.bound(
+        BLIND["broadcast"]["weights"], blind_formats.norm(blind_map(blind_session)), jitter=True
+    )
+    assert limit == vector["B"]
+    place = (bytes.fromhex(BLIND["keys"]["mask"]), blind_session.identifier, vector["round"], limit)
+    rows = [np.array(row, np.int16) for row in vector["features"]]
+    made = [
+        blind_formats.masked(score, row, *place).hex()
+        for score, row in zip(vector["scores"], rows, strict=True)
+    ]
+    assert made == vector["masked"]
+    assert blind_formats.masked(0, None, *place).hex() == vector["of nothing"]
+    # In the order of the scores; of two points of one score either may be first, and they are not equal.
+    assert vector["scores"][2] == vector["scores"][3]
+    assert sorted(made[:2] + made[4:]) == made[:2] + made[4:]
+    assert len({*made, vector["of nothing"]}) == len(made) + 1
+    assert vector["of nothing"] < min(made)
+
+
+def test_a_blind_bid(blind_session: formats.Session) -> None:
+    vector, session = BLIND["bid"], blind_session.identifier
+    place = (bytes.fromhex(BLIND["keys"]["mask"]), session, vector["round"], BLIND["masks"]["B"])
+    rows = [None if row is None else np.array(row, np.int16) for row in vector["features"]]
+    scores = b"".join(
+        blind_formats.masked(score or 0, row, *place)
+        for score, row in zip(vector["scores"], rows, strict=True)
+    )
+    assert scores.hex() == "".join(vector["masked"])
+    assert vector["masked"][1] == vector["masked"][4], "a point that was sent twice is a tie"
+    assert vector["masked, not sent"] == bytes(16).hex()
+    boxes = [bytes.fromhex(box) for box in vector["boxes"]]
+    digests = [blind_formats.digest(vector["first box"] + at, box) for at, box in enumerate(boxes)]
+    digests.append(hashlib.sha256(scores).digest())
+    assert [each.hex() for each in digests] == vector["digests"]
+    said = blind_formats.statement("bid", session, vector["round"], vector["owner"], b"".join(digests))
+    assert said.hex() == vector["statement"]
+    assert owner_key().sign(said).signature.hex() == vector["signature"]
+    secret = consumer_key().to_curve25519_private_key()
+    opened = [nacl.public.SealedBox(secret).decrypt(box).hex() for box in boxes[:2]]
+    assert opened == vector["contents"]
+    assert boxes[2] == bytes(len(boxes[0])), "a box of nothing"
+
+
+@pytest.mark.parametrize(
+    "vector", BLIND["bid"]["award"], ids=lambda each: f"{each['handle']} {each['verdict']}"
+)
+def test_what_a_consumer_finds_of_an_awarded_box(
+    vector: dict[str, Any], blind_session: formats.Session
+) -> None:
+    there = blind_formats.Consumer(
+        BLIND, blind_map(blind_session), consumer_key(), owner_key().verify_key
+    ).verdict(vector["handle"], bytes.fromhex(vector["box"]), bytes.fromhex(vector["score"]))
+    assert there == vector["verdict"]
+    assert ours(vector) == vector["verdict"]
+
+
+def ours(vector: dict[str, Any]) -> str:
+    """What the code finds of it."""
+    bid = BLIND["bid"]
+    session = open_session(load_toml_text(SessionFile, BLIND["toml"], where="session.toml"))
+    _, numerics = consumer_party(
+        session,
+        identity=key_of("consumer"),
+        noise=SimulatedNoise(0, "consumer"),
+        validation=Dataset.from_arrays("v", np.eye(3)),
+        seed_set=Dataset.from_arrays("s", np.eye(3)[::-1] / 2),
+        store=lambda purchases: None,
+    )
+    assert isinstance(numerics, BlindConsumerNumerics)
+    seed = bytes.fromhex(BLIND["seed"])
+    numerics._keep_seed(seed)
+    numerics._map = session.space.map(seed)
+    purchase = BlindPurchase(
+        owner=bid["owner"],
+        bid_round=bid["round"],
+        handle=fixed(vector["handle"]),
+        score=bytes.fromhex(vector["score"]),
+        candidate=BlindCandidate(
+            box=bytes.fromhex(vector["box"]),
+            digests=bytes.fromhex("".join(bid["digests"])),
+            signature=bytes.fromhex(bid["signature"]),
+        ),
+    )
+    weights = np.array(BLIND["broadcast"]["weights"], np.int32)
+    award = Award(round=bid["round"], purchases=(purchase,))
+    checked = numerics.perform(CheckAward(award, weights, last=False))
+    assert isinstance(checked, PurchasesChecked)
+    return (checked.delivered[0].dispute or "good") if checked.delivered else "nothing"
+
+
+def test_the_account_of_a_blind_session(blind_session: formats.Session) -> None:
+    vector = BLIND["account"]
+    content = blind_formats.account(vector)
+    assert content.hex() == vector["content"]
+    hashed = hashlib.sha256(content).digest()
+    said = blind_formats.statement("account", blind_session.identifier, 0, "", hashed)
+    assert said.hex() == vector["statement"]
+    assert consumer_key().sign(said).signature.hex() == vector["signature"]
 
 
 def owner_key() -> nacl.signing.SigningKey:

@@ -10,6 +10,15 @@ from pydantic import BaseModel
 
 from protocol import limits
 from protocol.wire.arrays import ARRAY_EXT, pack_array
+from protocol.wire.blind import (
+    Account,
+    Award,
+    BlindBid,
+    BlindCandidate,
+    BlindPurchase,
+    Maps,
+    SealedBroadcast,
+)
 from protocol.wire.codec import Direction, Frame
 from protocol.wire.messages import (
     Array,
@@ -272,6 +281,61 @@ CASES: dict[str, Case] = {
         ),
         TO_CONSUMER,
         at=(1, 1),
+    ),
+    "maps": _case(
+        Maps(maps=bytes(number % 256 for number in range(2 * limits.MAP_BOX_BYTES))), FROM_CONSUMER, at=(1, 0)
+    ),
+    "sealed-broadcast": _case(
+        SealedBroadcast(round=2, box=bytes(range(60)), signature=bytes(range(64))),
+        FROM_CONSUMER,
+        TO_OWNER,
+        at=(3, 2),
+    ),
+    "blind-bid": _case(
+        BlindBid(
+            round=2,
+            boxes=bytes(number % 256 for number in range(2 * 368)),
+            scores=bytes(32) + bytes(range(1, 33)),
+            digests=bytes(number % 251 for number in range(96)),
+            signature=bytes(range(64)),
+        ),
+        FROM_OWNER,
+        at=(3, 3),
+    ),
+    "award": _case(
+        Award(
+            round=2,
+            purchases=(
+                BlindPurchase(
+                    owner="digits-34",
+                    bid_round=1,
+                    handle=fixed(2),
+                    score=bytes(range(1, 17)),
+                    candidate=BlindCandidate(
+                        box=bytes(number % 256 for number in range(368)),
+                        digests=bytes(number % 251 for number in range(96)),
+                        signature=bytes(range(64)),
+                    ),
+                ),
+            ),
+        ),
+        TO_CONSUMER,
+        at=(2, 3),
+    ),
+    "award-empty": _case(Award(round=3, purchases=()), TO_CONSUMER, at=(3, 4)),
+    "account": _case(
+        Account(
+            settlement=values(0.25, -0.0, dtype="float64"),
+            errors=values(0.5, -1.0, dtype="float64"),
+            gains=values(0.125, 0.0, dtype="float64"),
+            gain_errors=values(0.25, -1.0, dtype="float64"),
+            signal=-1,
+            sold=values(40, 0, dtype="int64"),
+            void=values(0, 2, dtype="int64"),
+            signature=bytes(range(64)),
+        ),
+        FROM_CONSUMER,
+        at=(4, 4),
     ),
     "receipt": _case(Receipt(part=2, disputed=b"\x40"), FROM_CONSUMER, at=(2, 2)),
     "close": _case(

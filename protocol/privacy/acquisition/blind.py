@@ -22,7 +22,9 @@ class Blind(Sealed):
     **A box that is not what it says is void, and nothing follows from it in the session.** Whether it is
     found depends on whether it is bought, and so on other owners' data. An owner that were left out for it
     would make every later choice depend on that: one record of another owner would change more than a point
-    of S. A void box counts as a point of S whose statistic is 0, and as no sale.
+    of S. A void box counts as a point of S whose statistic is 0, and as no sale. A point that was scored
+    wrongly is disputed and not paid, but counts in S with its own statistic: whether its score is wrong
+    depends on the round in which it was taken, which that record changes too.
     """
 
     name = "blind"

@@ -26,7 +26,7 @@ from protocol.names import CURATOR
 from protocol.privacy import accounting
 from protocol.privacy.acquisition import RULES
 from protocol.transcript.session_file import started
-from protocol.wire import messages
+from protocol.wire import blind, messages
 from protocol.wire.codec import Direction
 from tests.docs.tables.diagrams import mermaid
 from tests.docs.tables.markers import OWN, Made, Table, code, codes, first_cells
@@ -41,6 +41,7 @@ PARTIES: Final = {
     frozenset({Direction.CURATOR_TO_OWNER}): "curator → owner",
     frozenset({Direction.CURATOR_TO_CONSUMER}): "curator → consumer",
     frozenset({Direction.OWNER_TO_CURATOR, Direction.CONSUMER_TO_CURATOR}): "all → curator",
+    frozenset({Direction.CONSUMER_TO_CURATOR, Direction.CURATOR_TO_OWNER}): "consumer → curator → owner",
     frozenset({Direction.CURATOR_TO_OWNER, Direction.CURATOR_TO_CONSUMER}): "curator → all",
     frozenset(Direction) - {Direction.GREETING}: "all → all",
 }
@@ -56,8 +57,11 @@ def _example(kind: str) -> Any:
     return next(case.message for case in CASES.values() if case.message.kind == kind)
 
 
-MESSAGES: Final = {each.model_fields["kind"].default: each for each in _below(messages.Message)}
-"""All of them by kind, in their order."""
+MESSAGES: Final = {
+    each.model_fields["kind"].default: each
+    for each in sorted(_below(messages.Message), key=lambda kind: kind.__module__ == blind.__name__)
+}
+"""All of them by kind, in their order; those of `blind` stand last."""
 PARTS: Final[dict[str, BaseModel]] = {
     "candidate": _example("offer").candidate,
     "sealed candidate": CASES["bid-sealed"].message.candidate,  # type: ignore[attr-defined]
@@ -65,9 +69,14 @@ PARTS: Final[dict[str, BaseModel]] = {
     "sealed candidates": CASES["batch-sealed"].message.candidates,  # type: ignore[attr-defined]
     "batched candidate": CASES["delivery-batched"].message.purchases[0].candidate,  # type: ignore[attr-defined]
     "purchase": _example("delivery").purchases[0],
+    "blind candidate": _example("award").purchases[0].candidate,
+    "blind purchase": _example("award").purchases[0],
 }
 """What stands in several messages."""
-_LENGTHS: Final = {"score": "1", "handle": "1", "scores": "b", "handles": "b", "basis": "F·d"}
+_LENGTHS: Final = {
+    **{"score": "1", "handle": "1", "scores": "b", "handles": "b", "basis": "F·d"},
+    **dict.fromkeys(("settlement", "errors", "gains", "gain_errors", "sold", "void"), "K"),
+}
 """Of arrays that do not have d numbers."""
 _OF_MANY: Final = (messages.Candidates, messages.SealedCandidates)
 """Parts whose arrays have as many numbers for each point of a batch."""

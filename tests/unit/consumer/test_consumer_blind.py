@@ -202,7 +202,7 @@ def test_weights_of_another_round_are_a_bug() -> None:
 def test_what_is_void_adds_nothing_to_the_total_and_is_counted() -> None:
     bench = Bench(points=3).waiting()
     bench.say(bench.award(bench.purchase(handle=1)))
-    bench.bought(found(A, 1, "the score is not the point's"))
+    bench.bought(found(A, 1, "the owner's signature does not hold"))
     assert not bench.machine.weighing.total.any()
     assert bench.machine.void == {A: 1}
     bench.weigh()
@@ -211,6 +211,15 @@ def test_what_is_void_adds_nothing_to_the_total_and_is_counted() -> None:
     assert bench.machine.weighing.total.any()
     (effect,) = [each for each in bench.effects if isinstance(each, ComputeWeights) and each.round == 3]
     assert effect.count == 2 + 2, "by rounds and not by points, so that a void box is one of S"
+
+
+def test_a_point_with_a_wrong_score_counts_in_the_total_and_is_not_paid() -> None:
+    """Whether it is wrong depends on the round, and so on others' data: the total must not."""
+    bench = Bench(points=3).waiting()
+    bench.say(bench.award(bench.purchase(handle=1)))
+    bench.bought(found(A, 1, "the score is not the point's"))
+    assert bench.machine.weighing.total.any()
+    assert bench.machine.void == {A: 1}
 
 
 def test_an_award_without_boxes_is_a_round_in_which_nobody_was_present() -> None:
@@ -525,7 +534,7 @@ def not_sent(consumer: Consumer, scored: BlindScored) -> BlindPurchase:
 
 
 def another_rounds_mask(consumer: Consumer, scored: BlindScored) -> BlindPurchase:
-    (score,) = mask_of(consumer, 2).of([0])
+    (score,) = mask_of(consumer, 2).of([0], np.zeros((1, 4), dtype=np.int16))
     return purchase_of(A, scored, score=score)
 
 

@@ -1,0 +1,169 @@
+"""Vectors of the rule `blind`: keys, a broadcast, masks, a bid, what of it is void, and an account."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from hushbid.interop.exchange import OWNER, SEED, blind_text, key_of
+from protocol.config import SessionFile
+from protocol.config.loading import load_toml_text
+from protocol.crypto.blinding import (
+    NOT_SENT,
+    BlindKeys,
+    account_statement,
+    blind_bid_statement,
+    blind_digest,
+    broadcast_statement,
+)
+from protocol.crypto.sealing import EPHEMERAL_BYTES, SEAL_BYTES, pack_content, seal, sign
+from protocol.data.attributes import Attributes, pack_attributes
+from protocol.names import CONSUMER
+from protocol.session.account import account_content
+from protocol.session.session import Session, open_session
+from protocol.space.grid import Features, Weights
+from protocol.space.jitter import scores_of
+from protocol.space.scoring import score_bound
+from protocol.wire.arrays import pack_array
+from protocol.wire.blind import Account
+
+__all__ = ["blind_vectors"]
+
+_ROUND: Final = 2
+_ROWS: Final = ((0.0, 0.25, 0.5), (0.5, 1.0, 0.125), (1.0, 0.0, 0.75), (0.5, 1.0, 0.125))
+"""Of boxes 1 to 4, the first of which were sent in round 1; the fourth is the second again."""
+
+
+def blind_vectors() -> dict[str, Any]:
+    """All of them, by what they are."""
+    text = blind_text()
+    session = open_session(load_toml_text(SessionFile, text, where="session.toml"))
+    keys = BlindKeys(SEED, session.identifier)
+    weights = np.array([2**22, -(2**21), 3, 0, -7, 2**20, 12345, -98765, 40][: session.weight_coordinates])
+    weights = weights.astype(np.int32)
+    features = session.space.map(SEED).hash(np.array(_ROWS))
+    return {
+        "toml": text,
+        "session digest": session.digest.hex(),
+        "seed": SEED.hex(),
+        "keys": {"broadcast": keys._broadcast.hex(), "mask": keys._mask.hex()},
+        "broadcast": _broadcast(session, keys, weights),
+        "masks": _masks(session, keys, weights, features),
+        "bid": _bid(session, keys, weights, features),
+        "account": _account(session),
+    }
+
+
+def _broadcast(session: Session, keys: BlindKeys, weights: Weights) -> dict[str, Any]:
+    box = keys.encrypt(weights, _ROUND)
+    statement = broadcast_statement(session.identifier, _ROUND, box)
+    return {
+        "round": _ROUND,
+        "weights": weights.tolist(),
+        "weights as an array": pack_array(weights).hex(),
+        "box": box.hex(),
+        "statement": statement.hex(),
+        "signature": sign(statement, key_of(CONSUMER).signing).hex(),
+    }
+
+
+def _masks(session: Session, keys: BlindKeys, weights: Weights, features: Features) -> dict[str, Any]:
+    bound = score_bound(weights, session.space.coordinate_bound, session.jitter)
+    mask = keys.mask(_ROUND, bound)
+    scores = [-bound, -1, 0, 0, 1, bound]
+    rows = [features[at] for at in (0, 0, 0, 1, 1, 2)]
+    return {
+        "round": _ROUND,
+        "B": bound,
+        "scores": scores,
+        "features": [row.tolist() for row in rows],
+        "masked": [score.hex() for score in mask.of(scores, np.stack(rows))],
+        "of nothing": mask.of_nothing.hex(),
+    }
+
+
+def _bid(session: Session, keys: BlindKeys, weights: Weights, features: Features) -> dict[str, Any]:
+    """The second bid of an owner: two points, a copy of one that it sent, and a box of nothing."""
+    bound = score_bound(weights, session.space.coordinate_bound, session.jitter)
+    mask, consumer, batch = keys.mask(_ROUND, bound), key_of(CONSUMER).public, session.batch
+    attributes = [pack_attributes(Attributes(label, f"row-{label}"), 40) for label in "abcd"]
+    contents = [
+        pack_content(np.array(row), attribute, session.box_bytes)
+        for row, attribute in zip(_ROWS[2:], attributes[2:], strict=True)
+    ]
+    secrets = [bytes([number]) * EPHEMERAL_BYTES for number in range(1, batch)]
+    boxes = [
+        seal(content, consumer.sealing, secret) for content, secret in zip(contents, secrets, strict=True)
+    ]
+    boxes.append(bytes(session.box_bytes + SEAL_BYTES))  # of nothing
+    known = scores_of(features, weights, session.jitter).tolist()
+    # Of the first bid there were two points and a box of nothing too, which is lower than no new box.
+    scores = [known[0], known[1], None, known[2], known[3], None]
+    rows = [features[0], features[1], None, features[2], features[3], None]
+    masked = [
+        mask.of_nothing if score is None or row is None else mask.of([score], row[None])[0]
+        for score, row in zip(scores, rows, strict=True)
+    ]
+    said = b"".join(masked)
+    digests = [blind_digest(batch + 1 + place, box) for place, box in enumerate(boxes)]
+    digests.append(hashlib.sha256(said).digest())
+    statement = blind_bid_statement(session.identifier, OWNER, _ROUND, digests)
+    return {
+        "owner": OWNER,
+        "round": _ROUND,
+        "first box": batch + 1,
+        "contents": [content.hex() for content in contents],
+        "ephemeral secrets": [secret.hex() for secret in secrets],
+        "boxes": [box.hex() for box in boxes],
+        "scores": scores,
+        "features": [None if row is None else row.tolist() for row in rows],
+        "masked": [score.hex() for score in masked],
+        "masked, not sent": NOT_SENT.hex(),
+        "digests": [digest.hex() for digest in digests],
+        "statement": statement.hex(),
+        "signature": sign(statement, key_of(OWNER).signing).hex(),
+        "award": _award(boxes, masked, batch),
+    }
+
+
+def _award(boxes: list[bytes], masked: list[bytes], batch: int) -> list[dict[str, Any]]:
+    """The boxes of the bid as they may be awarded, and what the consumer finds."""
+
+    def of(handle: int, verdict: str, **changes: str) -> dict[str, Any]:
+        there = {"box": boxes[handle - batch - 1].hex(), "score": masked[handle - 1].hex()}
+        return {"handle": handle, **there, **changes, "verdict": verdict}
+
+    first = batch + 1
+    broken = bytes([boxes[0][0] ^ 1]) + boxes[0][1:]
+    return [
+        of(first, "good"),
+        of(first + 1, "good"),
+        of(first + 2, "nothing"),
+        of(first, "the box does not open", box=broken.hex()),
+        of(first, "the owner's signature does not hold", box=boxes[1].hex()),
+        of(first, "the score is not the point's", score=masked[batch + 1].hex()),
+        of(first + 2, "the box holds nothing, and was scored as a point", score=masked[batch].hex()),
+    ]
+
+
+def _account(session: Session) -> Mapping[str, Any]:
+    told: dict[str, Any] = {
+        "settlement": np.array([0.25]),
+        "errors": np.array([-1.0]),
+        "gains": np.array([-0.125]),
+        "gain_errors": np.array([0.5]),
+        "signal": -1,
+        "sold": np.array([5], dtype=np.int64),
+        "void": np.array([1], dtype=np.int64),
+    }
+    content = account_content(Account.model_construct(**told, signature=bytes(64)))
+    statement = account_statement(session.identifier, content)
+    return {
+        **{name: part if isinstance(part, int) else part.tolist() for name, part in told.items()},
+        "content": content.hex(),
+        "statement": statement.hex(),
+        "signature": sign(statement, key_of(CONSUMER).signing).hex(),
+    }
