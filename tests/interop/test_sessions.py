@@ -152,3 +152,14 @@ def test_nothing_of_the_project_is_loaded_when_it_runs() -> None:
         check=True,
     )
     assert not {"protocol", "owner", "curator", "consumer", "hushbid", "pydantic"} & set(ran.stdout.split())
+
+
+def test_it_is_refused_by_name_where_the_curator_is_blind(tmp_path: Path) -> None:
+    changes = SEALED | SECURE | {"acquisition.rule": "blind"}
+    with Cluster(tmp_path, (*OURS, OTHER), changes=changes, anew=True) as cluster:
+        cluster.start("curator")
+        start_minimal(cluster, OTHER)
+        cluster.until(lambda: not cluster.running(OTHER), "the refusal")
+        ended = cluster.ended(OTHER)
+    assert ended.code == 2
+    assert "refused (version): No common version: with the rule blind the curator speaks 3" in ended.err

@@ -51,7 +51,7 @@ class Owner:
         self._handles = {self._padding: 0}
         self._gone = {self._padding}
         self._last = (0, 0, self._padding)
-        if session.rule != "sealed":
+        if "seed" in session.tables["features"]:
             self._use(FeatureMap(session.tables["features"], session.tables["features"]["seed"]))
 
     def _use(self, feature_map: FeatureMap) -> None:

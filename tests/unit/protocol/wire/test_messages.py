@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from protocol import limits
 from protocol.wire import messages
+from protocol.wire.blind import BlindBid
 from protocol.wire.codec import HEADER_BYTES, Direction, decode_message, encode_message
 from protocol.wire.messages import (
     Batch,
@@ -290,7 +291,20 @@ def test_a_sealed_bid_is_kept_with_the_digest_of_its_box_and_all_else_as_it_was(
     assert len(bid.candidate.box) > 32, "the bid itself still has it"
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name not in ("bid-sealed", "batch-sealed")])
+def test_boxes_of_a_blind_bid_are_kept_as_their_digests() -> None:
+    bid = CASES["blind-bid"].message
+    assert isinstance(bid, BlindBid)
+    kept = without_box(bid)
+    assert isinstance(kept, BlindBid)
+    boxes = [bid.boxes[at : at + 368] for at in (0, 368)]
+    assert kept.boxes == b"".join(hashlib.sha256(box).digest() for box in boxes)
+    assert plain(kept) | {"boxes": None} == plain(bid) | {"boxes": None}
+
+
+OF_BOXES = ("bid-sealed", "batch-sealed", "blind-bid")
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name not in OF_BOXES])
 def test_messages_without_a_box_that_may_lose_are_kept_as_they_are(name: str) -> None:
     """A delivery's boxes were bought, and those of the map are everybody's own."""
     assert without_box(CASES[name].message) is None
