@@ -11,7 +11,7 @@ An owner that is absent has no scores in the round, so that its boxes are withhe
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -27,7 +27,7 @@ from protocol.crypto.blinding import (
     NOT_SENT,
     account_statement,
     blind_bid_statement,
-    blind_digest,
+    blind_digest_of,
 )
 from protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES, verify_signature
 from protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
@@ -50,7 +50,7 @@ from protocol.wire.blind import (
 from protocol.wire.messages import PointBid, SealedCandidate, boxes_of, fixed
 from protocol.wire.values import Item
 
-__all__ = ["BidsChecked", "BlindCurator", "BlindCuratorNumerics", "CheckBids", "UncheckedBid"]
+__all__ = ["BidsChecked", "BlindCurator", "BlindCuratorNumerics", "CheckBids", "UncheckedBid", "bid_holds"]
 
 _OF_OTHERS: Final = frozenset({"received:target", "received:offer", "received:receipt"})
 """Messages that a blind curator is sent none of."""
@@ -406,11 +406,19 @@ class BlindCuratorNumerics:
     Args:
         session: The session.
         destroy: Forgets the boxes that are kept.
+        digest: SHA-256 of a box; of what stands in its place, where a transcript has no more of it.
     """
 
-    def __init__(self, session: Session, *, destroy: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        *,
+        destroy: Callable[[], None],
+        digest: Callable[[bytes], bytes] = lambda box: hashlib.sha256(box).digest(),
+    ) -> None:
         self._session = session
         self._destroy = destroy
+        self._digest = digest
 
     def perform(self, effect: Computation) -> Event | None:
         """The effect's outcome as an event; None for effects of other kinds."""
@@ -426,9 +434,20 @@ class BlindCuratorNumerics:
             self._destroy()
 
     def _holds(self, entry: UncheckedBid) -> bool:
-        bid, session = entry.bid, self._session
-        digests = [blind_digest(handle, box) for handle, box in enumerate(boxes_of(bid), start=entry.first)]
-        digests.append(hashlib.sha256(bid.scores).digest())
-        statement = blind_bid_statement(session.identifier, entry.owner, bid.round, digests)
-        key = session.public_identity(entry.owner).verify
-        return b"".join(digests) == bid.digests and verify_signature(statement, bid.signature, key)
+        return bid_holds(self._session, entry, list(map(self._digest, boxes_of(entry.bid))))
+
+
+def bid_holds(session: Session, entry: UncheckedBid, boxes: Sequence[bytes]) -> bool:
+    """Whether an owner signed a bid.
+
+    Args:
+        session: The session.
+        entry: The bid.
+        boxes: SHA-256 of each of its boxes.
+    """
+    bid = entry.bid
+    digests = [blind_digest_of(handle, box) for handle, box in enumerate(boxes, start=entry.first)]
+    digests.append(hashlib.sha256(bid.scores).digest())
+    statement = blind_bid_statement(session.identifier, entry.owner, bid.round, digests)
+    key = session.public_identity(entry.owner).verify
+    return b"".join(digests) == bid.digests and verify_signature(statement, bid.signature, key)
