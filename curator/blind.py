@@ -11,6 +11,7 @@ An owner that is absent has no scores in the round, so that its boxes are withhe
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from curator.events import DestroyBoxes
-from curator.ledger import Fault
+from curator.ledger import NOT_TOLD, Dispute, Fault
 from curator.machine import TRANSITIONS, CuratorMachine
 from protocol import limits
 from protocol.crypto.blinding import (
@@ -92,10 +93,12 @@ class BidsChecked(Event):
 
     KIND: ClassVar[str] = "bids-checked"
     held: tuple[bool, ...]
+    round: int = 0
+    """The last one that a bid is for: by it a redacted transcript tells rounds."""
 
     def item(self) -> Item:
         """As it enters the transcript."""
-        return Item(self.KIND, {}, {"held": self.held})
+        return Item(self.KIND, {"round": self.round}, {"held": self.held})
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,9 +362,17 @@ class BlindCurator(CuratorMachine):
         if not verify_signature(statement, account.signature, identity.verify):
             raise RemoteProtocolError(Offence.MISMATCH, "The consumer's account is not signed by it.")
         self.account = account
+        self._note_void(account)
         self._clear_timer("delivery")
         self._destroy_boxes()
         self._begin_closing("complete", Finish(ExitCode.DONE, "The session is complete."))
+
+    def _note_void(self, account: Account) -> None:
+        """Keep in the books how many boxes of each owner were void, or held nothing; which, nobody tells."""
+        awarded = Counter(win.owner for win in self.ledger.wins)
+        for owner, sold, void in zip(self.owners, account.sold.tolist(), account.void.tolist(), strict=True):
+            self.ledger.disputes += [Dispute(NOT_TOLD, owner, NOT_TOLD)] * void
+            self.ledger.empty[owner] = awarded[owner] - sold - void
 
     def _destroy_boxes(self) -> None:
         self._boxes = {owner: {} for owner in self.owners}
@@ -423,7 +434,8 @@ class BlindCuratorNumerics:
     def perform(self, effect: Computation) -> Event | None:
         """The effect's outcome as an event; None for effects of other kinds."""
         if type(effect) is CheckBids:
-            return BidsChecked(tuple(self._holds(entry) for entry in effect.entries))
+            held = tuple(self._holds(entry) for entry in effect.entries)
+            return BidsChecked(held, max(entry.bid.round for entry in effect.entries))
         if type(effect) is DestroyBoxes:
             self._destroy()
         return None

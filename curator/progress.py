@@ -57,7 +57,7 @@ class Follower:
             phase=stage_of(machine.phase),
             round=machine.round,
             rounds=rounds,
-            points=len(machine.ledger.wins),
+            points=machine.ledger.chosen,
             points_planned=self._session.session.points,
             points_per_second=self._pace.points_per_second,
             seconds_left=self._pace.seconds_left(rounds) if stage_of(machine.phase) == "rounds" else None,

@@ -116,7 +116,7 @@ class Recomputation:
                 old, new = getattr(recorded, each.name), getattr(again, each.name)
                 self._exactly(each.name, _comparable(old), _comparable(new), recorded)
 
-    def _compare_purchases(self, recorded: PurchasesChecked, again: PurchasesChecked) -> None:
+    def _compare_purchases(self, recorded: PurchasesChecked, again: Any) -> None:
         for old, new in zip(recorded.delivered, again.delivered, strict=True):
             self._exactly("dispute", old.dispute, new.dispute, recorded)
             self._compare_points(recorded, old.candidate, new.candidate)
