@@ -171,6 +171,8 @@ class BlindConsumer(ConsumerMachine):
         self._wins: list[HandedOver] = []
         self.void: Counter[str] = Counter()
         """Boxes of each owner that were chosen and do not hold what their owner said."""
+        self.settled = False
+        """Whether a private settlement was charged."""
 
     # -- the weight -----------------------------------------------------------------------------------
 
@@ -303,6 +305,7 @@ class BlindConsumer(ConsumerMachine):
             return ()
         for charge in self.weighing.charge(self._opened.owners_releases):
             self._do(charge)
+        self.settled = True
         return self.weighing.end_round()
 
     def _on_account_made(self, made: AccountMade) -> None:

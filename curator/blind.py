@@ -203,9 +203,9 @@ class BlindCurator(CuratorMachine):
         self._open_bidding(message)
 
     @property
-    def paused(self) -> bool:
-        """Whether the round stands still until enough owners are here, or until the consumer is."""
-        return self._round.paused or (self.phase == "weighing" and not self.consumer_connected)
+    def awaits_consumer(self) -> bool:
+        """Whether the round stands still until the consumer is here, which is to send its weight."""
+        return self.phase == "weighing" and not self.consumer_connected
 
     def _on_pause_over(self) -> None:
         if self.phase != "weighing":
