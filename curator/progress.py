@@ -44,7 +44,7 @@ class Follower:
         """Take note of where the session is; called at every turn of a loop, or after every round."""
         machine = self._machine
         if machine.round and stage_of(machine.phase) == "rounds":
-            self._pace.note(now, decided_rounds(machine), len(machine.ledger.wins))
+            self._pace.note(now, decided_rounds(machine), machine.ledger.chosen)
 
     def progress(self) -> Progress:
         """How far the session is, for the curator's operator.
