@@ -197,7 +197,12 @@ def test_a_loop_that_hangs_and_a_lost_connection_are_said(tmp_path: Path) -> Non
 
 
 def test_a_consumer_that_weighs_has_a_round_and_spends_of_the_owners_records(tmp_path: Path) -> None:
-    spent = {"protects": "the owners", "neighbours": "add-remove-one", "epsilon": 0.75, "delta": 1e-6}
+    spent: dict[str, str | float] = {
+        "protects": "the owners",
+        "neighbours": "add-remove-one",
+        "epsilon": 0.75,
+        "delta": 1e-6,
+    }
     weighing = replace(
         CURATOR, party="consumer", role="consumer", owners=None, owners_connected=None, round=12, missing=[]
     )
