@@ -109,6 +109,8 @@ class MakeAccount(Computation):
     KIND: ClassVar[str] = "make-account"
     target: Target
     wins: tuple[HandedOver, ...]
+    """What counts: with what was scored wrongly, where the settlement is private."""
+    sold: Mapping[str, int]
     void: Mapping[str, int]
     first_weights: Weights | None
     noise: tuple[Any, ...]
@@ -163,19 +165,23 @@ class BlindConsumer(ConsumerMachine):
         self._opened = session
         self._ranks = {owner: rank for rank, owner in enumerate(session.file.owners)}
         self.weighing = Weighing(session)
-        self._target: Target | None = None
+        self.target: Target | None = None
+        """What it weighs against, once it is released."""
         self._weights: Weights | None = None
         self._first_weights: Weights | None = None
         self._award: Award | None = None
         self._wins: list[HandedOver] = []
+        self._sold: Counter[str] = Counter()
         self.void: Counter[str] = Counter()
         """Boxes of each owner that were chosen and do not hold what their owner said."""
+        self.settled = False
+        """Whether a private settlement was charged."""
 
     # -- the weight -----------------------------------------------------------------------------------
 
     def _on_target_released(self, released: TargetReleased) -> None:
-        self._target = target_of(released)
-        self.weighing.begin(self._target)
+        self.target = target_of(released)
+        self.weighing.begin(self.target)
         self._send(CURATOR, Maps(maps=released.maps))
         self._start_round()
 
@@ -276,7 +282,7 @@ class BlindConsumer(ConsumerMachine):
         self.delivered.extend(checked.delivered)
         good = []
         for entry in checked.delivered:
-            self.void[entry.owner] += bool(entry.dispute)
+            (self.void if entry.dispute else self._sold)[entry.owner] += 1
             if entry.candidate is None or entry.dispute not in ("", _WRONG_SCORE):
                 continue
             # Whether a score is wrong depends on the round in which its point was taken, which one record of
@@ -296,9 +302,10 @@ class BlindConsumer(ConsumerMachine):
             self._fail(ExitCode.FAILED, error.what, error.advice)
             return
         self.phase = "accounting"
-        if self._target is None:
+        if self.target is None:
             raise LocalProtocolError("There is no target to settle by.")
-        self._do(MakeAccount(self._target, tuple(self._wins), dict(self.void), self._first_weights, noise))
+        counts = dict(self._sold), dict(self.void)
+        self._do(MakeAccount(self.target, tuple(self._wins), *counts, self._first_weights, noise))
 
     def _settlement_noise(self) -> tuple[Any, ...]:
         """Charge a private settlement, if the session has one, and take its noise."""
@@ -306,6 +313,7 @@ class BlindConsumer(ConsumerMachine):
             return ()
         for charge in self.weighing.charge(self._opened.owners_releases):
             self._do(charge)
+        self.settled = True
         return self.weighing.end_round()
 
     def _on_account_made(self, made: AccountMade) -> None:
@@ -456,10 +464,9 @@ class BlindConsumerNumerics(ConsumerNumerics):
         session, owners, target = self._session, self._session.file.owners, effect.target
         wins = list(effect.wins)
         none = np.zeros(len(owners))
-        sold = Counter(win.owner for win in wins)
         fields: dict[str, Any] = {
-            "sold": np.array([sold[owner] for owner in owners], dtype=np.int64),
-            "void": np.array([effect.void.get(owner, 0) for owner in owners], dtype=np.int64),
+            name: np.array([counts.get(owner, 0) for owner in owners], dtype=np.int64)
+            for name, counts in (("sold", effect.sold), ("void", effect.void))
         }
         if session.settlement is not None:
             (noise,) = effect.noise

@@ -9,7 +9,8 @@ from typing import Final
 
 from hushbid.preflight.subject import Subject
 from protocol.config.key_request import Role
-from protocol.crypto.sealing import SEAL_BYTES
+from protocol.crypto.blinding import MASK_BYTES
+from protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES
 from protocol.errors import ConfigError
 from protocol.runtime.party import check_transcript, has_begun, transcript_header, transcript_path
 from protocol.session.session import Session
@@ -70,6 +71,8 @@ def expected_bytes(session: Session, role: Role) -> int:
     dimension, rounds, owners = session.space.dimension, session.rounds, len(file.owners)
     # A point travels in its box, or as it is, at 8 bytes a column at most.
     point = session.box_bytes + SEAL_BYTES if session.rule.sealed else 8 * session.space.columns
+    if session.rule.blind:
+        return rounds * _blind_round_bytes(session, role, point) + SPARE_BYTES
     if role == "curator":
         # A box lies in a file of its own.
         bid = BID_BYTES + session.batch * (8 * dimension + POINT_BYTES + point)
@@ -80,6 +83,20 @@ def expected_bytes(session: Session, role: Role) -> int:
         # In the transcript, and opened.
         one = CONSUMERS_ROUND_BYTES + session.batch * (5 * dimension + POINT_BYTES + 2 * point)
     return rounds * one + SPARE_BYTES
+
+
+def _blind_round_bytes(session: Session, role: Role, point: int) -> int:
+    """A round of the middle, where the curator is blind: a bid has a score of each box so far."""
+    dimension, owners, batch = session.space.dimension, len(session.file.owners), session.batch
+    digests = DIGEST_BYTES * (batch + 1)
+    bid = BID_BYTES + batch * (POINT_BYTES + point) + digests + MASK_BYTES * batch * (session.rounds + 1) // 2
+    award = batch * (POINT_BYTES + point + digests)
+    if role == "curator":
+        return CURATORS_ROUND_BYTES + 4 * dimension * (owners + 1) + owners * bid + award
+    if role == "owner":
+        # The weight and the bid stand in a frame, and beside it.
+        return OWNERS_ROUND_BYTES + 8 * dimension + 2 * bid
+    return CONSUMERS_ROUND_BYTES + 24 * dimension + award + batch * (5 * dimension + POINT_BYTES + point)
 
 
 def _written(directory: Path) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -599,7 +600,7 @@ def test_nothing_awarded_is_nothing_found_in_the_last_round_too() -> None:
     checked = consumer.numerics.perform(CheckAward(award_of(number=6), W, last=True))
     assert isinstance(checked, PurchasesChecked)
     assert (checked.delivered, len(checked.mmd2) if checked.mmd2 is not None else 0) == ((), 0)
-    made = consumer.numerics.perform(MakeAccount(target_of(consumer.released), (), {}, W, ()))
+    made = consumer.numerics.perform(MakeAccount(target_of(consumer.released), (), {}, {}, W, ()))
     assert isinstance(made, AccountMade)
     assert made.account.settlement.tolist() == [0.0, 0.0]
 
@@ -655,7 +656,9 @@ def test_the_account_is_signed_and_counts_what_was_sold_and_what_was_void(consum
     (delivered,) = check_award(consumer, purchase_of(A, bid_of(consumer, A)))
     assert delivered.candidate is not None
     wins = (HandedOver(A, 0, 0, 0, delivered.candidate, 1),)
-    made = consumer.numerics.perform(MakeAccount(target_of(released), wins, {B: 2}, W, ()))
+    made = consumer.numerics.perform(
+        MakeAccount(target_of(released), wins, Counter(win.owner for win in wins), {B: 2}, W, ())
+    )
     assert isinstance(made, AccountMade)
     account = made.account
     assert (account.sold.tolist(), account.void.tolist()) == ([1, 0], [0, 2])

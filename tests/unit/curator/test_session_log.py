@@ -6,10 +6,14 @@ from typing import Any
 
 import pytest
 
+from curator.party import curator_party
 from curator.session_log import CuratorLog
 from protocol.errors import ExitCode
 from protocol.machine.machine import Event, Finish
+from protocol.names import CURATOR
+from protocol.privacy.noise import SimulatedNoise
 from protocol.runtime.telemetry import log_events
+from protocol.session.session import open_session
 from protocol.wire.messages import Ask, Broadcast, Offer, fixed
 from tests.simulation.harness import CuratorBench, candidate_of, names, session_file
 from tests.support.curator_rounds import BEST, CORNERS, SECOND, THIRD, A, B, C, W, bid
@@ -216,3 +220,16 @@ def test_a_connection_s_line_has_no_round_where_that_would_tell_who_was_asked(to
     lines = told("peer", "rounds")
     assert [event for event, _ in lines] == ["peer.gone", "rounds.paused"]
     assert [fields.get("round") for _, fields in lines] == ([1, 1] if rule == "ask-all" else [None, None])
+
+
+def test_rounds_that_wait_for_the_consumer_are_told_as_such(told: Any) -> None:
+    session = open_session(session_file(owners=names(2), points=9, rule="blind"))
+    machine, _ = curator_party(session, noise=SimulatedNoise(0, CURATOR))
+    machine.phase, machine.consumer_connected = "bidding", True
+    log = CuratorLog(session, machine)
+    for phase, here in (("weighing", True), ("weighing", False), ("weighing", True), ("bidding", False)):
+        machine.phase, machine.consumer_connected = phase, here
+        log.follow()
+    lines = told("rounds")
+    assert [event for event, _ in lines] == ["rounds.consumer-awaited", "rounds.consumer-back"]
+    assert of(lines[0][1], "seconds") == (session.file.timeouts.pause,)

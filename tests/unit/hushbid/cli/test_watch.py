@@ -204,6 +204,24 @@ def test_a_loop_that_hangs_and_a_lost_connection_are_said(tmp_path: Path) -> Non
     assert "last turned its loop 30.0 s ago" in text
 
 
+def test_a_consumer_that_weighs_has_a_round_and_spends_of_the_owners_records(tmp_path: Path) -> None:
+    spent: dict[str, str | float] = {
+        "protects": "the owners",
+        "neighbours": "add-remove-one",
+        "epsilon": 0.75,
+        "delta": 1e-6,
+    }
+    weighing = replace(
+        CURATOR, party="consumer", role="consumer", owners=None, owners_connected=None, round=12, missing=[]
+    )
+    write(tmp_path, replace(weighing, spent_of_owners=spent))
+    text = " ".join(drawn(Watcher([tmp_path]).look(NOW), 200).split())
+    assert "of the owners' records 0.75 at δ = 1e-06" in text
+    assert "12 of" in text
+    write(tmp_path, replace(weighing, round=0))
+    assert "0 of" not in drawn(Watcher([tmp_path]).look(NOW), 200)
+
+
 def test_a_status_cannot_steer_the_terminal(tmp_path: Path) -> None:
     write(tmp_path, replace(HERON, phase="\x1b[2J[red]"))
     text = drawn(Watcher([tmp_path]).look(NOW), 140)

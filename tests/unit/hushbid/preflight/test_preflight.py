@@ -417,9 +417,21 @@ def test_several_problems_are_all_found_and_the_worst_is_what_it_ends_with(party
 # -- estimates -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["cluster", "exact"])
-def test_the_room_that_a_session_may_take_is_enough_and_not_far_off(tmp_path: Path, name: str) -> None:
-    cluster = open_cluster(ROOT / "configs" / "digits" / f"{name}.toml", settings=["session.points=40"])
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("cluster", ()),
+        ("exact", ()),
+        ("cluster", ("acquisition.rule=blind",)),
+        ("cluster", ("acquisition.rule=blind", "session.batch=8")),
+    ],
+)
+def test_the_room_that_a_session_may_take_is_enough_and_not_far_off(
+    tmp_path: Path, name: str, settings: tuple[str, ...]
+) -> None:
+    cluster = open_cluster(
+        ROOT / "configs" / "digits" / f"{name}.toml", settings=["session.points=40", *settings]
+    )
     simulate(cluster, record=tmp_path)
     sizes = {path.stem: path.stat().st_size for path in tmp_path.rglob("*.transcript")}
     roster = {"curator": "", "consumer": "", "owners": dict.fromkeys(cluster.load().owners, "")}
