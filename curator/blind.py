@@ -63,6 +63,7 @@ _OTHER_HANDLERS: Final = {
     "_on_bid": "_on_blind_bid",
     "_on_late_bid": "_on_late_blind_bid",
     "_on_checked": "_on_bids_checked",
+    "_on_moot": "_on_moot_check",
 }
 _COMPUTED: Final = frozenset({"noise-drawn", "weights-computed"})
 """What the consumer computes in the curator's place."""
@@ -401,6 +402,9 @@ class BlindCurator(CuratorMachine):
 
     def _on_moot_blind(self, peer: str, message: Maps | SealedBroadcast | Account) -> None:
         """What the consumer said when the session was given up changes nothing any more."""
+
+    def _on_moot_check(self, checked: BidsChecked) -> None:
+        """Nor does what was being checked."""
 
     # -- settlement -------------------------------------------------------------------------------------
 

@@ -34,8 +34,8 @@ __all__ = ["BlindOwner", "BlindOwnerNumerics", "BlindScored", "BroadcastRefused"
 
 _NOTHING: Final = -1
 """In the place of a row: a box of nothing."""
-_IN_THE_CLEAR: Final = ("received:broadcast", "scored", "received:ask")
-"""What there is none of where the curator is blind."""
+_OTHERWISE: Final = ("received:broadcast", "scored", "received:ask", "_on_welcome")
+"""Triggers that there are none of where the curator is blind, and a handler whose row leads elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,8 @@ class BlindOwner(OwnerMachine):
 
     OUTCOMES: ClassVar[tuple[type[Event], ...]] = (MapOpened, MapRefused, BlindScored, BroadcastRefused)
     TRANSITIONS: ClassVar[tuple[Transition, ...]] = (
-        *(row for row in OwnerMachine.TRANSITIONS if row.trigger not in _IN_THE_CLEAR),
+        *(row for row in OwnerMachine.TRANSITIONS if not {row.trigger, row.handler} & {*_OTHERWISE}),
+        Transition("greeting", "received:welcome", "_on_welcome", ("greeting", "mapping")),
         Transition("waiting", "received:sealed-broadcast", "_on_sealed_broadcast", ("scoring",)),
         Transition("scoring", "blind-scored", "_on_blind_scored", ("waiting",)),
         Transition("scoring", "broadcast-refused", "_on_broadcast_refused", ("done",)),

@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 import protocol.machine.machine
+from consumer.blind import BlindConsumer
 from consumer.machine import ConsumerMachine
+from curator.blind import BlindCurator
 from curator.machine import CuratorMachine
+from owner.blind import BlindOwner
 from owner.machine import OwnerMachine
 from protocol import limits
 from protocol.data import Dataset
@@ -32,6 +35,7 @@ from protocol.machine.machine import (
 from protocol.session.session import open_session
 from protocol.wire.link import Link
 from protocol.wire.messages import Ask, Bid, Message
+from tests.simulation.blind_walks import blind_consumer_walk, blind_owner_walk
 from tests.simulation.harness import names, session_file
 from tests.simulation.participant_walks import consumer_walk, owner_walk
 from tests.simulation.snapshots import arrays_in, snapshot
@@ -41,28 +45,32 @@ WALKS: dict[type[Machine], Callable[[int], Walk]] = {
     OwnerMachine: owner_walk,
     ConsumerMachine: consumer_walk,
     CuratorMachine: curator_walk,
+    BlindOwner: blind_owner_walk,
+    BlindConsumer: blind_consumer_walk,
 }
-MACHINES = list(WALKS)
+MACHINES: list[type[Machine]] = [*WALKS, BlindCurator]
 FEWEST_LIVES, MOST_LIVES = 400, 2000
 """Of a machine, until every row was taken. The rarest rows of a curator are looked for in its later lives: at
 random they take 2,600."""
 
 
 def make(machine: type[Machine], rule: str = "ask-all") -> Machine:
+    if machine.__name__.startswith("Blind"):
+        rule = "blind"
     session = open_session(session_file(owners=names(2), points=3, rule=rule))
-    if machine is CuratorMachine:
-        return CuratorMachine(session)
-    if machine is OwnerMachine:
-        return OwnerMachine(session, name="owner-0")
-    return ConsumerMachine(session)
+    if issubclass(machine, OwnerMachine):
+        return machine(session, name="owner-0")
+    if issubclass(machine, CuratorMachine | ConsumerMachine):
+        return machine(session)
+    raise TypeError(machine)
 
 
 def peer_of(machine: type[Machine]) -> str:
-    return "owner-0" if machine is CuratorMachine else "curator"
+    return "owner-0" if issubclass(machine, CuratorMachine) else "curator"
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("machine", WALKS)
 def test_random_lives_take_every_row_of_the_table_and_no_other(
     machine: type[Machine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,13 +87,15 @@ def test_random_lives_take_every_row_of_the_table_and_no_other(
         taken |= walk.edges
         offences |= walk.offences
     assert taken == rows
-    assert {Offence.OUT_OF_TURN, Offence.MALFORMED, Offence.SEQUENCE} <= offences
+    assert {Offence.OUT_OF_TURN, Offence.SEQUENCE} <= offences
+    # What a blind owner's machine passes on is encrypted: its numerics see the shapes.
+    assert machine is BlindOwner or Offence.MALFORMED in offences
     if machine is CuratorMachine:
         assert {Offence.VERSION, Offence.CONFIGURATION, Offence.STATE_LOST, Offence.UNKNOWN_PEER} <= offences
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("machine", WALKS)
 def test_many_more_lives_break_nothing(machine: type[Machine], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "DELIVERY_CHUNK_BYTES", 1)
     for seed in range(10_000, 22_000):

@@ -155,11 +155,11 @@ EXAMPLES: Final[tuple[machine.Event | machine.Effect, ...]] = (
     owner.events.Scored(1, (0,), (0,), candidate_of(np.zeros(4, dtype=np.int16)), b""),
     consumer.events.TargetReleased(_ZEROS, 1, _TOTALS, 1, b"", b"", "none", ()),
     consumer.events.PurchasesChecked((), None),
-    consumer.blind.WeightSealed(1, b"", b""),
-    consumer.blind.AccountMade(_example("account")),
     owner.blind.BlindScored(1, np.zeros(4, dtype=np.int32), (0,), b"", b"", b"", b"", b""),
     owner.blind.BroadcastRefused("what", "advice"),
     curator.blind.BidsChecked((True,)),
+    consumer.blind.WeightSealed(1, b"", b""),
+    consumer.blind.AccountMade(_example("account")),
 )
 """One of each event and effect that can be on record."""
 COSTS: Final[tuple[accounting.Cost, ...]] = (
@@ -204,6 +204,9 @@ PROTOCOL: Final[dict[str, Made]] = {
     "curator's phases": partial(diagram, CuratorMachine),
     "owner's phases": partial(diagram, OwnerMachine),
     "consumer's phases": partial(diagram, ConsumerMachine),
+    "blind curator's phases": partial(diagram, curator.blind.BlindCurator),
+    "blind owner's phases": partial(diagram, owner.blind.BlindOwner),
+    "blind consumer's phases": partial(diagram, consumer.blind.BlindConsumer),
 }
 WIRE: Final[dict[str, Made]] = {
     "limits": maxima,

@@ -1,0 +1,190 @@
+"""Random walks through the machines of owners and consumer under `blind`; the curator does what it likes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from consumer.blind import AccountMade, BlindConsumer, CheckAward, MakeAccount, SealWeight, WeightSealed
+from consumer.events import Delivered, PurchasesChecked
+from consumer.machine import ConsumerMachine
+from owner.blind import BlindOwner, BlindScored, BroadcastRefused, ScoreBlind
+from owner.events import Withdraw
+from owner.machine import OwnerMachine
+from protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES, SIGNATURE_BYTES
+from protocol.machine.machine import Effect, Event
+from protocol.machine.weighing import ComputeWeights, DrawNoise, NoiseDrawn, WeightsComputed
+from protocol.privacy.releases import Neighbours
+from protocol.session.session import Session, open_session
+from protocol.wire.blind import Account, Award, BlindCandidate, BlindPurchase, SealedBroadcast
+from protocol.wire.messages import (
+    BLIND_VERSION,
+    PROTOCOL_VERSION,
+    Ask,
+    Broadcast,
+    Delivery,
+    Message,
+    Refused,
+    SecretMap,
+    Welcome,
+    fixed,
+)
+from tests.simulation.harness import DIMENSION, candidate_of, names, session_file, weights_of
+from tests.simulation.participant_walks import ConsumerWalk, OwnerWalk
+from tests.simulation.walks import CORNERS, EXACT, MAP_BOX, WRONG, Purse, Walk, private
+
+__all__ = ["blind_consumer_walk", "blind_owner_walk"]
+
+W = weights_of(1, 2, 3, 4)
+
+
+class BlindOwnerWalk(OwnerWalk):
+    def open_session(self, rule: str) -> Session:
+        return open_session(session_file(owners=names(2), points=4, rule="blind"))
+
+    def make(self) -> OwnerMachine:
+        return BlindOwner(self.session, name="owner-0")
+
+    def welcome(self, **changes: object) -> Welcome:
+        return super().welcome(**({"version": BLIND_VERSION} | changes))
+
+    def honest(self) -> None:
+        if self.machine.phase != "waiting":
+            super().honest()
+        elif self.machine.round < 4:
+            self.say(self.broadcast(self.machine.round + 1))
+
+    def broadcast(self, number: int) -> SealedBroadcast:
+        return SealedBroadcast(round=number, box=b"a box", signature=bytes(SIGNATURE_BYTES))
+
+    def compute(self, job: Effect) -> Event | None:
+        if not isinstance(job, ScoreBlind):
+            return super().compute(job)
+        if self.rng.random() < 0.1:
+            return BroadcastRefused("It does not open.", "Ask.")
+        withdrawn = {effect.row for effect in self.done if isinstance(effect, Withdraw)}
+        row = int(self.rng.integers(-1, 5))
+        rows = (-1 if row in withdrawn else row,)
+        signature = bytes(SIGNATURE_BYTES)
+        return BlindScored(job.round, W, rows, b"box", bytes(range(16)), bytes(64), signature, b"")
+
+    def hostile_messages(self) -> list[Message]:
+        machine = self.machine
+        return [
+            self.welcome(version=PROTOCOL_VERSION),
+            self.welcome(feature_map=bytes(32)),
+            self.welcome(received=WRONG),
+            Refused(code="configuration", detail="d", advice="a"),
+            Refused(code="never-heard-of", detail="d", advice="a"),
+            self.broadcast(max(1, machine.round)),
+            self.broadcast(WRONG),
+            Broadcast(round=machine.round + 1, weights=W, noise="none"),
+            Ask(round=max(1, machine.round), handle=fixed(WRONG)),
+            SecretMap(box=MAP_BOX),
+        ]
+
+
+class BlindConsumerWalk(ConsumerWalk):
+    def open_session(self, rule: str) -> Session:
+        noisy = self.rng.random() < 0.4
+        return open_session(
+            session_file(
+                owners=names(2),
+                points=4,
+                rule="blind",
+                target=private(Neighbours.SUBSTITUTE_ONE) if noisy else EXACT,
+                summary=private(Neighbours.ADD_REMOVE_ONE) if noisy else EXACT,
+                settlement=1.0 if noisy and self.rng.random() < 0.5 else None,
+            )
+        )
+
+    def make(self) -> ConsumerMachine:
+        machine = BlindConsumer(self.session)
+        if machine._filter is not None:
+            machine._filter = Purse(int(self.rng.integers(0, 3)), Neighbours.SUBSTITUTE_ONE)
+        if machine.weighing.filter is not None:
+            machine.weighing.filter = Purse(int(self.rng.integers(0, 6)), Neighbours.ADD_REMOVE_ONE)
+        return machine
+
+    def welcome(self, **changes: object) -> Welcome:
+        return super().welcome(**({"version": BLIND_VERSION} | changes))
+
+    def honest(self) -> None:
+        if self.machine.phase == "waiting":
+            self.say(self.award(self.purchase()))
+        elif self.machine.phase == "greeting":
+            self.say(self.welcome())
+
+    def purchase(self, **changes: object) -> BlindPurchase:
+        candidate = BlindCandidate(
+            box=bytes(self.session.box_bytes + SEAL_BYTES),
+            digests=bytes(2 * DIGEST_BYTES),
+            signature=bytes(SIGNATURE_BYTES),
+        )
+        number = max(1, self.machine.round)
+        values: dict[str, object] = {
+            "owner": "owner-0",
+            "bid_round": number,
+            "handle": fixed(number),
+            "score": bytes(range(16)),
+            "candidate": candidate,
+        }
+        return BlindPurchase.model_validate(values | changes)
+
+    def award(self, *purchases: BlindPurchase, ahead: int = 0) -> Award:
+        return Award(round=max(1, self.machine.round) + ahead, purchases=purchases)
+
+    def compute(self, job: Effect) -> Event | None:
+        if isinstance(job, DrawNoise):
+            draws = [((np.zeros(DIMENSION),), ()) for _ in range(job.first, job.last + 1)]
+            return NoiseDrawn(job.first, tuple(draws))
+        if isinstance(job, ComputeWeights):
+            return WeightsComputed(job.round, W)
+        if isinstance(job, SealWeight):
+            return WeightSealed(job.round, b"a box", bytes(SIGNATURE_BYTES))
+        if isinstance(job, CheckAward):
+            found = tuple(
+                Delivered(purchase.owner, job.award.round, candidate_of(CORNERS[0]), "")
+                for purchase in job.award.purchases
+            )
+            return PurchasesChecked(found, np.zeros(len(found)) if job.last else None)
+        if isinstance(job, MakeAccount):
+            floats, whole = np.zeros(2), np.zeros(2, dtype=np.int64)
+            return AccountMade(
+                Account(
+                    settlement=floats,
+                    errors=floats,
+                    gains=floats,
+                    gain_errors=floats,
+                    signal=0,
+                    sold=whole,
+                    void=whole,
+                    signature=bytes(SIGNATURE_BYTES),
+                )
+            )
+        return super().compute(job)
+
+    def hostile_messages(self) -> list[Message]:
+        good = self.purchase()
+        short = good.candidate.model_copy(update={"box": b"box"})
+        return [
+            self.welcome(sent=0, received=WRONG),
+            self.welcome(version=PROTOCOL_VERSION),
+            Refused(code="state-lost", detail="d", advice="a"),
+            Refused(code="malformed", detail="d", advice="a"),
+            self.award(good, ahead=1),
+            self.award(good, good),
+            self.award(self.purchase(owner="nobody")),
+            self.award(self.purchase(handle=fixed(WRONG))),
+            self.award(self.purchase(candidate=short)),
+            Delivery(part=1, parts=1, purchases=()),
+        ]
+
+
+def blind_owner_walk(seed: int) -> Walk:
+    """One owner's life."""
+    return BlindOwnerWalk(seed).run()
+
+
+def blind_consumer_walk(seed: int) -> Walk:
+    """One consumer's life."""
+    return BlindConsumerWalk(seed).run(steps=120)
