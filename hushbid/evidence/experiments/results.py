@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from statistics import fmean
@@ -28,6 +28,7 @@ TABLE: Final = "results"
 """Name of the table's two files, without their endings."""
 FIGURE: Final = "figure"
 PAGE: Final = "results.md"
+_NO_FIGURE: Final = "There is no figure: matplotlib is not installed (`pip install matplotlib`)."
 _MOST_SERIES: Final = 12
 """More lines than that cannot be told apart."""
 
@@ -74,7 +75,7 @@ def write_results(
     images = _drawn(figure, table)
     for kind, image in images.items():
         write_whole(directory / f"{FIGURE}.{kind}", image)
-    shown = _shown_figure(figure) if images else []
+    shown = _shown_figure(figure) if images else [_NO_FIGURE, ""]
     write_whole(directory / PAGE, _page(title, shown, rows, measured).encode())
 
 
@@ -114,7 +115,7 @@ def _column(values: Sequence[Any]) -> pa.Array:
 
 def _drawn(figure: Figure, table: pa.Table) -> dict[str, bytes]:
     """The figure in both formats; in none where matplotlib is not installed."""
-    if importlib.util.find_spec("matplotlib") is None:
+    if find_spec("matplotlib") is None:
         return {}
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg

@@ -192,6 +192,26 @@ def test_the_page_has_the_rows_and_what_they_rest_on(tmp_path: Path) -> None:
     assert "| hushbid | 0.1.0 |" in page
 
 
+def test_the_figure_is_drawn_twice_and_the_same_each_time(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    ran(tmp_path)
+    images = {kind: (tmp_path / f"figure.{kind}").read_bytes() for kind in ("png", "svg")}
+    assert images["png"].startswith(b"\x89PNG")
+    assert b"<svg" in images["svg"]
+    assert "![area by width](figure.svg)" in (tmp_path / "results.md").read_text()
+    ran(tmp_path)
+    assert images == {kind: (tmp_path / f"figure.{kind}").read_bytes() for kind in images}
+
+
+def test_without_matplotlib_the_page_says_that_there_is_no_figure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hushbid.evidence.experiments.results.find_spec", lambda _name: None)
+    ran(tmp_path)
+    assert not list(tmp_path.glob("figure.*"))
+    assert "matplotlib is not installed" in (tmp_path / "results.md").read_text()
+
+
 # -- what declares one ------------------------------------------------------------------------------------
 
 
