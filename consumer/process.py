@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zipfile
-from collections import Counter
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from consumer.downstream import check_model
 from consumer.drawn_seed_set import DRAWN, STREAM, drawn_seed_set
 from consumer.own_figures import own_view
 from consumer.party import check_disjoint, consumer_party
+from consumer.result import consumer_result
 from consumer.store import PurchaseFile, keep_table, kept_verdict, write_arrays
 from consumer.target import KeptTarget, check_kept
 from protocol import limits
@@ -45,7 +45,6 @@ from protocol.runtime.telemetry.vitals import Vitals
 from protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA
 from protocol.session.odometer import promised
 from protocol.session.session import Session, open_session
-from protocol.session.wishes import bill_of
 
 __all__ = ["consumer_seed_set", "drawn_path", "kept_target", "run_consumer"]
 
@@ -142,31 +141,15 @@ def _take_part(
     table = None
     if columns.schema is not None and kept.path.exists():
         table = keep_table(columns.schema, kept.path, label=columns.label or "label")
-    disputes = [
-        {"owner": entry.owner, "round": entry.chosen_round, "what": entry.dispute}
-        for entry in machine.delivered
-        if entry.dispute
-    ]
+    drawn = file.seed_points is not None
     return {
         "role": "consumer",
-        "session": session_file.session.name,
-        "p": session_file.session.points,
-        "m": len(validation),
+        **consumer_result(
+            session_file, machine, machine.delivered, view, verdict, m=len(validation), drawn=drawn
+        ),
         "seed_rows_shared": check_disjoint(
             validation, seed_set, column_values=session_file.session.column_values
         ),
-        "seed_set_drawn": file.seed_points is not None,
-        "seed_distance": None if machine.seed_distance is None else machine.seed_distance.as_json(),
-        **verdict.as_json(),
-        "course": None if machine.course is None else machine.course.as_json(),
-        "points_delivered": len(machine.delivered),
-        "disputed": len(disputes),
-        "disputes": disputes,
-        "bill": bill_of(
-            session_file, Counter(entry.owner for entry in machine.delivered if not entry.dispute)
-        ),
-        **view.judgement.as_json(),
-        **view.own.as_json(),
         "wall_seconds": seconds,
         "data": str(kept.path),
         "table": None if table is None else str(table),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from contextlib import ExitStack
 from typing import Any
 
 from curator.hub import Hub
 from curator.machine import CONSUMER, CuratorMachine
 from curator.party import curator_party
+from curator.result import curator_result
 from curator.session_log import CuratorLog
 from protocol import platform
 from protocol.config.party import CuratorFile
@@ -16,7 +16,6 @@ from protocol.config.session import SessionFile
 from protocol.crypto.sealing import SEAL_BYTES
 from protocol.errors import ConfigError
 from protocol.names import CURATOR
-from protocol.privacy.payment import Price
 from protocol.runtime.control import Control
 from protocol.runtime.drawn_ahead import DrawnAhead, expect_noise
 from protocol.runtime.driver import Driver
@@ -42,7 +41,6 @@ from protocol.runtime.telemetry.vitals import Vitals
 from protocol.session.guarantee import OWNERS_DATA
 from protocol.session.odometer import promised
 from protocol.session.session import Session, open_session
-from protocol.session.wishes import bill_of
 from protocol.transcript.journal import Journal
 from protocol.transcript.session_file import started
 from protocol.wire.codec import said_to
@@ -125,9 +123,10 @@ def _curate(
         stack.callback(hub.log_what_was_not_taken)
         finish = hub.run()
     ensure_done(finish)
-    result = _result(session_file, machine, str(transcript_path(file.state, CURATOR)), file.price)
     return {
-        **result,
+        "role": "curator",
+        **curator_result(session_file, machine, file.price, seconds=machine.seconds),
+        "transcript": str(transcript_path(file.state, CURATOR)),
         "settlement_terms": session.settlement_terms.as_json(),
         "privacy": [statement.as_json() for statement in session.privacy()],
     }
@@ -177,34 +176,3 @@ def _box_file(session: Session, file: CuratorFile, stack: ExitStack) -> BoxFile 
     boxes = BoxFile(file.state / f"{CURATOR}.boxes", file.durability)
     stack.callback(boxes.close)
     return boxes
-
-
-def _result(session: SessionFile, machine: CuratorMachine, transcript: str, price: Price) -> dict[str, Any]:
-    ledger, seconds = machine.ledger, machine.seconds
-    errors, paid = machine.statement(price) or ({}, None)
-    absences = Counter(absence.owner for absence in ledger.absences)
-    return {
-        "role": "curator",
-        "session": session.session.name,
-        "rounds": machine.round,
-        "wall_seconds": seconds,
-        "rounds_per_second": machine.round / seconds if seconds > 0 else None,
-        "points_accessed": ledger.points_accessed,
-        "points_delivered": ledger.chosen,
-        "settlement": dict(machine.settlement() or {}),
-        "settlement_standard_error": dict(errors),
-        "bill": bill_of(session, ledger.sold()),
-        "settlement_paid": None if paid is None else paid.as_json(),
-        "absences": {owner: absences[owner] for owner in machine.owners if absences[owner]},
-        "faults": [
-            {"owner": fault.owner, "round": fault.bid_round, "what": fault.what} for fault in ledger.faults
-        ],
-        "disputes": [
-            {"owner": dispute.owner, "round": dispute.chosen_round or None} for dispute in ledger.disputes
-        ],
-        "refusals": [
-            {"peer": refusal.peer, "round": refusal.round, "code": refusal.offence.value}
-            for refusal in ledger.refusals
-        ],
-        "transcript": transcript,
-    }

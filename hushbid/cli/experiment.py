@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from protocol.errors import ConfigError
-from protocol.runtime.command import verb
+from hushbid.evidence.experiment_options import (
+    ExperimentOptions,
+    JobsOption,
+    KmeOptions,
+    OutOption,
+    RaceOptions,
+    RegressionOptions,
+    ScreeningOptions,
+    SelectionOptions,
+    experiment,
+    read_declaration,
+)
+from protocol.runtime.command import JsonOption, run_verb, takes
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -44,6 +54,82 @@ def _print(table: Table) -> None:
     Console(width=max(console.width, needed)).print(table)
 
 
+@experiment_app.command("selection")
+@takes(SelectionOptions)
+def _selection(options: SelectionOptions, as_json: JsonOption = False) -> None:
+    """Say how near privately bought points come to the consumer's, beside greedy and uniform choices.
+
+    With --session on the data of a cluster file's parties, as `simulate` has them: no ledger is charged, and
+    what is printed is not private.
+    """
+    _run(lambda: options, as_json=as_json)
+
+
+@experiment_app.command("screening")
+@takes(ScreeningOptions)
+def _screening(options: ScreeningOptions, as_json: JsonOption = False) -> None:
+    """Say how often catalogue entries rank the right owner first, and what a screened session loses."""
+    _run(lambda: options, as_json=as_json)
+
+
+@experiment_app.command("race")
+@takes(RaceOptions)
+def _race(options: RaceOptions, as_json: JsonOption = False) -> None:
+    """Say how well RACE sketches answer at sound ε, beside what the authors' code does."""
+    _run(lambda: options, as_json=as_json)
+
+
+@experiment_app.command("kme")
+@takes(KmeOptions)
+def _kme(options: KmeOptions, as_json: JsonOption = False) -> None:
+    """Say how near a dataset's private release as weighted points comes to it, beside published figures."""
+    _run(lambda: options, as_json=as_json)
+
+
+@experiment_app.command("regression")
+@takes(RegressionOptions)
+def _regression(options: RegressionOptions, as_json: JsonOption = False) -> None:
+    """Fit a linear model by RACE, beside least squares, AdaSSP and the mean."""
+    _run(lambda: options, as_json=as_json)
+
+
+@experiment_app.command("run")
+def _declared(
+    file: Annotated[Path, typer.Argument(help="What declares it, as --out leaves it.", metavar="FILE.toml")],
+    out: OutOption = None,
+    jobs: JobsOption = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """Run the experiment that a TOML file declares: `experiment`, and its verb's options by their names."""
+    _run(lambda: read_declaration(file, out=out, jobs=jobs), as_json=as_json)
+
+
+def _run(declared: Callable[[], ExperimentOptions], *, as_json: bool) -> None:
+    kind = ""
+
+    def body() -> dict[str, Any]:
+        nonlocal kind
+        from hushbid.evidence.experiments.runner import run
+
+        options = declared()
+        kind = options.NAME
+        outcome = run(experiment(kind), replace(options, say=_say))
+        for path in outcome.damaged:
+            sys.stderr.write(f"{path} was damaged, and its cell was run again.\n")
+        return {
+            "rows": [row.as_json() for row in outcome.rows],
+            "cells": outcome.cells,
+            "kept": outcome.kept,
+            "directory": None if options.out is None else str(options.out.resolve()),
+        }
+
+    run_verb(body, as_json=as_json, show=lambda result: _SHOWN[kind](result))  # noqa: PLW0108 known once it is run
+
+
+def _say(what: str) -> None:
+    sys.stderr.write(f"running: {what}\n")
+
+
 def _show_selection(result: Mapping[str, Any]) -> None:
     rows = result["rows"]
     table = _table(
@@ -64,74 +150,6 @@ def _show_selection(result: Mapping[str, Any]) -> None:
     _print(table)
 
 
-@experiment_app.command("selection")
-@verb(show=_show_selection)
-def _selection(
-    dataset: Annotated[
-        str | None, typer.Argument(help="digits, mnist or insurance; default: digits.", show_default=False)
-    ] = None,
-    session: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="CLUSTER.toml",
-            help="In place of a dataset, a cluster file: its session and its parties' data.",
-        ),
-    ] = None,
-    data: Annotated[
-        Path | None, typer.Option(envvar="HUSHBID_DATA", help="Where the dataset's files lie.")
-    ] = None,
-    epsilon: Annotated[
-        list[float] | None, typer.Option(min=0.0, help="ε of owners and of consumer, each; may be repeated.")
-    ] = None,
-    points: Annotated[
-        list[int] | None,
-        typer.Option(min=1, help="Points to buy; may be repeated. Default: 100, or the cluster file's."),
-    ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
-    first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
-    mechanism: Annotated[str, typer.Option(help="Release mechanism.")] = "filtered-gaussian",
-    delta: Annotated[
-        float | None,
-        typer.Option(min=0.0, max=1.0, help="δ of each ε; default: 1e-5, or the cluster file's."),
-    ] = None,
-    batch: Annotated[
-        int | None, typer.Option(min=1, help="b, points that a round buys; default: p/50.")
-    ] = None,
-    seed_weight: Annotated[
-        float | None, typer.Option(help="s, what a point of the seed set counts for; default: 0.1.")
-    ] = None,
-    jitter: Annotated[
-        float | None, typer.Option(min=0.0, help="N, points' worth of jitter; default: 25, or 50.")
-    ] = None,
-) -> dict[str, Any]:
-    """Say how near privately bought points come to the consumer's, beside greedy and uniform choices.
-
-    With --session on the data of a cluster file's parties, as `simulate` has them: no ledger is charged, and
-    what is printed is not private.
-    """
-    from hushbid.evidence.experiments.selection import selection
-
-    if session is not None and dataset is not None:
-        raise ConfigError(
-            f"Both a dataset ({dataset}) and a cluster file ({session}) are named.",
-            advice="Leave one of them out.",
-        )
-    rows = selection(
-        session or dataset or "digits",
-        data,
-        epsilons=epsilon or [1.0, 3.0],
-        points=points or ([100] if session is None else [None]),
-        seeds=range(first_seed, first_seed + seeds),
-        mechanism=mechanism,
-        delta=delta,
-        batch=batch,
-        seed_weight=seed_weight,
-        jitter=jitter,
-        say=_say,
-    )
-    return {"rows": [row.as_json() for row in rows]}
-
-
 def _show_screening(result: Mapping[str, Any]) -> None:
     titles = ("ε of entries", "N", "right first", "right chosen", "p", "MMD², all", "chosen", "ratio")
     table = _table(*titles, title=f"MNIST, 2 of 5 owners, {result['rows'][0]['seeds']} seeds")
@@ -146,34 +164,6 @@ def _show_screening(result: Mapping[str, Any]) -> None:
             *("-" if figure is None else f"{figure:.4f}" for figure in figures),
         )
     _print(table)
-
-
-@experiment_app.command("screening")
-@verb(show=_show_screening)
-def _screening(
-    data: Annotated[Path, typer.Option(envvar="HUSHBID_DATA", help="Where MNIST lies.")],
-    epsilon: Annotated[
-        float | None, typer.Option(min=0.0, help="ε of the entries, in place of both.")
-    ] = None,
-    owner_points: Annotated[
-        int | None, typer.Option(min=1, help="With --epsilon: most points of an owner; default: all.")
-    ] = None,
-    points: Annotated[
-        int | None, typer.Option(min=1, help="Buy so many of all and of the chosen owners; default: none.")
-    ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 20,
-    first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
-) -> dict[str, Any]:
-    """Say how often catalogue entries rank the right owner first, and what a screened session loses."""
-    from hushbid.evidence.experiments.screening import SETTINGS, screening
-
-    settings = SETTINGS if epsilon is None else [(epsilon, owner_points)]
-    drawn = range(first_seed, first_seed + seeds)
-    # Rows of a public dataset, dealt out again and again, are not to fill the user's list of ledgers.
-    with tempfile.TemporaryDirectory(prefix="hushbid-screening-") as state:
-        os.environ["XDG_STATE_HOME"] = state
-        rows = screening(data, settings=settings, seeds=drawn, points=points, say=_say)
-    return {"rows": [row.as_json() for row in rows]}
 
 
 def _show_race(result: Mapping[str, Any]) -> None:
@@ -203,37 +193,6 @@ def _show_race(result: Mapping[str, Any]) -> None:
             f"{row['query_milliseconds']:.4f}",
         )
     _print(table)
-
-
-@experiment_app.command("race")
-@verb(show=_show_race)
-def _race(
-    task: Annotated[
-        list[str] | None,
-        typer.Argument(help="density, classification, defaults or salaries; all if none is named."),
-    ] = None,
-    data: Annotated[
-        Path, typer.Option(envvar="HUSHBID_DATA", help="Directory of codrna.npz, skin.npz and so on.")
-    ] = Path(),
-    epsilon: Annotated[list[float] | None, typer.Option(min=0.0, help="ε; may be repeated.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 10,
-    first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
-    rows: Annotated[
-        int, typer.Option(min=1, help="Rows of a sketch; the task defaults chooses its own.")
-    ] = 1000,
-) -> dict[str, Any]:
-    """Say how well RACE sketches answer at sound ε, beside what the authors' code does."""
-    from hushbid.evidence.experiments.race import EPSILONS, TASKS, race
-
-    found = race(
-        task or list(TASKS),
-        data,
-        epsilons=epsilon or EPSILONS,
-        seeds=range(first_seed, first_seed + seeds),
-        rows=rows,
-        say=_say,
-    )
-    return {"rows": [row.as_json() for row in found]}
 
 
 def _show_kme(result: Mapping[str, Any]) -> None:
@@ -277,36 +236,6 @@ def _show_kme(result: Mapping[str, Any]) -> None:
     _print(table)
 
 
-@experiment_app.command("kme")
-@verb(show=_show_kme)
-def _kme(
-    data: Annotated[Path, typer.Option(envvar="HUSHBID_DATA", help="Where the mixture's files lie.")],
-    setting: Annotated[
-        list[str] | None, typer.Option(help="A row, such as 1-2d-leak-977 or 2-5d-1000; may be repeated.")
-    ] = None,
-    epsilon: Annotated[list[float] | None, typer.Option(min=0.0, help="ε; may be repeated.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
-    first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
-    full: Annotated[
-        bool, typer.Option(help="Settings of 10,000 points too; Algorithm 2 with one seed.")
-    ] = False,
-    simulated: Annotated[bool, typer.Option(help="Simulated noise: faster, and protects nobody.")] = False,
-) -> dict[str, Any]:
-    """Say how near a dataset's private release as weighted points comes to it, beside published figures."""
-    from hushbid.evidence.experiments.kme import kme
-
-    rows = kme(
-        data,
-        settings=setting or (),
-        epsilons=epsilon or [0.01, 0.1, 1.0],
-        seeds=range(first_seed, first_seed + seeds),
-        full=full,
-        simulated=simulated,
-        say=_say,
-    )
-    return {"rows": [row.as_json() for row in rows]}
-
-
 def _show_regression(result: Mapping[str, Any]) -> None:
     first = result["rows"][0]
     table = _table(
@@ -329,31 +258,11 @@ def _show_regression(result: Mapping[str, Any]) -> None:
     _print(table)
 
 
-@experiment_app.command("regression")
-@verb(show=_show_regression)
-def _regression(
-    dataset: Annotated[str, typer.Argument(help="linear or airfoil.")] = "linear",
-    data: Annotated[
-        Path | None, typer.Option(envvar="HUSHBID_DATA", help="Directory of airfoil.npz.")
-    ] = None,
-    epsilon: Annotated[
-        list[float] | None, typer.Option(min=0.0, help="ε of a model; may be repeated.")
-    ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 3,
-    first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
-) -> dict[str, Any]:
-    """Fit a linear model by RACE, beside least squares, AdaSSP and the mean."""
-    from hushbid.evidence.experiments.regression import regression
-
-    rows = regression(
-        dataset,
-        data,
-        epsilons=epsilon or [1.0],
-        seeds=range(first_seed, first_seed + seeds),
-        say=_say,
-    )
-    return {"rows": [row.as_json() for row in rows]}
-
-
-def _say(what: str) -> None:
-    sys.stderr.write(f"running: {what}\n")
+_SHOWN: Final = {
+    "selection": _show_selection,
+    "screening": _show_screening,
+    "race": _show_race,
+    "kme": _show_kme,
+    "regression": _show_regression,
+}
+"""What shows an experiment's result, by its name."""

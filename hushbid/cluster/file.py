@@ -65,6 +65,7 @@ __all__ = [
     "RunSection",
     "found_cluster",
     "open_cluster",
+    "read_cluster",
 ]
 
 FilePath = Annotated[Path, Field(strict=False)]
@@ -325,6 +326,18 @@ def found_cluster(path: Path) -> Path:
     return next((example for example in examples if example.is_file()), path)
 
 
+def read_cluster(
+    path: Path,
+    settings: Settings = (),
+    sections: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
+) -> ClusterFile:
+    """What a cluster file says, its paths resolved; arguments and errors are those of `open_cluster`."""
+    values = _with_settings(read_toml(path), settings)
+    if sections is not None:
+        values |= sections(values)
+    return _resolved(validated(ClusterFile, values, where=str(path)), path.parent)
+
+
 def open_cluster(
     path: Path | str,
     *,
@@ -346,10 +359,7 @@ def open_cluster(
         DataError: The dataset's files cannot be used.
     """
     path = found_cluster(Path(path))
-    values = _with_settings(read_toml(path), settings)
-    if sections is not None:
-        values |= sections(values)
-    file = _resolved(validated(ClusterFile, values, where=str(path)), path.parent)
+    file = read_cluster(path, settings, sections)
     partition = _partition(file, path, data)
     features = (features_of(file.columns) if file.columns else {}) | dict(file.features)
     model = file.consumer.model

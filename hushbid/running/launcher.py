@@ -13,11 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
-from consumer.appraisal import Judgement
-from consumer.course import Course
-from consumer.own_figures import OwnFigures
 from consumer.process import consumer_seed_set
-from consumer.seed_distance import SeedDistance
 from consumer.store import keep_verdict
 from consumer.verdict import NO_VERDICT, Verdict
 from curator.machine import CONSUMER
@@ -39,10 +35,8 @@ from protocol.config.session import SessionFile
 from protocol.errors import ExitCode, HushbidError, LocalProtocolError
 from protocol.machine.progress import Progress
 from protocol.names import CURATOR
-from protocol.privacy.payment import PaidStatement
 from protocol.runtime.ledger.dataset_budget import charges, ledger_path
 from protocol.runtime.party import one_blas_thread
-from protocol.session.odometer import odometers
 from protocol.session.session import Session, open_session
 
 __all__ = ["DEFAULT_DIRECTORY", "Ended", "PartyFailed", "Say", "run", "run_parties"]
@@ -195,44 +189,14 @@ def _keep(result: RunResult, directory: Path) -> None:
 
 def _result(prepared: RunDirectory, session: Session, ended: Ended, reference: Baselines) -> RunResult:
     places = {party.name: party.directory for party in prepared.parties}
-    curator, consumer = ended.results[CURATOR], ended.results[CONSUMER]
-    apart, course, paid = consumer["seed_distance"], consumer["course"], curator["settlement_paid"]
-    return RunResult(
-        session=prepared.session.session.name,
-        p=prepared.session.session.points,
-        batch=prepared.session.batch,
-        seed_weight=prepared.session.seed_weight,
-        jitter=prepared.session.jitter,
-        distinct=prepared.session.distinct,
-        owners=len(prepared.session.owners),
-        rounds=curator["rounds"],
-        wall_seconds=curator["wall_seconds"],
-        chosen=Judgement.from_json(consumer),
-        greedy=reference.greedy,
-        uniform=reference.uniform,
-        test_unlike=reference.test_unlike,
-        points_accessed_curator=curator["points_accessed"],
-        points_delivered=consumer["points_delivered"],
-        disputed=consumer["disputed"],
-        m=consumer["m"],
-        seed_distance=None if apart is None else SeedDistance.from_json(apart),
-        course=None if course is None else Course.from_json(course),
-        seed_set_drawn=consumer["seed_set_drawn"],
-        verdict=Verdict.from_json(consumer),
-        privacy=session.privacy(),
-        odometers=odometers(session, curator["rounds"], settled=True),
-        settlement=curator["settlement"],
-        settlement_terms=session.settlement_terms,
-        settlement_standard_error=curator["settlement_standard_error"],
-        settlement_paid=None if paid is None else PaidStatement.from_json(paid),
-        bill=curator["bill"],
-        own=OwnFigures.from_json(consumer),
-        absences=curator["absences"],
-        faults=tuple(curator["faults"]),
-        refusals=tuple(curator["refusals"]),
+    return RunResult.told(
+        session,
+        reference,
+        curator=ended.results[CURATOR],
+        consumer=ended.results[CONSUMER],
         failed_parties=ended.failed,
         transcripts={name: places[name] / found["transcript"] for name, found in ended.results.items()},
-        data=places[CONSUMER] / consumer["data"],
+        data=places[CONSUMER] / ended.results[CONSUMER]["data"],
         directory=prepared.path,
         processes=ended.identifiers,
     )

@@ -20,11 +20,13 @@ from consumer.course import Course
 from consumer.own_figures import MOST_SHOWN, OwnerPart, OwnFigures
 from consumer.seed_distance import SeedDistance
 from consumer.verdict import NO_VERDICT, Verdict
+from hushbid.cluster.evaluation import Baselines
 from hushbid.running.standing import Standing, beside_uniform
 from protocol.privacy.payment import Errors, OwnerStatement, PaidStatement
 from protocol.privacy.settlement import SettlementTerms
 from protocol.session.guarantee import TRUSTED, PrivacyStatement
-from protocol.session.odometer import Odometer
+from protocol.session.odometer import Odometer, odometers
+from protocol.session.session import Session
 from protocol.space.prices import bill_lines
 
 __all__ = ["RunResult", "Transcripts", "render"]
@@ -121,6 +123,63 @@ class RunResult:
     own: OwnFigures = field(default_factory=OwnFigures)
     verdict: Verdict = NO_VERDICT
     test_unlike: bool | None = None
+
+    @classmethod
+    def told(
+        cls,
+        session: Session,
+        reference: Baselines,
+        *,
+        curator: Mapping[str, Any],
+        consumer: Mapping[str, Any],
+        **kept: Any,
+    ) -> RunResult:
+        """What a session came to, of what its parties tell.
+
+        Args:
+            session: The session.
+            reference: What the operator compares it with.
+            curator: The curator's result (`curator.result`).
+            consumer: The consumer's (`consumer.result`).
+            kept: Attributes of where things lie, and of processes.
+        """
+        file = session.file
+        apart, course, paid = consumer["seed_distance"], consumer["course"], curator["settlement_paid"]
+        return cls(
+            session=file.session.name,
+            p=file.session.points,
+            batch=file.batch,
+            seed_weight=file.seed_weight,
+            jitter=file.jitter,
+            distinct=file.distinct,
+            owners=len(file.owners),
+            rounds=curator["rounds"],
+            wall_seconds=curator["wall_seconds"],
+            chosen=Judgement.from_json(consumer),
+            greedy=reference.greedy,
+            uniform=reference.uniform,
+            test_unlike=reference.test_unlike,
+            points_accessed_curator=curator["points_accessed"],
+            points_delivered=consumer["points_delivered"],
+            disputed=consumer["disputed"],
+            m=consumer["m"],
+            seed_distance=None if apart is None else SeedDistance.from_json(apart),
+            course=None if course is None else Course.from_json(course),
+            seed_set_drawn=consumer["seed_set_drawn"],
+            verdict=Verdict.from_json(consumer),
+            privacy=session.privacy(),
+            odometers=odometers(session, curator["rounds"], settled=True),
+            settlement=curator["settlement"],
+            settlement_terms=session.settlement_terms,
+            settlement_standard_error=curator["settlement_standard_error"],
+            settlement_paid=None if paid is None else PaidStatement.from_json(paid),
+            bill=curator["bill"],
+            own=OwnFigures.from_json(consumer),
+            absences=curator["absences"],
+            faults=tuple(curator["faults"]),
+            refusals=tuple(curator["refusals"]),
+            **kept,
+        )
 
     @property
     def mmd2(self) -> float | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,9 +11,11 @@ from typing import Any, Final, TypeAlias
 from consumer.downstream import check_model
 from consumer.events import StorePurchases
 from consumer.own_figures import own_view
+from consumer.result import consumer_result
 from consumer.store import PurchaseFile, keep_verdict
 from curator.machine import CONSUMER, CuratorMachine
 from curator.progress import Follower
+from curator.result import curator_result
 from hushbid.cluster.data import ClusterData, spread
 from hushbid.cluster.evaluation import Baselines, evaluate
 from hushbid.cluster.file import Cluster
@@ -29,9 +30,7 @@ from protocol.machine.progress import Progress
 from protocol.names import CURATOR
 from protocol.privacy.noise import SimulatedNoise
 from protocol.runtime.party import ensure_done, one_blas_thread, open_journal
-from protocol.session.odometer import odometers
 from protocol.session.session import Session, open_session
-from protocol.session.wishes import bill_of
 from protocol.transcript.journal import Journal
 
 __all__ = ["AfterRound", "Follow", "baselines", "both", "simulate"]
@@ -142,45 +141,12 @@ def simulate(
         if view.matching is not None:
             kept.weigh(view.matching.weights, ridge=view.matching.ridge)
     reference = baselines(cluster, session, data)
-    ledger = outcome.curator.ledger
-    errors, paid = outcome.curator.statement(cluster.file.run.price) or ({}, None)
-    result = RunResult(
-        session=session.file.session.name,
-        p=session.file.session.points,
-        batch=session.batch,
-        seed_weight=session.file.seed_weight,
-        jitter=session.file.jitter,
-        distinct=session.file.distinct,
-        owners=len(data.owners),
-        rounds=outcome.curator.round,
-        wall_seconds=seconds,
-        chosen=view.judgement,
-        greedy=reference.greedy,
-        uniform=reference.uniform,
-        test_unlike=reference.test_unlike,
-        points_accessed_curator=ledger.points_accessed,
-        points_delivered=len(delivered),
-        disputed=sum(1 for entry in delivered if entry.dispute),
-        m=len(data.validation),
-        seed_distance=outcome.consumer.seed_distance,
-        verdict=verdict,
-        course=outcome.consumer.course,
-        seed_set_drawn=drawn,
-        privacy=session.privacy(),
-        odometers=odometers(session, outcome.curator.round, settled=True),
-        settlement=dict(outcome.curator.settlement() or {}),
-        settlement_terms=session.settlement_terms,
-        settlement_standard_error=errors,
-        settlement_paid=paid,
-        own=view.own,
-        bill=bill_of(session.file, ledger.sold()),
-        absences=dict(Counter(absence.owner for absence in ledger.absences)),
-        faults=tuple(
-            {"owner": fault.owner, "round": fault.bid_round, "what": fault.what} for fault in ledger.faults
-        ),
-        refusals=tuple(
-            {"peer": refusal.peer, "round": refusal.round, "code": refusal.offence.value}
-            for refusal in ledger.refusals
+    result = RunResult.told(
+        session,
+        reference,
+        curator=curator_result(session.file, outcome.curator, cluster.file.run.price, seconds=seconds),
+        consumer=consumer_result(
+            session.file, outcome.consumer, delivered, view, verdict, m=len(data.validation), drawn=drawn
         ),
         transcripts=transcripts,
         data=None if kept is None or kept.purchases is None else kept.path.resolve(),

@@ -26,7 +26,7 @@ PAGE = Page("docs/results.md")
 
 
 def test_the_fields_of_a_dispute_are_there() -> None:
-    tree = ast.parse((ROOT / "consumer" / "process.py").read_text(encoding="utf-8"))
+    tree = ast.parse((ROOT / "consumer" / "result.py").read_text(encoding="utf-8"))
     keys = [
         [key.value for key in node.keys if isinstance(key, ast.Constant)]
         for node in ast.walk(tree)

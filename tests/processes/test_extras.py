@@ -9,7 +9,7 @@ from protocol.extras import PACKAGES
 from tests.conftest import ROOT
 from tests.processes.cluster import Cluster
 
-BLOCKED = (*PACKAGES, "joblib", "narwhals")
+BLOCKED = (*PACKAGES, "narwhals")
 """With what these bring along, and nothing else needs."""
 BY_VARIABLES = {"HUSHBID_SESSION": "session.toml", "HUSHBID_CONFIG": "party.toml"}
 

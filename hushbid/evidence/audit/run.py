@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from multiprocessing import get_context
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,9 +19,9 @@ from hushbid.evidence.audit.bounds import allowed_alarms, epsilon_lower
 from hushbid.evidence.audit.faults import FAULTS
 from hushbid.evidence.audit.statistic import Evidence, fit
 from hushbid.evidence.audit.suites import SUITES, Expected, Suite, suite_of
+from hushbid.evidence.pool import results_of
 from protocol.errors import ConfigError
 from protocol.extras import need
-from protocol.runtime.party import one_blas_thread
 
 __all__ = ["FEWEST_TRIALS", "AuditResult", "Progress", "audit", "choose"]
 
@@ -146,16 +143,8 @@ def audit(
             advice=f"Give at least 1 job, 1 repeat, {FEWEST_TRIALS} trials, and a seed of 0 or more.",
         )
     need("sklearn", "An audit")
-    with ExitStack() as stack:
-        run: _Runner = partial(map, _run)
-        if jobs > 1:
-            # Spawned, not forked: a fork would copy whatever threads and locks the caller's process has.
-            pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=one_blas_thread)
-            run = partial(stack.enter_context(pool).map, _run)
-        else:
-            one_blas_thread()
-        for suite in suites:
-            yield _audit_one(suite, trials or suite.trials, confidence, seed, repeats, run, progress)
+    for suite in suites:
+        yield _audit_one(suite, trials or suite.trials, confidence, seed, repeats, jobs, progress)
 
 
 class _Block(NamedTuple):
@@ -169,16 +158,13 @@ class _Block(NamedTuple):
     stop: int
 
 
-_Runner: TypeAlias = Callable[[Sequence[_Block]], Iterator[Evidence]]
-
-
 def _audit_one(
     suite: Suite,
     trials: int,
     confidence: float,
     seed: int,
     repeats: int,
-    run: _Runner,
+    jobs: int,
     progress: Progress | None,
 ) -> AuditResult:
     attack = _attack(suite.name)
@@ -189,12 +175,13 @@ def _audit_one(
         for start in range(0, trials, attack.block)
     ]
     done = 0
-    found: list[Evidence] = []
-    for block, evidence in zip(blocks, run(blocks), strict=True):
-        found.append(evidence)
-        done += block.stop - block.start
+    gained: dict[int, Evidence] = {}
+    for place, evidence in results_of(_run, blocks, jobs=jobs):
+        gained[place] = evidence
+        done += blocks[place].stop - blocks[place].start
         if progress is not None:
             progress(suite.name, done, 2 * repeats * trials)
+    found = [gained[place] for place in range(len(blocks))]
     size = len(blocks) // (2 * repeats)
     pairs = [Evidence.joined(found[start : start + size]) for start in range(0, len(found), size)]
     bounds = [

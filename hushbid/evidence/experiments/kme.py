@@ -11,9 +11,9 @@ formula. Public bounds are ±1000 in each column, twice the public standard devi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final, TypeAlias
@@ -21,15 +21,19 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from hushbid.evidence.experiment_options import KmeOptions
+from hushbid.evidence.experiments.cells import Configuration, Measured
+from hushbid.evidence.experiments.results import Figure
+from hushbid.evidence.experiments.runner import Experiment, refuse_none, run
 from hushbid.kme import KernelMeanRelease, kernels
 from hushbid.kme.subspace import COORDINATE_UNIT, span
 from protocol.errors import ConfigError, DataError
 from protocol.privacy.noise import SecureNoise, SimulatedNoise
+from protocol.runtime.command import keywords_of
 
-__all__ = ["DELTA", "FEATURES", "SETTINGS", "KmeRow", "Setting", "authors_points", "kme"]
+__all__ = ["DELTA", "EXPERIMENT", "FEATURES", "SETTINGS", "KmeRow", "Setting", "authors_points", "kme"]
 
 Points: TypeAlias = npt.NDArray[np.float64]
-Say: TypeAlias = Callable[[str], None]
 
 DELTA: Final = 1e-6
 FEATURES: Final = 10_000
@@ -120,6 +124,7 @@ SETTINGS: Final = (
     _row(2, 5, "none", 10_000, None, 0.0341, 1.0318, 0.0973, 0.0341),
 )
 """The authors' published result files."""
+_NAMED: Final = {setting.name: setting for setting in SETTINGS}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,121 +173,134 @@ class KmeRow:
         return asdict(self)
 
 
-def kme(
-    data: Path,
-    *,
-    settings: Sequence[str] = (),
-    epsilons: Sequence[float],
-    seeds: Sequence[int],
-    full: bool = False,
-    simulated: bool = False,
-    records: int | None = None,
-    say: Say | None = None,
-) -> Iterator[KmeRow]:
-    """Release the authors' data in their settings, with each ε and seed.
+def _pairs(options: KmeOptions) -> Iterator[tuple[Configuration, int]]:
+    epsilons = [0.01, 0.1, 1.0] if options.epsilons is None else options.epsilons
+    seeds = options.every_seed
+    refuse_none(an_epsilon=epsilons, a_seed=seeds)
+    if unknown := sorted(set(options.settings or ()) - set(_NAMED)):
+        raise ConfigError(
+            f"There is no setting {', '.join(unknown)}.", advice=f"Settings are: {', '.join(_NAMED)}."
+        )
+    chosen = [_NAMED[name] for name in options.settings or ()] or [
+        setting for setting in SETTINGS if options.full or setting.points <= LONG
+    ]
+    for setting in chosen:
+        few = seeds[:1] if setting.points > LONG and setting.algorithm == 2 else seeds
+        for seed in few:
+            for epsilon in epsilons:
+                yield (
+                    {
+                        "setting": setting.name,
+                        "epsilon": epsilon,
+                        "noise": SimulatedNoise.name if options.simulated else SecureNoise.name,
+                        "records": options.records,
+                    },
+                    seed,
+                )
 
-    Args:
-        data: Directory with ``kme-mixture-2d.npz`` and ``kme-mixture-5d.npz``, array ``points`` each.
-        settings: Names of `SETTINGS`; none: all but those with more than `LONG` points.
-        epsilons: ε of each release.
-        seeds: Of *leak*'s public points, feature map and optimiser; of simulated noise too.
-        full: Whether those are run as well. Algorithm 2 is run with their first seed alone.
-        simulated: Whether noise is simulated, which is faster and protects nobody.
-        records: How many of the points are taken, the first ones; None: all. Published figures are of all.
-        say: Told what is being run.
 
-    Yields:
+def _files(options: KmeOptions, configuration: Configuration) -> list[Path]:
+    return [_file(options.data, _NAMED[configuration["setting"]].columns)]
+
+
+def _file(data: Path, columns: int) -> Path:
+    return data / f"kme-mixture-{columns}d.npz"
+
+
+def _said(configuration: Configuration, seed: int) -> str:
+    return f"{configuration['setting']}, ε = {configuration['epsilon']:g}, seed {seed}"
+
+
+def _measure(options: KmeOptions, configuration: Configuration, seed: int) -> dict[str, Any]:
+    setting, simulated = _NAMED[configuration["setting"]], configuration["noise"] == SimulatedNoise.name
+    gamma = _gamma(setting.columns)
+    data, squared_norm = _private(options.data, setting.columns, options.records)
+    count = min(setting.points, len(data))
+    baseline, projection = _floors(options.data, options.records, setting.name, _drawn_by(setting, seed))
+    started, spent = time.perf_counter(), time.process_time()
+    release = (
+        KernelMeanRelease(
+            lower=-BOUND,
+            upper=BOUND,
+            epsilon=configuration["epsilon"],
+            neighbours="substitute-one",
+            delta=DELTA,
+            method="features" if setting.public == "none" else "subspace",
+            points=count if setting.public == "none" else _public(setting, data, seed),
+            gamma=gamma,
+            features=FEATURES,
+            norm=NORMS[setting.algorithm],
+            random_state=seed,
+            noise=partial(SimulatedNoise, seed, setting.name) if simulated else SecureNoise,
+        )
+        .fit(data)
+        .release_
+    )
+    wall, cpu = time.perf_counter() - started, time.process_time() - spent
+    scaled = release.scale(release.points)
+    return {
+        "distance": kernels.distance(scaled, release.weights, _scaled(data), gamma, squared_norm),
+        "stated": release.span_distance(),
+        "bound": release.distance(),
+        "baseline": baseline,
+        "projection": projection,
+        "wall_seconds": wall,
+        "cpu_seconds": cpu,
+    }
+
+
+def _row_of(configuration: Configuration, measured: Sequence[Measured]) -> KmeRow:
+    setting, epsilon = _NAMED[configuration["setting"]], configuration["epsilon"]
+    limit = setting.limit(epsilon)
+
+    def mean(name: str) -> float:
+        return fmean(each[name] for each in measured)
+
+    return KmeRow(
+        setting=setting.name,
+        epsilon=epsilon,
+        delta=DELTA,
+        distance=mean("distance"),
+        distance_each=tuple(each["distance"] for each in measured),
+        published=setting.published.get(epsilon),
+        limit=limit,
+        met=None if limit is None else mean("distance") <= limit,
+        stated=mean("stated"),
+        baseline=None if setting.public == "none" else mean("baseline"),
+        published_baseline=setting.baseline,
+        projection=None if setting.public == "none" else mean("projection"),
+        noise=configuration["noise"],
+        wall_seconds=mean("wall_seconds"),
+        cpu_seconds=mean("cpu_seconds"),
+        bound=mean("bound"),
+    )
+
+
+EXPERIMENT: Final = Experiment(
+    title="Kernel mean releases: RKHS distance to the data they stand for",
+    pairs=_pairs,
+    measure=_measure,
+    row=_row_of,
+    said=_said,
+    files=_files,
+    figure=Figure("epsilon", "distance", ("setting",), log_y=True),
+)
+
+
+@keywords_of(KmeOptions)
+def kme(options: KmeOptions) -> list[KmeRow]:
+    """Release the authors' data in their settings, with each ε and seed; arguments are those of `KmeOptions`.
+
+    A seed is that of *leak*'s public points, of the feature map and the optimiser, and of simulated noise.
+
+    Returns:
         A row for each setting and ε.
 
     Raises:
         ConfigError: Nothing to run, or an unknown setting.
         DataError: The files cannot be used.
     """
-    if not (epsilons and seeds):
-        raise ConfigError("An experiment needs an epsilon and a seed at least.", advice="Give one of each.")
-    known = {setting.name: setting for setting in SETTINGS}
-    if unknown := sorted(set(settings) - set(known)):
-        raise ConfigError(
-            f"There is no setting {', '.join(unknown)}.", advice=f"Settings are: {', '.join(known)}."
-        )
-    chosen = [known[name] for name in settings] or [
-        setting for setting in SETTINGS if full or setting.points <= LONG
-    ]
-    loaded: dict[int, tuple[Points, float]] = {}
-    for setting in chosen:
-        if setting.columns not in loaded:
-            points = _load(data / f"kme-mixture-{setting.columns}d.npz", setting.columns)[:records]
-            loaded[setting.columns] = points, kernels.squared_norm(_scaled(points), _gamma(setting.columns))
-        few = seeds[:1] if setting.points > LONG and setting.algorithm == 2 else seeds
-        yield from _rows(setting, *loaded[setting.columns], epsilons, few, simulated, say)
-
-
-def _rows(
-    setting: Setting,
-    data: Points,
-    squared_norm: float,
-    epsilons: Sequence[float],
-    seeds: Sequence[int],
-    simulated: bool,
-    say: Say | None,
-) -> Iterator[KmeRow]:
-    gamma = _gamma(setting.columns)
-    count = min(setting.points, len(data))
-    public: list[Points] = []
-    if setting.public == "leak":
-        public = [_leaked(data, count, seed) for seed in seeds]
-    elif setting.public == "random":
-        public = [authors_points(count, setting.columns)] * len(seeds)
-    different = public[:1] if setting.public == "random" else public
-    floors = [_floors(points, data, gamma, squared_norm) for points in different]
-    for epsilon in epsilons:
-        runs = []
-        for place, seed in enumerate(seeds):
-            if say is not None:
-                say(f"{setting.name}, ε = {epsilon:g}, seed {seed}")
-            started, spent = time.perf_counter(), time.process_time()
-            release = (
-                KernelMeanRelease(
-                    lower=-BOUND,
-                    upper=BOUND,
-                    epsilon=epsilon,
-                    neighbours="substitute-one",
-                    delta=DELTA,
-                    method="subspace" if public else "features",
-                    points=public[place] if public else count,
-                    gamma=gamma,
-                    features=FEATURES,
-                    norm=NORMS[setting.algorithm],
-                    random_state=seed,
-                    noise=partial(SimulatedNoise, seed, setting.name) if simulated else SecureNoise,
-                )
-                .fit(data)
-                .release_
-            )
-            took = time.perf_counter() - started, time.process_time() - spent
-            scaled = release.scale(release.points)
-            far = kernels.distance(scaled, release.weights, _scaled(data), gamma, squared_norm)
-            runs.append((far, release.span_distance(), release.distance(), *took))
-        distances, stated, bounds, walls, cpus = zip(*runs, strict=True)
-        limit = setting.limit(epsilon)
-        yield KmeRow(
-            setting=setting.name,
-            epsilon=epsilon,
-            delta=DELTA,
-            distance=fmean(distances),
-            distance_each=distances,
-            published=setting.published.get(epsilon),
-            limit=limit,
-            met=None if limit is None else fmean(distances) <= limit,
-            stated=fmean(stated),
-            baseline=fmean(floor[0] for floor in floors) if floors else None,
-            published_baseline=setting.baseline,
-            projection=fmean(floor[1] for floor in floors) if floors else None,
-            noise=SimulatedNoise.name if simulated else SecureNoise.name,
-            wall_seconds=fmean(walls),
-            cpu_seconds=fmean(cpus),
-            bound=fmean(bounds),
-        )
+    return run(EXPERIMENT, options).rows
 
 
 def authors_points(count: int, columns: int) -> Points:
@@ -307,13 +325,39 @@ def _leaked(data: Points, count: int, seed: int) -> Points:
     return np.asarray(data[np.random.default_rng(seed).choice(len(data), count, replace=False)])
 
 
-def _floors(points: Points, data: Points, gamma: float, squared_norm: float) -> tuple[float, float]:
+def _drawn_by(setting: Setting, seed: int) -> int:
+    """The seed of the public points: those of *random* are the same whatever it is."""
+    return seed if setting.public == "leak" else 0
+
+
+def _public(setting: Setting, data: Points, seed: int) -> Points:
+    count = min(setting.points, len(data))
+    if setting.public == "random":
+        return authors_points(count, setting.columns)
+    return _leaked(data, count, seed)
+
+
+@lru_cache(maxsize=1)
+def _floors(directory: Path, records: int | None, name: str, seed: int) -> tuple[float | None, float | None]:
     """Distances of the equally weighted public points, and of the projection on their span."""
-    scaled, equal = _scaled(points), np.full(len(points), 1.0 / len(points))
+    setting = _NAMED[name]
+    if setting.public == "none":
+        return None, None
+    gamma = _gamma(setting.columns)
+    data, squared_norm = _private(directory, setting.columns, records)
+    scaled = _scaled(_public(setting, data, seed))
+    equal = np.full(len(scaled), 1.0 / len(scaled))
     baseline = kernels.distance(scaled, equal, _scaled(data), gamma, squared_norm)
     totals = span(scaled, gamma, np.random.default_rng(0)).totals(_scaled(data))
     means = totals * (COORDINATE_UNIT / len(data))
     return baseline, float(np.sqrt(max(0.0, squared_norm - float(means @ means))))
+
+
+@lru_cache(maxsize=1)
+def _private(directory: Path, columns: int, records: int | None) -> tuple[Points, float]:
+    """The data, and the squared norm of their embedding."""
+    points = _load(_file(directory, columns), columns)[:records]
+    return points, kernels.squared_norm(_scaled(points), _gamma(columns))
 
 
 def _gamma(columns: int) -> float:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -19,18 +20,22 @@ import numpy.typing as npt
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold
 
+from hushbid.evidence.experiment_options import RegressionOptions
+from hushbid.evidence.experiments.cells import Configuration, Measured
+from hushbid.evidence.experiments.results import Figure
+from hushbid.evidence.experiments.runner import Experiment, refuse_none, run
 from hushbid.race.regressor import RaceRegressor
 from hushbid.race.release import PoorModelWarning
 from protocol.errors import ConfigError, DataError
 from protocol.privacy.accounting.gaussian import gaussian_mu
 from protocol.privacy.noise import SimulatedNoise
 from protocol.privacy.releases import Neighbours
+from protocol.runtime.command import keywords_of
 
-__all__ = ["DATASETS", "DELTA", "RegressionRow", "adassp", "regression"]
+__all__ = ["DATASETS", "DELTA", "EXPERIMENT", "RegressionRow", "adassp", "regression"]
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Fitted: TypeAlias = Callable[[Array], Array]
-Say: TypeAlias = Callable[[str], None]
 
 DELTA: Final = 1e-6
 """δ of AdaSSP; RACE has none."""
@@ -86,56 +91,35 @@ class _Task:
     splits: tuple[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]], ...]
 
 
-def regression(
-    dataset: str,
-    data: Path | None,
-    *,
-    epsilons: Sequence[float],
-    seeds: Sequence[int],
-    say: Say | None = None,
-) -> list[RegressionRow]:
-    """Fit every method at every ε, under both neighbour relations.
-
-    Args:
-        dataset: One of `DATASETS`.
-        data: Directory of ``airfoil.npz``; None for ``linear``, which is drawn.
-        epsilons: ε of each private method.
-        seeds: Of the data or their folds, of hash functions and of noise.
-        say: Told what is being run.
-
-    Returns:
-        A row for each method without privacy; then for each ε, relation and method.
-
-    Raises:
-        ConfigError: No such dataset, or nothing to run.
-        DataError: The dataset's file is not there.
-    """
-    if dataset not in DATASETS or not (epsilons and seeds):
+def _pairs(options: RegressionOptions) -> Iterator[tuple[Configuration, int]]:
+    epsilons = [1.0] if options.epsilons is None else options.epsilons
+    if options.dataset not in DATASETS:
         raise ConfigError(
-            f"A regression on {dataset!r} was asked for, at {len(epsilons)} epsilons and {len(seeds)} seeds.",
-            advice=f"Datasets are {' and '.join(DATASETS)}; give an epsilon and a seed at least.",
+            f"A regression on {options.dataset!r} was asked for, which there is not.",
+            advice=f"Datasets are {' and '.join(DATASETS)}.",
         )
-    tasks = {seed: DATASETS[dataset](data, seed) for seed in seeds}
-    rows = []
-    for method, neighbours, epsilon in _settings(epsilons):
-        if say is not None:
-            private = "" if epsilon is None else f", ε = {epsilon:g}, {neighbours}"
-            say(f"{dataset}, {method}{private}")
-        errors = _errors(tasks, method, neighbours, epsilon)
-        rows.append(
-            RegressionRow(
-                dataset=dataset,
-                method=method,
-                neighbours=neighbours,
-                epsilon=epsilon,
-                delta=DELTA if method == "adassp" else 0.0,
-                points=len(tasks[seeds[0]].splits[0][0]),
-                relative_error=None if errors is None else float(np.mean(errors)),
-                worst=None if errors is None else max(errors),
-                seeds=len(seeds),
+    refuse_none(an_epsilon=epsilons, a_seed=options.every_seed)
+    for seed in options.every_seed:
+        for method, neighbours, epsilon in _settings(epsilons):
+            yield (
+                {
+                    "dataset": options.dataset,
+                    "method": method,
+                    "neighbours": neighbours,
+                    "epsilon": epsilon,
+                },
+                seed,
             )
-        )
-    return rows
+
+
+def _files(options: RegressionOptions, configuration: Configuration) -> list[Path]:
+    return [options.data / "airfoil.npz"] if options.data and configuration["dataset"] == "airfoil" else []
+
+
+def _said(configuration: Configuration, seed: int) -> str:
+    epsilon = configuration["epsilon"]
+    private = "" if epsilon is None else f", ε = {epsilon:g}, {configuration['neighbours']}"
+    return f"{configuration['dataset']}, {configuration['method']}{private}, seed {seed}"
 
 
 def _settings(epsilons: Sequence[float]) -> Iterator[tuple[str, str | None, float | None]]:
@@ -148,16 +132,14 @@ def _settings(epsilons: Sequence[float]) -> Iterator[tuple[str, str | None, floa
         yield "race-plain", Neighbours.ADD_REMOVE_ONE.value, epsilon
 
 
-def _errors(
-    tasks: Mapping[int, _Task], method: str, neighbours: str | None, epsilon: float | None
-) -> list[float] | None:
-    """Of each seed; None where the number of points is public and too small."""
-    with warnings.catch_warnings():
+def _measure(options: RegressionOptions, configuration: Configuration, seed: int) -> dict[str, Any]:
+    task = _task(configuration["dataset"], options.data, seed)
+    method, neighbours, epsilon = (configuration[name] for name in ("method", "neighbours", "epsilon"))
+    error = None
+    with warnings.catch_warnings(), suppress(DataError):  # the number of points is public, and too small
         warnings.simplefilter("ignore", PoorModelWarning)
-        try:
-            return [_error(task, method, neighbours, epsilon, seed) for seed, task in tasks.items()]
-        except DataError:
-            return None
+        error = _error(task, method, neighbours, epsilon, seed)
+    return {"points": len(task.splits[0][0]), "relative_error": error}
 
 
 def _error(task: _Task, method: str, neighbours: str | None, epsilon: float | None, seed: int) -> float:
@@ -293,3 +275,49 @@ def _linear(data: Path | None, seed: int) -> _Task:  # noqa: ARG001 it is drawn
 
 DATASETS: Final[dict[str, Callable[[Path | None, int], _Task]]] = {"airfoil": _airfoil, "linear": _linear}
 """``airfoil``: 1,503 points of 5 features, 10-fold. ``linear``: normal features, drawn by the seed."""
+
+
+@lru_cache(maxsize=1)
+def _task(dataset: str, data: Path | None, seed: int) -> _Task:
+    return DATASETS[dataset](data, seed)
+
+
+def _row(configuration: Configuration, measured: Sequence[Measured]) -> RegressionRow:
+    errors = [each["relative_error"] for each in measured]
+    refused = None in errors
+    return RegressionRow(
+        dataset=configuration["dataset"],
+        method=configuration["method"],
+        neighbours=configuration["neighbours"],
+        epsilon=configuration["epsilon"],
+        delta=DELTA if configuration["method"] == "adassp" else 0.0,
+        points=measured[0]["points"],
+        relative_error=None if refused else float(np.mean(errors)),
+        worst=None if refused else max(errors),
+        seeds=len(measured),
+    )
+
+
+EXPERIMENT: Final = Experiment(
+    title="Private linear regression: held-out squared error over that of the mean",
+    pairs=_pairs,
+    measure=_measure,
+    row=_row,
+    said=_said,
+    files=_files,
+    figure=Figure("epsilon", "relative_error", ("method", "neighbours"), log_y=True),
+)
+
+
+@keywords_of(RegressionOptions)
+def regression(options: RegressionOptions) -> list[RegressionRow]:
+    """Fit every method at every ε, under both neighbour relations (`RegressionOptions`).
+
+    Returns:
+        A row for each method without privacy; then for each ε, relation and method.
+
+    Raises:
+        ConfigError: No such dataset, or nothing to run.
+        DataError: The dataset's file is not there.
+    """
+    return run(EXPERIMENT, options).rows

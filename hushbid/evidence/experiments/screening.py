@@ -7,12 +7,14 @@ stated ε needs. All goes through the same files as `hushbid publish` and `hushb
 
 from __future__ import annotations
 
+import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 import tomli_w
@@ -22,6 +24,10 @@ from hushbid.catalogue.screening import Consumer, Screening, ScreeningResult, sc
 from hushbid.cluster.file import Cluster, open_cluster
 from hushbid.datasets import Partition, Table
 from hushbid.datasets.digit_groups import DIGIT_GROUPS, WANTED_DIGITS
+from hushbid.evidence.experiment_options import ScreeningOptions
+from hushbid.evidence.experiments.cells import Configuration, Measured
+from hushbid.evidence.experiments.results import Figure
+from hushbid.evidence.experiments.runner import Experiment, refuse_none, run
 from hushbid.roster.file import RosterFile
 from hushbid.running.simulate import simulate
 from protocol.crypto.identity import simulated_identity
@@ -29,10 +35,9 @@ from protocol.data import DataColumns, Dataset
 from protocol.errors import ConfigError
 from protocol.privacy.noise import SimulatedNoise
 from protocol.privacy.releases import Neighbours
+from protocol.runtime.command import keywords_of
 
-__all__ = ["BEST", "SETTINGS", "Row", "screening"]
-
-Say: TypeAlias = Callable[[str], None]
+__all__ = ["BEST", "EXPERIMENT", "SETTINGS", "Row", "screening"]
 
 BEST: Final = 2
 """Owners that are chosen, of five."""
@@ -42,6 +47,7 @@ TARGET_EPSILON: Final = 1.0
 """ε of the consumer's release, and of the owners in the session."""
 DELTA: Final = 1e-5
 _MAP_SEED: Final = 20190101
+_STATE: Final = "XDG_STATE_HOME"
 RIGHT: Final = "digits-" + "".join(map(str, WANTED_DIGITS))
 """The owner of the digits that the consumer wants."""
 assert WANTED_DIGITS in DIGIT_GROUPS
@@ -84,47 +90,46 @@ class Row:
         return asdict(self)
 
 
-def screening(
-    data: Path,
-    *,
-    settings: Sequence[tuple[float, int | None]],
-    seeds: Sequence[int],
-    points: int | None = None,
-    say: Say | None = None,
-) -> list[Row]:
-    """Publish, screen and, if asked for, procure.
-
-    Args:
-        data: Where MNIST lies.
-        settings: ε of the entries, and most points of an owner (None: all).
-        seeds: Of the dealing and of the noise.
-        points: p of the sessions with all and with the chosen owners; None: none is run.
-        say: Told what is being run.
-
-    Returns:
-        A row for each setting.
-
-    Raises:
-        ConfigError: Nothing to run.
-        DataError: The dataset's files cannot be used.
-    """
-    if not (settings and seeds):
-        raise ConfigError("An experiment needs a setting and a seed at least.", advice="Give one of each.")
-    rows = []
+def _pairs(options: ScreeningOptions) -> Iterator[tuple[Configuration, int]]:
+    settings = SETTINGS if options.epsilon is None else [(options.epsilon, options.owner_points)]
+    refuse_none(a_setting=settings, a_seed=options.every_seed)
     for epsilon, owner_points in settings:
-        results: list[ScreeningResult] = []
-        pairs: list[tuple[float, float]] = []
-        for seed in seeds:
-            if say is not None:
-                say(f"ε = {epsilon:g}, N = {owner_points or 'all'}, seed {seed}")
-            cluster = _cluster(data, seed, owner_points, points or 1)
-            with tempfile.TemporaryDirectory(prefix="hushbid-screening-") as name:
-                result = _screened(Path(name), cluster, epsilon, seed)
-            results.append(result)
-            if points is not None:
-                pairs.append(_procured(cluster, result.chosen))
-        rows.append(_row(epsilon, owner_points, points, results, pairs))
-    return rows
+        for seed in options.every_seed:
+            yield {"epsilon": epsilon, "owner_points": owner_points, "points": options.points}, seed
+
+
+def _files(options: ScreeningOptions, _configuration: Configuration) -> list[Path]:
+    return [options.data]
+
+
+def _said(configuration: Configuration, seed: int) -> str:
+    return f"ε = {configuration['epsilon']:g}, N = {configuration['owner_points'] or 'all'}, seed {seed}"
+
+
+def _measure(options: ScreeningOptions, configuration: Configuration, seed: int) -> dict[str, Any]:
+    points = configuration["points"]
+    cluster = _cluster(options.data, seed, configuration["owner_points"], points or 1)
+    with tempfile.TemporaryDirectory(prefix="hushbid-screening-") as name, _own_state(Path(name)):
+        result = _screened(Path(name), cluster, configuration["epsilon"], seed)
+    full, screened = (None, None) if points is None else _procured(cluster, result.chosen)
+    return {
+        "right_first": result.ranking.owners[0].candidate.owner == RIGHT,
+        "right_chosen": RIGHT in result.chosen,
+        "mmd2_full": full,
+        "mmd2_screened": screened,
+    }
+
+
+@contextmanager
+def _own_state(place: Path) -> Iterator[None]:
+    """Rows of a public dataset, dealt out again and again, are not to fill the user's list of ledgers."""
+    before = os.environ.get(_STATE)
+    os.environ[_STATE] = str(place / "state")
+    try:
+        yield
+    finally:
+        os.environ.pop(_STATE)
+        os.environ.update({} if before is None else {_STATE: before})
 
 
 def _session(seed: int, points: int) -> dict[str, Any]:
@@ -221,26 +226,45 @@ def _procured(cluster: Cluster, chosen: Sequence[str]) -> tuple[float, float]:
     return full, screened
 
 
-def _row(
-    epsilon: float,
-    owner_points: int | None,
-    points: int | None,
-    results: Sequence[ScreeningResult],
-    pairs: Sequence[tuple[float, float]],
-) -> Row:
-    full = fmean(pair[0] for pair in pairs) if pairs else None
-    screened = fmean(pair[1] for pair in pairs) if pairs else None
+def _row(configuration: Configuration, measured: Sequence[Measured]) -> Row:
+    bought = [(each["mmd2_full"], each["mmd2_screened"]) for each in measured if configuration["points"]]
+    full, screened = (fmean(values) for values in zip(*bought, strict=True)) if bought else (None, None)
     return Row(
-        epsilon=epsilon,
-        owner_points=owner_points,
+        epsilon=configuration["epsilon"],
+        owner_points=configuration["owner_points"],
         target_epsilon=TARGET_EPSILON,
         delta=DELTA,
-        seeds=len(results),
-        right_first=sum(result.ranking.owners[0].candidate.owner == RIGHT for result in results),
-        right_chosen=sum(RIGHT in result.chosen for result in results),
-        points=points,
+        seeds=len(measured),
+        right_first=sum(each["right_first"] for each in measured),
+        right_chosen=sum(each["right_chosen"] for each in measured),
+        points=configuration["points"],
         mmd2_full=full,
         mmd2_screened=screened,
         ratio=None if full is None or screened is None else screened / full,
-        ratio_each=tuple(pair[1] / pair[0] for pair in pairs),
+        ratio_each=tuple(fewer / all_owners for all_owners, fewer in bought),
     )
+
+
+EXPERIMENT: Final = Experiment(
+    title="Screening: how often catalogue entries rank the right owner first",
+    pairs=_pairs,
+    measure=_measure,
+    row=_row,
+    said=_said,
+    files=_files,
+    figure=Figure("epsilon", "right_first", ("owner_points",)),
+)
+
+
+@keywords_of(ScreeningOptions)
+def screening(options: ScreeningOptions) -> list[Row]:
+    """Publish, screen and, if asked for, procure; arguments are those of `ScreeningOptions`.
+
+    Returns:
+        A row for each setting.
+
+    Raises:
+        ConfigError: Nothing to run.
+        DataError: The dataset's files cannot be used.
+    """
+    return run(EXPERIMENT, options).rows

@@ -7,27 +7,29 @@ stated ε needs, but whoever has the seed could subtract it.
 
 from __future__ import annotations
 
+import math
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import tomli_w
 
 from consumer.appraisal import Quality
-from hushbid.cluster.file import Cluster, open_cluster
-from hushbid.running.results import RunResult
+from hushbid.cluster.file import Cluster, open_cluster, read_cluster
+from hushbid.evidence.experiment_options import SelectionOptions
+from hushbid.evidence.experiments.cells import Configuration, Measured
+from hushbid.evidence.experiments.results import Figure
+from hushbid.evidence.experiments.runner import Experiment, refuse_none, run
 from hushbid.running.simulate import simulate
 from protocol.errors import ConfigError
 from protocol.privacy.releases import Neighbours
+from protocol.runtime.command import keywords_of
 
-__all__ = ["DELTA", "MECHANISM", "Row", "selection"]
+__all__ = ["DELTA", "EXPERIMENT", "Row", "selection"]
 
-Say: TypeAlias = Callable[[str], None]
-
-MECHANISM: Final = "filtered-gaussian"
 DELTA: Final = 1e-5
 _MAP_SEED: Final = 20190101
 
@@ -79,88 +81,108 @@ class Row:
         return asdict(self)
 
 
-def selection(
-    dataset: str | Path,
-    data: Path | None,
-    *,
-    epsilons: Sequence[float],
-    points: Sequence[int | None],
-    seeds: Sequence[int],
-    mechanism: str = MECHANISM,
-    delta: float | None = None,
-    batch: int | None = None,
-    seed_weight: float | None = None,
-    jitter: float | None = None,
-    say: Say | None = None,
-) -> list[Row]:
-    """Run a session for each ε, number of points and seed.
-
-    Args:
-        dataset: One of `hushbid.datasets.DATASETS`, or the path of a cluster file: its parties' data, feature
-            map and session, with the releases and the rule of the experiment.
-        data: Where it lies; None if it needs no files.
-        epsilons: ε of each protected side.
-        points: p of each setting; None: as the cluster file says.
-        seeds: Of the dealing, where a dataset is dealt out, and of the noise.
-        mechanism: A release mechanism that takes `epsilon` and `neighbours`.
-        delta: The δ of each ε; None: the cluster file's, or 1e-5.
-        batch: b; None: the cluster file's, or the session's own default.
-        seed_weight: s; None: likewise.
-        jitter: N; None: likewise.
-        say: Told what is being run.
-
-    Returns:
-        A row for each p and ε, in that order.
-
-    Raises:
-        ConfigError: Nothing to run, or a setting that cannot hold.
-        DataError: The dataset's files cannot be used.
-    """
-    if not (epsilons and points and seeds):
-        raise ConfigError(
-            "An experiment needs an epsilon, a number of points and a seed at least.",
-            advice="Give one of each.",
-        )
-    said = {"batch": batch, "seed_weight": seed_weight, "jitter": jitter, "delta": delta}
+def _pairs(options: SelectionOptions) -> Iterator[tuple[Configuration, int]]:
+    where, session = _where(options), isinstance(_where(options), Path)
+    epsilons = [1.0, 3.0] if options.epsilons is None else options.epsilons
+    points = ([None] if session else [100]) if options.points is None else options.points
+    refuse_none(an_epsilon=epsilons, a_number_of_points=points, a_seed=options.every_seed)
+    said = {name: getattr(options, name) for name in ("batch", "seed_weight", "jitter", "delta")}
     given = {key: value for key, value in said.items() if value is not None}
-    name = dataset.name if isinstance(dataset, Path) else dataset
-    rows = []
     for count in points:
         for epsilon in epsilons:
-            results = []
-            for seed in seeds:
-                if say is not None:
-                    size = "" if count is None else f", p = {count}"
-                    say(f"{name}{size}, ε = {epsilon:g}, seed {seed}")
-                results.append(
-                    simulate(_opened(dataset, data, mechanism, count, epsilon, seed=seed, given=given))
+            for seed in options.every_seed:
+                yield (
+                    {
+                        "dataset": where.name if isinstance(where, Path) else where,
+                        "mechanism": options.mechanism,
+                        "points": count,
+                        "epsilon": epsilon,
+                        **given,
+                    },
+                    seed,
                 )
-            rows.append(_row(results, name, mechanism, epsilon))
-    return rows
 
 
-def _opened(
-    dataset: str | Path,
-    data: Path | None,
-    mechanism: str,
-    points: int | None,
-    epsilon: float,
-    *,
-    seed: int,
-    given: Mapping[str, float],
-) -> Cluster:
-    protection = _protection(mechanism, epsilon, seed)
-    if isinstance(dataset, Path):
+def _where(options: SelectionOptions) -> str | Path:
+    """A dataset's name, or the path of a cluster file."""
+    if options.session is not None and options.dataset is not None:
+        raise ConfigError(
+            f"Both a dataset ({options.dataset}) and a cluster file ({options.session}) are named.",
+            advice="Leave one of them out.",
+        )
+    return options.session or options.dataset or "digits"
+
+
+def _files(options: SelectionOptions, configuration: Configuration) -> list[Path]:
+    where = _where(options)
+    if not isinstance(where, Path):
+        return [] if options.data is None else [options.data]
+    protection = _protection(configuration["mechanism"], configuration["epsilon"], 0)
+    file = read_cluster(where, sections=lambda values: _sections(where, values, protection, None, 0, {}))
+    named = [owner.data for owner in file.owners.values()]
+    named += [path for path in (file.consumer.validation, file.consumer.seed_set, file.consumer.test) if path]
+    dealt = options.data or (file.dataset.path if file.dataset else None)
+    return [where, *named, *([dealt] if dealt else [])]
+
+
+def _said(configuration: Configuration, seed: int) -> str:
+    size = "" if configuration["points"] is None else f", p = {configuration['points']}"
+    return f"{configuration['dataset']}{size}, ε = {configuration['epsilon']:g}, seed {seed}"
+
+
+def _measure(options: SelectionOptions, configuration: Configuration, seed: int) -> dict[str, Any]:
+    result = simulate(_opened(options, configuration, seed))
+    stated = {
+        statement.neighbours: statement.epsilon
+        for statement in reversed(result.privacy)
+        if statement.epsilon is not None
+    }
+    judged = {"run": result.chosen, "greedy": result.greedy, "uniform": result.uniform}
+    return {
+        "points": result.p,
+        "delta": result.privacy[0].delta,
+        "batch": result.batch,
+        "seed_weight": result.seed_weight,
+        "jitter": result.jitter,
+        "epsilon_owners": stated[Neighbours.ADD_REMOVE_ONE.value],
+        "epsilon_consumer": stated[Neighbours.SUBSTITUTE_ONE.value],
+        "choices": {
+            name: {
+                "plain": _figures(judgement.plain),
+                "weighted": _figures(None if judgement.weighted is None else judgement.weighted.quality),
+            }
+            for name, judgement in judged.items()
+        },
+        "wall_seconds": result.wall_seconds,
+    }
+
+
+def _figures(quality: Quality | None) -> dict[str, float | None]:
+    """What is known of a choice; the interval of an accuracy is of one session's test points alone."""
+    names = [field.name for field in fields(Quality) if field.name != "accuracy_interval"]
+    found = {name: getattr(quality, name, None) for name in names}
+    return {
+        name: value if isinstance(value, float) and math.isfinite(value) else None
+        for name, value in found.items()
+    }
+
+
+def _opened(options: SelectionOptions, configuration: Configuration, seed: int) -> Cluster:
+    where, points = _where(options), configuration["points"]
+    protection = _protection(configuration["mechanism"], configuration["epsilon"], seed)
+    names = ("batch", "seed_weight", "jitter", "delta")
+    given = {name: configuration[name] for name in names if name in configuration}
+    if isinstance(where, Path):
         return open_cluster(
-            dataset,
-            data=data,
-            sections=lambda values: _sections(dataset, values, protection, points, seed, given),
+            where,
+            data=options.data,
+            sections=lambda values: _sections(where, values, protection, points, seed, given),
         )
     with tempfile.TemporaryDirectory(prefix="hushbid-selection-") as place:
-        table = _cluster(dataset, protection, points, seed, {"delta": DELTA, **given})
+        table = _cluster(where, protection, points, seed, {"delta": DELTA, **given})
         path = Path(place) / "cluster.toml"
         path.write_text(tomli_w.dumps(table), encoding="utf-8")
-        return open_cluster(path, data=data)
+        return open_cluster(path, data=options.data)
 
 
 def _sections(
@@ -228,55 +250,68 @@ def _release(mechanism: str, epsilon: float, neighbours: Neighbours) -> dict[str
     return {"mechanism": mechanism, "epsilon": float(epsilon), "neighbours": neighbours.value}
 
 
-def _row(results: Sequence[RunResult], dataset: str, mechanism: str, epsilon: float) -> Row:
-    stated = {
-        statement.neighbours: statement.epsilon
-        for statement in reversed(results[0].privacy)
-        if statement.epsilon is not None
+def _row(configuration: Configuration, measured: Sequence[Measured]) -> Row:
+    first, choices = measured[0], [each["choices"] for each in measured]
+
+    def mmd2(name: str) -> tuple[float, ...]:
+        return tuple(_known(each[name]["plain"]["mmd2"]) for each in choices)
+
+    means = {
+        name: {kind: _means([each[name][kind] for each in choices]) for kind in kinds}
+        for name, kinds in choices[0].items()
     }
-    accuracies = [result.accuracy for result in results if result.accuracy is not None]
     return Row(
-        dataset=dataset,
-        mechanism=mechanism,
-        points=results[0].p,
-        epsilon=float(epsilon),
-        delta=results[0].privacy[0].delta,
-        batch=results[0].batch,
-        seed_weight=results[0].seed_weight,
-        jitter=results[0].jitter,
-        epsilon_owners=stated[Neighbours.ADD_REMOVE_ONE.value],
-        epsilon_consumer=stated[Neighbours.SUBSTITUTE_ONE.value],
-        mmd2=fmean(_known(result.mmd2) for result in results),
-        mmd2_each=tuple(_known(result.mmd2) for result in results),
-        mmd2_greedy=fmean(_known(result.greedy.plain.mmd2) for result in results),
-        mmd2_uniform=fmean(_known(result.uniform.plain.mmd2) for result in results),
-        accuracy=fmean(accuracies) if accuracies else None,
-        choices={
-            name: {
-                "plain": _means([judgement.plain for judgement in judged]),
-                "weighted": _means([each.weighted.quality for each in judged if each.weighted is not None]),
-            }
-            for name, judged in (
-                ("run", [result.chosen for result in results]),
-                ("greedy", [result.greedy for result in results]),
-                ("uniform", [result.uniform for result in results]),
-            )
-        },
-        wall_seconds=sum(result.wall_seconds for result in results),
+        dataset=configuration["dataset"],
+        mechanism=configuration["mechanism"],
+        points=first["points"],
+        epsilon=float(configuration["epsilon"]),
+        delta=first["delta"],
+        batch=first["batch"],
+        seed_weight=first["seed_weight"],
+        jitter=first["jitter"],
+        epsilon_owners=first["epsilon_owners"],
+        epsilon_consumer=first["epsilon_consumer"],
+        mmd2=fmean(mmd2("run")),
+        mmd2_each=mmd2("run"),
+        mmd2_greedy=fmean(mmd2("greedy")),
+        mmd2_uniform=fmean(mmd2("uniform")),
+        accuracy=means["run"]["plain"]["accuracy"],
+        choices=means,
+        wall_seconds=sum(each["wall_seconds"] for each in measured),
     )
 
 
-def _means(qualities: Sequence[Quality]) -> dict[str, float | None]:
-    found: dict[str, float | None] = {}
-    for field in fields(Quality):
-        if field.name == "accuracy_interval":
-            continue  # of one session's test points; seeds have a spread of their own
-        values = [getattr(quality, field.name) for quality in qualities]
-        known = [value for value in values if isinstance(value, float)]
-        found[field.name] = fmean(known) if known else None
-    return found
+def _means(figures: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
+    """The mean of each figure over those seeds that have it."""
+    known = {name: [value for each in figures if (value := each[name]) is not None] for name in figures[0]}
+    return {name: fmean(values) if values else None for name, values in known.items()}
 
 
 def _known(value: float | None) -> float:
     """NaN for a figure that nobody could work out: where nothing was bought."""
     return float("nan") if value is None else value
+
+
+EXPERIMENT: Final = Experiment(
+    title="Private selection: MMD² of what is bought",
+    pairs=_pairs,
+    measure=_measure,
+    row=_row,
+    said=_said,
+    files=_files,
+    figure=Figure("epsilon", "choices.run.plain.mmd2", ("dataset", "points")),
+)
+
+
+@keywords_of(SelectionOptions)
+def selection(options: SelectionOptions) -> list[Row]:
+    """Run a session for each ε, number of points and seed; arguments are those of `SelectionOptions`.
+
+    Returns:
+        A row for each p and ε, in that order.
+
+    Raises:
+        ConfigError: Nothing to run, or a setting that cannot hold.
+        DataError: The dataset's files cannot be used.
+    """
+    return run(EXPERIMENT, options).rows

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from hushbid.evidence.sweep.crashes import Crashes, write_crashes
+from hushbid.evidence.sweep.engine import bug, check_all
 from hushbid.evidence.sweep.session import Course, compared, run, small_session
 from hushbid.transcripts.replay import replayed
 from protocol.errors import ConfigError, HushbidError
-from protocol.runtime.party import one_blas_thread
 from protocol.session.session import Session
 
 __all__ = ["Failure", "Setting", "SweepResult", "check", "sweep", "uncrashed"]
-
-BLOCK: Final = 20
-"""Sessions that a process is given together."""
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Called with the rule, the sessions so far, and those in all."""
@@ -103,50 +97,30 @@ def sweep(
         raise ConfigError(
             f"There is no party named {party!r} to crash.", advice=f"Choose of: {', '.join(base.steps)}."
         )
-    blocks = [(setting, plan[start : start + BLOCK], all_come) for start in range(0, len(plan), BLOCK)]
-    result = SweepResult(setting)
-    with ExitStack() as stack:
-        checked: Callable[[Iterable[_Block]], Iterator[_Checked]] = partial(map, _check_block)
-        if jobs > 1:
-            # Spawned, not forked: a fork would copy whatever threads and locks the caller's process has.
-            pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=one_blas_thread)
-            checked = partial(stack.enter_context(pool).map, _check_block)
-        else:
-            one_blas_thread()
-        for (_, block, _), (came, failures) in zip(blocks, checked(blocks), strict=True):
-            result.sessions += len(block)
-            result.crashes += came
-            result.failures += failures
-            if progress is not None:
-                progress(setting.rule, result.sessions, len(plan))
-    return result
+    told = None if progress is None else lambda done: progress(setting.rule, done, len(plan))
+    checked = check_all(partial(_check_one, setting, all_come), plan, jobs=jobs, progress=told)
+    return SweepResult(
+        setting,
+        sessions=len(checked),
+        crashes=sum(came for came, _ in checked),
+        failures=[failure for _, failure in checked if failure is not None],
+    )
 
 
-_Block: TypeAlias = tuple[Setting, Sequence[Crashes], bool]
-"""A session, the crashes of its runs, and whether they all have to come."""
-_Checked: TypeAlias = tuple[int, list[Failure]]
-"""How many crashes came, and what failed."""
-
-
-def _check_block(block: _Block) -> _Checked:
-    setting, plan, all_come = block
+def _check_one(setting: Setting, all_come: bool, crashes: Crashes) -> tuple[int, Failure | None]:
+    """How many of the crashes came, and what failed."""
     session, base = uncrashed(setting)
-    came, failures = 0, []
-    for crashes in plan:
-        try:
-            course = run(session, crashes)
-            came += len(course.crashed)
-            wrong = check(course, base)
-            if all_come:
-                never = Counter(crashes) - Counter(course.crashed)
-                wrong += [f"the crash {write_crashes([crash])} never came" for crash in never.elements()]
-        except HushbidError as error:
-            wrong = [f"{type(error).__name__}: {error.what}"]
-        except Exception as error:  # a bug is what a sweep looks for: it is a failure like others
-            wrong = [f"{type(error).__name__}: {error}"]
-        if wrong:
-            failures.append(Failure(crashes, "; ".join(wrong)))
-    return came, failures
+    came = 0
+    try:
+        course = run(session, crashes)
+        came = len(course.crashed)
+        wrong = check(course, base)
+        if all_come:
+            never = Counter(crashes) - Counter(course.crashed)
+            wrong += [f"the crash {write_crashes([crash])} never came" for crash in never.elements()]
+    except Exception as error:
+        wrong = [bug(error)]
+    return came, Failure(crashes, "; ".join(wrong)) if wrong else None
 
 
 @lru_cache

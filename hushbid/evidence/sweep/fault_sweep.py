@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count, islice
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from hushbid.evidence.sweep.course import Evidence, run_plan
+from hushbid.evidence.sweep.engine import bug, check_all
 from hushbid.evidence.sweep.invariants import broken, different_again
 from hushbid.evidence.sweep.plan import Plan, plan_of
-from protocol.errors import ConfigError, HushbidError
+from protocol.errors import ConfigError
 from protocol.names import CONSUMER, CURATOR
-from protocol.runtime.party import one_blas_thread
 
 __all__ = ["FaultSweep", "SeedFailure", "check_seed", "seeds_of", "sweep_faults", "write_transcripts"]
 
-BLOCK: Final = 10
-"""Sessions that a process is given together."""
 AGAIN: Final = 10
 """Of so many seeds one is run a second time, and has to give the same transcripts."""
 
@@ -126,44 +122,10 @@ def sweep_faults(
         progress: Told how far it is.
     """
     result = FaultSweep()
-    until = None if seconds is None else time.monotonic() + seconds
-
-    def take(part: FaultSweep) -> None:
-        result.add(part)
-        if progress is not None:
-            progress(result.sessions)
-
-    blocks = _blocks(seeds, until)
-    if jobs == 1:
-        one_blas_thread()
-        for block in blocks:
-            take(_check_block(block, rules))
-        return result
-    pending: deque[Future[FaultSweep]] = deque()
-    # Spawned, not forked: a fork would copy whatever threads and locks the caller's process has.
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=one_blas_thread) as pool:
-        for block in blocks:
-            pending.append(pool.submit(_check_block, block, rules))
-            if len(pending) > 2 * jobs:
-                take(pending.popleft().result())
-        while pending:
-            take(pending.popleft().result())
-    return result
-
-
-def _blocks(seeds: Iterable[int], until: float | None) -> Iterator[list[int]]:
-    left = iter(seeds)
-    while until is None or time.monotonic() < until:
-        block = list(islice(left, BLOCK))
-        if not block:
-            return
-        yield block
-
-
-def _check_block(seeds: Sequence[int], rules: Sequence[str]) -> FaultSweep:
-    result = FaultSweep()
-    for seed in seeds:
-        result.add(check_seed(seed, rules))
+    for each in check_all(
+        partial(check_seed, rules=rules), seeds, jobs=jobs, seconds=seconds, progress=progress
+    ):
+        result.add(each)
     return result
 
 
@@ -209,10 +171,8 @@ def _checked(plan: Plan) -> tuple[Evidence | None, dict[str, list[str]]]:
     try:
         evidence = run_plan(plan)
         return evidence, broken(evidence)
-    except HushbidError as error:
-        return None, {"no-bug": [f"{type(error).__name__}: {error.what}"]}
-    except Exception as error:  # a bug is what a sweep looks for: it is a failure like others
-        return None, {"no-bug": [f"{type(error).__name__}: {error}"]}
+    except Exception as error:
+        return None, {"no-bug": [bug(error)]}
 
 
 def _shrunk(plan: Plan, names: frozenset[str]) -> Plan:

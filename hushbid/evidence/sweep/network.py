@@ -1,8 +1,9 @@
 """A simulated network in which things go wrong, and the parties' loops as far as connections go.
 
 What `curator.hub` and `protocol.runtime.network.connection` do is done here in simulated time: signs of life,
-silence, a connection that is lost on one side or on both, another attempt after a pause, a hello on the new
-one. Who is here, and which of a peer's connections the curator listens to, is decided by its own `Presence`.
+a connection that is lost on one side or on both, another attempt after a pause, a hello on the new one. Who
+is here, and which of a peer's connections the curator listens to, is decided by the curator's own `Presence`;
+whether the curator is here, by the participants' own `CuratorPresence`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from hushbid.evidence.sweep.plan import Kind, Way
 from hushbid.evidence.sweep.wires import HOLDING, Connection, Wires
 from hushbid.simulation.network import World
 from protocol.config.session import TimeoutSection
-from protocol.machine.machine import Connected, Lost, Returned
+from protocol.machine.machine import Lost
+from protocol.machine.presence import CuratorPresence
 from protocol.names import CONSUMER, CURATOR
 from protocol.runtime.driver import Outgoing
 from protocol.runtime.network.dealer import RECONNECT_MAX_MS, RECONNECT_MS
@@ -34,12 +36,11 @@ HANDSHAKE: Final = 4
 class _Station:
     """What a participant's loop knows of its connection (`protocol.runtime.network.connection`)."""
 
-    connection: Connection | None = None
-    heard: float = 0.0
-    lost: bool = False
-    pause: float = RECONNECT_MS / 1000
-    life: int = 0
+    presence: CuratorPresence
+    life: int
     """Which start of its process this is."""
+    connection: Connection | None = None
+    pause: float = RECONNECT_MS / 1000
 
 
 class FaultyNetwork:
@@ -94,7 +95,7 @@ class FaultyNetwork:
             self._wires.at(now + self._timeouts.beat, partial(self._curators_tick, self._life))
             return
         life = self._stations[party].life + 1 if party in self._stations else 1
-        self._stations[party] = _Station(heard=now, life=life)
+        self._stations[party] = _Station(CuratorPresence(self._timeouts, now), life)
         self._wires.at(now, partial(self._attempt, party, life))
         self._wires.at(now + self._timeouts.beat, partial(self._tick, party, life))
 
@@ -222,9 +223,9 @@ class FaultyNetwork:
             if connection is not None:
                 self._wires.close(connection, Way.TO_CURATOR, now)
             return
-        if connection is not None and now - station.heard > self._timeouts.silence:
+        if connection is not None and station.presence.is_silent(now):
             self._wires.happened["silence of the curator"] += 1
-            self._mourn(party, now)
+            self._mourn(party, station.presence.ended(), now)
             self._wires.close(connection, Way.TO_CURATOR, now)
             station.connection = None
             self._wires.at(now, partial(self._attempt, party, life))
@@ -255,8 +256,8 @@ class FaultyNetwork:
             return
         station.connection = self._wires.connect(party)
         self._routes[station.connection.route] = station.connection
-        station.heard, station.pause = now, RECONNECT_MS / 1000
-        self._world.feed(party, Connected(), now)
+        station.pause = RECONNECT_MS / 1000
+        self._world.feed(party, station.presence.established(now), now)
         self._world.send_out(party, now)
 
     def _send_to(self, sender: str, frame: Outgoing, now: float) -> bool:
@@ -278,22 +279,16 @@ class FaultyNetwork:
         party = connection.peer
         if not self._world.goes_on(party):
             return
-        station = self._stations[party]
-        station.heard = now
-        if station.lost and station.connection is not None:
-            station.lost = False
-            self._world.feed(party, Returned(CURATOR), now)
+        presence = self._stations[party].presence
+        if (returned := presence.heard(now)) is not None:
+            self._world.feed(party, returned, now)
         self._world.receive(party, CURATOR, data, now)
-        if station.connection is None:
-            station.lost = False
-            self._mourn(party, now)
+        self._mourn(party, presence.taken_in(), now)
         self._world.send_out(party, now)
 
-    def _mourn(self, party: str, now: float) -> None:
-        station = self._stations[party]
-        if not station.lost and self._world.goes_on(party):
-            station.lost = True
-            self._world.feed(party, Lost(CURATOR), now)
+    def _mourn(self, party: str, lost: Lost | None, now: float) -> None:
+        if lost is not None and self._world.goes_on(party):
+            self._world.feed(party, lost, now)
             self._world.send_out(party, now)
 
     def _notice_end(self, connection: Connection, life: int, now: float) -> None:
@@ -302,5 +297,5 @@ class FaultyNetwork:
         if station.life != life or station.connection is not connection:
             return
         station.connection = None
-        self._mourn(connection.peer, now)
+        self._mourn(connection.peer, station.presence.ended(), now)
         self._wires.at(now + station.pause, partial(self._attempt, connection.peer, life))

@@ -12,8 +12,9 @@ import zmq
 from protocol.config.session import SessionFile
 from protocol.crypto.identity import roster_identity
 from protocol.errors import ConnectionFailed, LocalProtocolError
-from protocol.machine.machine import Connected, Finish, Lost, Returned, Started
+from protocol.machine.machine import Finish, Lost, Started
 from protocol.machine.participant import Participant
+from protocol.machine.presence import CuratorPresence
 from protocol.machine.progress import Pace
 from protocol.names import CURATOR
 from protocol.runtime.clock import Clock
@@ -54,15 +55,12 @@ class Connection:
         self._driver: Driver  # from `run` on
         self._machine: Participant
         self._vitals: Vitals
+        self._presence: CuratorPresence
         self._log = SessionLog(self._where)
         self._phase = ""
         self._server_key = roster_identity(session.roster.curator, CURATOR) if pair is not None else None
         self._endpoint = self._connect()
-        self._connected = False
-        self._lost = False
         self._pace = Pace()
-        self._clock = Clock()
-        self._heard = self._beaten = self._looked = self._clock()
         self._failed_handshakes = 0
         self._connections = 0
         self._dropped: Counter[str] = Counter()
@@ -94,7 +92,8 @@ class Connection:
         """
         self._driver, self._machine, self._vitals = driver, machine, vitals
         self._clock = Clock(driver.clock)
-        self._heard = self._beaten = self._looked = self._clock()
+        self._beaten = self._looked = self._clock()
+        self._presence = CuratorPresence(self._session.timeouts, self._beaten)
         with vitals.control as control:
             control.raise_if_stopped()
             driver.begin(begins, self._clock())
@@ -109,31 +108,25 @@ class Connection:
         return driver.finished
 
     def _turn(self) -> None:
-        if not self._connected:
+        if not self._presence.connected:
             self._wait_for_change()
         # The curator sends one frame at a time, so there is nothing to drain.
-        frames = self._endpoint.receive(1, wait_ms=self._patience() if self._connected else 0)
+        frames = self._endpoint.receive(1, wait_ms=self._patience() if self._presence.connected else 0)
         now = self._clock()
         if not frames or now - self._looked >= LOOK_SECONDS:
             self._looked = now
             for happening in self._endpoint.happenings():
                 self._follow(happening, now)
         for frame in frames:
-            self._heard = now
-            # What was read of a connection that has ended since is no sign that the curator is back.
-            if self._lost and self._connected:
-                self._lost = False
+            if (returned := self._presence.heard(now)) is not None:
                 self._log(log_events.CURATOR_BACK)
-                self._driver.feed(Returned(CURATOR), now)
+                self._driver.feed(returned, now)
             self._driver.receive(CURATOR, frame, now)
-            if not self._connected:
-                # It may have been a welcome, after which the machine waits for no lost curator: now it does.
-                self._lost = False
-                self._lose(now)
+            self._lose(self._presence.taken_in(), now)
         self._driver.fire_due(now)
         self._check_silence(now)
         self._send_out()
-        if self._connected and now - self._beaten >= self._session.timeouts.beat:
+        if self._presence.connected and now - self._beaten >= self._session.timeouts.beat:
             self._beaten = now
             self._endpoint.send(self._driver.beat())
         if self._machine.round:
@@ -155,7 +148,7 @@ class Connection:
         return Seen(
             self._machine.phase,
             self._machine.round,
-            connected=self._connected,
+            connected=self._presence.connected,
             seconds_left=self._pace.seconds_left(self._session.rounds),
             counters=counters,
         )
@@ -174,7 +167,7 @@ class Connection:
         """Milliseconds until something is due, from 1 to what lies between two signs of life."""
         now = self._clock()
         # Without a connection no sign of life is due: to wait for that of the past would be to spin.
-        due = (self._beaten if self._connected else now) + self._session.timeouts.beat
+        due = (self._beaten if self._presence.connected else now) + self._session.timeouts.beat
         if self._driver.next_due is not None:
             due = min(due, self._driver.next_due)
         longest = math.ceil(min(LONGEST_WAIT_SECONDS, self._session.timeouts.beat) * 1000)
@@ -189,15 +182,12 @@ class Connection:
 
     def _follow(self, happening: Happening, now: float) -> None:
         if happening is Happening.CONNECTED:
-            self._connected = True
             self._connections += 1
             self._failed_handshakes = 0
-            self._heard = now
             self._log(log_events.CURATOR_CONNECTED, address=self._session.network.address)
-            self._driver.feed(Connected(), now)
+            self._driver.feed(self._presence.established(now), now)
         elif happening is Happening.DISCONNECTED:
-            self._connected = False
-            self._lose(now)
+            self._lose(self._presence.ended(), now)
         elif happening is Happening.AUTHENTICATION_FAILED:
             raise ConnectionFailed(
                 f"The curator at {self._session.network.address} does not know our key.",
@@ -216,19 +206,17 @@ class Connection:
                 )
 
     def _check_silence(self, now: float) -> None:
-        """A curator that is silent on a standing connection may have lost track of it: connect anew."""
-        if self._connected and now - self._heard > self._session.timeouts.silence:
-            self._lose(now, log_events.CURATOR_SILENT)
+        """Connect anew where the curator is silent on a standing connection."""
+        if self._presence.is_silent(now):
+            self._lose(self._presence.ended(), now, log_events.CURATOR_SILENT)
             self._endpoint.close()
             self._dropped += self._endpoint.drops
             self._endpoint = self._connect()
-            self._connected = False
 
-    def _lose(self, now: float, event: LogEvent = log_events.CURATOR_GONE) -> None:
-        if not self._lost and self._driver.finished is None:
-            self._lost = True
+    def _lose(self, lost: Lost | None, now: float, event: LogEvent = log_events.CURATOR_GONE) -> None:
+        if lost is not None and self._driver.finished is None:
             self._log(event, seconds=self._session.timeouts.abandon)
-            self._driver.feed(Lost(CURATOR), now)
+            self._driver.feed(lost, now)
 
     def _send_out(self) -> None:
         # What cannot be sent now is held by the link, and sent again after the next welcome.

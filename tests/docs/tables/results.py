@@ -33,11 +33,14 @@ _RUN: Final = RunResult(
 )  # fmt: skip
 
 
-def returned(path: str, *functions: str) -> Table:
-    """The keys of the dictionaries that functions return: to run them would take a session."""
-    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-    bodies = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-    found = [cell for name in functions for cell in _keys(bodies[name])]
+def returned(*functions: str) -> Table:
+    """The keys of the dictionaries that functions make: to run them would take a session."""
+    found = []
+    for function in functions:
+        path, _, name = function.partition(":")
+        tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+        bodies = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+        found += list(_keys(bodies[name]))
     assert len(found) > 6
     return Table([(cell,) for cell in found], ordered=False)
 
@@ -68,12 +71,12 @@ RESULTS: Final[dict[str, Made]] = {
     "judgement": partial(first_cells, Judgement().as_json()),
     "privacy": partial(first_cells, PrivacyStatement("", "", "", None, 1e-5, None, "", "").as_json()),
     "odometer": partial(first_cells, Odometer("", "", 1e-5, (), ()).as_json()),
-    "curator": partial(returned, "curator/process.py", "_curate", "_result"),
-    "owner": partial(returned, "owner/process.py", "_take_part"),
-    "consumer": partial(returned, "consumer/process.py", "_take_part"),
-    "bench rounds": partial(returned, "hushbid/evidence/bench/rounds.py", "bench_rounds"),
-    "bench points": partial(returned, "hushbid/evidence/bench/points.py", "bench_points"),
-    "bench rules": partial(returned, "hushbid/evidence/bench/rules.py", "bench_rules"),
+    "curator": partial(returned, "curator/process.py:_curate", "curator/result.py:curator_result"),
+    "owner": partial(returned, "owner/process.py:_take_part"),
+    "consumer": partial(returned, "consumer/process.py:_take_part", "consumer/result.py:consumer_result"),
+    "bench rounds": partial(returned, "hushbid/evidence/bench/rounds.py:bench_rounds"),
+    "bench points": partial(returned, "hushbid/evidence/bench/points.py:bench_points"),
+    "bench rules": partial(returned, "hushbid/evidence/bench/rules.py:bench_rules"),
     "experiment selection": partial(fields, selection.Row),
     "experiment kme": partial(fields, kme.KmeRow),
     "experiment race": partial(fields, race.RaceRow),

@@ -14,6 +14,7 @@ from packaging.requirements import Requirement
 from consumer.downstream import accuracy
 from hushbid.cluster.file import open_cluster
 from hushbid.evidence.audit.run import audit
+from hushbid.evidence.pool import results_of
 from hushbid.running.report import write_report
 from protocol.errors import ConfigError
 from protocol.extras import EXTRA, PACKAGES, need
@@ -35,12 +36,13 @@ USES: list[tuple[str, Callable[[Path], object]]] = [
     ("scikit-learn", lambda _: __import__("hushbid.kme")),
     ("scikit-learn", lambda _: __import__("hushbid.race")),
     ("scikit-learn", lambda _: __import__("hushbid.evidence.experiments")),
+    ("joblib", lambda _: list(results_of(abs, [1], jobs=2))),
     ("plotly", lambda place: write_report([], place / "report.html")),
 ]
 
 
 @pytest.mark.parametrize(
-    ("package", "use"), USES, ids=["digits", "audit", "model", "kme", "race", "experiments", "report"]
+    ("package", "use"), USES, ids=["digits", "audit", "model", "kme", "race", "experiments", "pool", "report"]
 )
 def test_who_needs_one_says_so(
     package: str, use: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

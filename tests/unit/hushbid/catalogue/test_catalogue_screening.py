@@ -543,18 +543,24 @@ def test_a_sealed_session_is_screened_by_the_catalogue_s_map(
 def test_entries_rank_the_right_owner_of_mnist_first(
     shared_data: Callable[[str], Path], setting: tuple[float, int | None], seeds: int
 ) -> None:
-    (row,) = screening(shared_data("mnist.npz"), settings=[setting], seeds=range(seeds))
+    epsilon, most = setting
+    (row,) = screening(shared_data("mnist.npz"), epsilon=epsilon, owner_points=most, seeds=range(seeds))
     assert (row.right_first, row.right_chosen) == (seeds, seeds)
 
 
 @pytest.mark.slow
 def test_of_twenty_seeds_nineteen_rank_the_right_owner_first(shared_data: Callable[[str], Path]) -> None:
-    for row in screening(shared_data("mnist.npz"), settings=SETTINGS, seeds=range(20)):
+    rows = screening(shared_data("mnist.npz"), seeds=range(20))
+    assert [(row.epsilon, row.owner_points) for row in rows] == list(SETTINGS)
+    for row in rows:
         assert row.right_first >= 19
 
 
 @pytest.mark.slow
 def test_a_screened_procurement_loses_little(shared_data: Callable[[str], Path]) -> None:
-    (row,) = screening(shared_data("mnist.npz"), settings=SETTINGS[:1], seeds=range(5), points=300)
+    epsilon, most = SETTINGS[0]
+    (row,) = screening(
+        shared_data("mnist.npz"), epsilon=epsilon, owner_points=most, seeds=range(5), points=300
+    )
     assert row.ratio is not None
     assert row.ratio <= 1.2

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from hushbid.cli.app import app
 from hushbid.cli.experiment import _print, _table
+from protocol.errors import ConfigError
 from protocol.runtime.ledger.known_ledgers import known_ledgers_path
 
 
@@ -31,12 +32,14 @@ def test_a_screening_experiment_leaves_the_user_s_list_of_ledgers_alone(
 ) -> None:
     places: list[Path] = []
 
-    def played(*_arguments: Any, **_options: Any) -> list[Any]:
+    def screened(*_arguments: Any, **_options: Any) -> Any:
         places.append(known_ledgers_path())
-        return []
+        raise ConfigError("That is enough.")
 
-    monkeypatch.setattr("hushbid.evidence.experiments.screening.screening", played)
+    monkeypatch.setattr("hushbid.evidence.experiments.screening._cluster", lambda *_arguments: None)
+    monkeypatch.setattr("hushbid.evidence.experiments.screening._screened", screened)
     done = CliRunner().invoke(app, ["experiment", "screening", "--data", "mnist.npz", "--json"])
-    assert done.exit_code == 0, done.stderr
+    assert (done.exit_code, "That is enough" in done.stderr) == (4, True), done.stderr
     assert not places[0].is_relative_to(own_state)
     assert not places[0].parent.parent.exists()
+    assert known_ledgers_path().is_relative_to(own_state)

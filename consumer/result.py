@@ -1,0 +1,60 @@
+"""What a session came to, as its consumer tells: the JSON of its process, and a part of a run's result."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from consumer.events import Delivered
+from consumer.machine import ConsumerMachine
+from consumer.own_figures import View
+from consumer.verdict import Verdict
+from protocol.config.session import SessionFile
+from protocol.session.wishes import bill_of
+
+__all__ = ["consumer_result"]
+
+
+def consumer_result(
+    session: SessionFile,
+    machine: ConsumerMachine,
+    delivered: Sequence[Delivered],
+    view: View,
+    verdict: Verdict,
+    *,
+    m: int,
+    drawn: bool,
+) -> dict[str, Any]:
+    """The consumer's figures (docs/results.md).
+
+    Args:
+        session: The session.
+        machine: The consumer's, which is done.
+        delivered: What it got.
+        view: How good that is.
+        verdict: What a rehearsal said before.
+        m: |D_v|.
+        drawn: Whether the seed set was.
+    """
+    apart, course = machine.seed_distance, machine.course
+    disputes = [
+        {"owner": entry.owner, "round": entry.chosen_round, "what": entry.dispute}
+        for entry in delivered
+        if entry.dispute
+    ]
+    return {
+        "session": session.session.name,
+        "p": session.session.points,
+        "m": m,
+        "seed_set_drawn": drawn,
+        "seed_distance": None if apart is None else apart.as_json(),
+        **verdict.as_json(),
+        "course": None if course is None else course.as_json(),
+        "points_delivered": len(delivered),
+        "disputed": len(disputes),
+        "disputes": disputes,
+        "bill": bill_of(session, Counter(entry.owner for entry in delivered if not entry.dispute)),
+        **view.judgement.as_json(),
+        **view.own.as_json(),
+    }

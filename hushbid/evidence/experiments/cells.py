@@ -1,0 +1,162 @@
+"""A cell of an experiment: one configuration with one seed, and the file that keeps what came of it.
+
+A file is named by the digest of all that the measurement rests on: configuration, seed, data and software. So
+one that is found is what would be measured again, and one of other software or other data is never found.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import hushbid
+from protocol import __version__
+from protocol.errors import ConfigError
+from protocol.runtime.files.durable import in_place_of
+
+__all__ = ["Cell", "CellFiles", "Configuration", "Measured", "sha256_of_file", "software", "write_whole"]
+
+Configuration: TypeAlias = Mapping[str, Any]
+"""What is run, of values that JSON has."""
+Measured: TypeAlias = Mapping[str, Any]
+"""What came of it: likewise, and dictionaries of them."""
+
+DIRECTORY: Final = "cells"
+_PACKAGES: Final = ("numpy", "scipy", "scikit-learn", "opendp", "numkong")
+"""That figures may depend on."""
+_BESIDE: Final = ("protocol", "curator", "owner", "consumer")
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """One configuration with one seed.
+
+    Attributes:
+        experiment: The experiment's name.
+        configuration: What is run.
+        seed: With which seed.
+        data: Name and SHA-256 of each data file, in the order in which the experiment names them.
+    """
+
+    experiment: str
+    configuration: Configuration
+    seed: int
+    data: tuple[tuple[str, str], ...]
+
+    @cached_property
+    def identity(self) -> Mapping[str, Any]:
+        """All that the measurement rests on."""
+        return {
+            "experiment": self.experiment,
+            "configuration": dict(self.configuration),
+            "seed": self.seed,
+            "data": [list(file) for file in self.data],
+            "software": software(),
+        }
+
+    @cached_property
+    def digest(self) -> str:
+        """Of the identity: the file's name."""
+        return _digest(self.identity)
+
+
+class CellFiles:
+    """The files of the cells that are done.
+
+    Args:
+        directory: Of the results; None: none are kept.
+    """
+
+    def __init__(self, directory: Path | None) -> None:
+        self.damaged: list[Path] = []
+        """Files that were none."""
+        self._directory = None if directory is None else directory / DIRECTORY
+
+    def read(self, cell: Cell) -> Measured | None:
+        """What was measured of a cell; None: it is not done, or its file is damaged."""
+        if self._directory is None:
+            return None
+        path = self._place(self._directory, cell)
+        try:
+            text = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise ConfigError(
+                f"{path}: cannot be read: {error.strerror}.", advice="Check its mode."
+            ) from error
+        try:
+            kept = json.loads(text)
+            measured: Measured = kept["measured"]
+            if kept["cell"] == cell.identity and kept["sha256"] == _digest(measured):
+                return measured
+        except (ValueError, LookupError, TypeError, RecursionError):
+            pass
+        self.damaged.append(path)
+        return None
+
+    def write(self, cell: Cell, measured: Measured) -> None:
+        """Keep what was measured."""
+        if self._directory is not None:
+            kept = {"cell": cell.identity, "measured": measured, "sha256": _digest(measured)}
+            content = json.dumps(kept, indent=1, allow_nan=False) + "\n"
+            write_whole(self._place(self._directory, cell), content.encode())
+
+    @staticmethod
+    def _place(directory: Path, cell: Cell) -> Path:
+        return directory / f"{cell.digest}.json"
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file of a directory of results, in the place of an earlier one.
+
+    Raises:
+        ConfigError: It cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with in_place_of(path) as stream:
+            stream.write(content)
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot be written: {error.strerror}.",
+            advice="Name a directory that this user can write to, and that has room.",
+        ) from error
+
+
+@cache
+def software() -> Mapping[str, str]:
+    """Versions of what measures, and the SHA-256 of hushbid's own source."""
+    source = hashlib.sha256()
+    home = Path(hushbid.__file__).parent
+    # An installed hushbid holds the other packages; in a checkout they lie beside it.
+    beside = () if (home / _BESIDE[0]).is_dir() else _BESIDE
+    for top in (home, *(home.parent / name for name in beside)):
+        for path in sorted(top.rglob("*.py")):
+            source.update(f"{top.name}/{path.relative_to(top).as_posix()}\0".encode())
+            source.update(hashlib.sha256(path.read_bytes()).digest())
+    return {
+        "hushbid": __version__,
+        "source": source.hexdigest(),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        **{name: version(name) for name in _PACKAGES},
+    }
+
+
+def sha256_of_file(path: Path) -> str:
+    """SHA-256 of a file's content, in hexadecimal digits."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()

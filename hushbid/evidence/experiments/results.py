@@ -1,0 +1,215 @@
+"""What an experiment leaves in its directory: a table of all cells, a figure, and a page for people."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from hushbid.evidence.experiments.cells import Cell, Measured, software, write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["PAGE", "TABLE", "Figure", "write_results"]
+
+TABLE: Final = "results"
+"""Name of the table's two files, without their endings."""
+FIGURE: Final = "figure"
+PAGE: Final = "results.md"
+_NO_FIGURE: Final = "There is no figure: matplotlib is not installed (`pip install matplotlib`)."
+_MOST_SERIES: Final = 12
+"""More lines than that cannot be told apart."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What is drawn: the mean over the seeds against a setting, in a band from the smallest to the largest.
+
+    Attributes:
+        x: A key of configurations; a configuration that has None there is a line across.
+        y: A key of what is measured, with a dot where it is a dictionary's.
+        by: Keys of configurations; each combination of their values is a line of its own.
+        log_x, log_y: Whether an axis is logarithmic.
+    """
+
+    x: str
+    y: str
+    by: tuple[str, ...] = ()
+    log_x: bool = True
+    log_y: bool = False
+
+
+def write_results(
+    directory: Path, title: str, figure: Figure, rows: Sequence[Any], measured: Mapping[Cell, Measured]
+) -> None:
+    """Write the table as Parquet and CSV, the figure as PNG and SVG, and the page.
+
+    Args:
+        directory: Where.
+        title: Of the page.
+        figure: What is drawn.
+        rows: Dataclasses of one kind, one for each configuration.
+        measured: What was measured of each cell.
+
+    Raises:
+        ConfigError: A file cannot be written.
+    """
+    table = tidy(measured)
+    parquet, text = io.BytesIO(), io.BytesIO()
+    pq.write_table(table, parquet)
+    pacsv.write_csv(table, text)
+    write_whole(directory / f"{TABLE}.parquet", parquet.getvalue())
+    write_whole(directory / f"{TABLE}.csv", text.getvalue())
+    images = _drawn(figure, table)
+    for kind, image in images.items():
+        write_whole(directory / f"{FIGURE}.{kind}", image)
+    shown = _shown_figure(figure) if images else [_NO_FIGURE, ""]
+    write_whole(directory / PAGE, _page(title, shown, rows, measured).encode())
+
+
+def tidy(measured: Mapping[Cell, Measured]) -> pa.Table:
+    """A row for each cell: what was run, the seed, and what was measured, with a dot where it is nested."""
+    found = [
+        {
+            "experiment": cell.experiment,
+            **dict(_flat(cell.configuration)),
+            "seed": cell.seed,
+            **dict(_flat(values)),
+        }
+        for cell, values in measured.items()
+    ]
+    names = list(dict.fromkeys(name for row in found for name in row))
+    return pa.table({name: _column([row.get(name) for row in found]) for name in names})
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
+
+
+def _column(values: Sequence[Any]) -> pa.Array:
+    known = [value for value in values if value is not None]
+    whole = all(isinstance(value, int) and not isinstance(value, bool) for value in known)
+    if not whole and all(isinstance(value, int | float) and not isinstance(value, bool) for value in known):
+        return pa.array(values, pa.float64())
+    return pa.array(values)
+
+
+# -- the figure --------------------------------------------------------------------------------------------
+
+
+def _drawn(figure: Figure, table: pa.Table) -> dict[str, bytes]:
+    """The figure in both formats; in none where matplotlib is not installed."""
+    if find_spec("matplotlib") is None:
+        return {}
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as Canvas
+
+    canvas = Canvas(figsize=(7.0, 4.5), layout="constrained")
+    FigureCanvasAgg(canvas)
+    axes = canvas.add_subplot()
+    lines = _lines(figure, table)
+    for number, (name, points) in enumerate(islice(lines.items(), _MOST_SERIES)):
+        _draw(axes, name, points, f"C{number}")
+    axes.set(xlabel=figure.x, ylabel=figure.y)
+    if figure.log_x and all(x > 0 for points in lines.values() for x in points if x is not None):
+        axes.set_xscale("log")
+    if figure.log_y:
+        axes.set_yscale("log")
+    if any(lines):
+        axes.legend(fontsize="small")
+    images = {}
+    # The same figures make the same files: SVG's names are salted, and both formats are dated.
+    with mpl.rc_context({"svg.hashsalt": "hushbid"}):
+        for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
+            stream = io.BytesIO()
+            canvas.savefig(stream, format=kind, dpi=150, metadata=metadata)
+            images[kind] = stream.getvalue()
+    return images
+
+
+def _lines(figure: Figure, table: pa.Table) -> dict[str, dict[float | None, list[float]]]:
+    """Each line's values at each x: one for every seed."""
+    lines: dict[str, dict[float | None, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for row in table.to_pylist():
+        value = row.get(figure.y)
+        if value is not None and math.isfinite(value):
+            name = ", ".join(f"{key} {row[key]}" for key in figure.by if row.get(key) is not None)
+            lines[name][row.get(figure.x)].append(float(value))
+    return lines
+
+
+def _draw(axes: Axes, name: str, points: Mapping[float | None, Sequence[float]], color: str) -> None:
+    places = sorted(x for x in points if x is not None)
+    if places:
+        low, high = ([extreme(points[x]) for x in places] for extreme in (min, max))
+        axes.plot(places, [fmean(points[x]) for x in places], marker="o", label=name, color=color)
+        axes.fill_between(places, low, high, alpha=0.15, color=color)
+    if None in points:
+        across = None if places else name
+        axes.axhline(fmean(points[None]), linestyle="--", label=across, color=color, alpha=0.6)
+
+
+# -- the page ----------------------------------------------------------------------------------------------
+
+
+def _shown_figure(figure: Figure) -> list[str]:
+    return [
+        f"![{figure.y} by {figure.x}]({FIGURE}.svg)",
+        "",
+        f"Lines are means of `{figure.y}` over the seeds, in bands from the smallest to the largest.",
+        f"Broken lines are without `{figure.x}`.",
+        "",
+    ]
+
+
+def _page(title: str, figure: Sequence[str], rows: Sequence[Any], measured: Mapping[Cell, Measured]) -> str:
+    names = [
+        field.name
+        for field in fields(rows[0])
+        if all(isinstance(getattr(row, field.name), bool | int | float | str | None) for row in rows)
+    ]
+    data = dict.fromkeys(file for cell in measured for file in cell.data)
+    return "\n".join(
+        [
+            f"# {title}",
+            "",
+            "| " + " | ".join(names) + " |",
+            "|" + "---|" * len(names),
+            *("| " + " | ".join(_shown(getattr(row, name)) for name in names) + " |" for row in rows),
+            "",
+            *figure,
+            f"`{TABLE}.csv` and `{TABLE}.parquet` have a row for each configuration and seed, "
+            f"{len(measured)} in all. `experiment.toml` declares the experiment: `hushbid experiment run "
+            "experiment.toml --out .` makes this page again.",
+            "",
+            "| software, data | version, SHA-256 |",
+            "|---|---|",
+            *(f"| {name} | {value} |" for name, value in (*software().items(), *data)),
+            "",
+        ]
+    )
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

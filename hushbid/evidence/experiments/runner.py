@@ -1,0 +1,173 @@
+"""The runner of experiments: a grid of configurations and seeds, each pair measured once and kept in a file.
+
+An experiment says which pairs there are, how one is measured, and what row of the table a configuration's
+measurements make. All else is the same for all: processes, files, progress, tables, figures and the page.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import starmap
+from pathlib import Path
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from hushbid.evidence.experiment_options import ExperimentOptions, declaration
+from hushbid.evidence.experiments.cells import (
+    Cell,
+    CellFiles,
+    Configuration,
+    Measured,
+    sha256_of_file,
+    write_whole,
+)
+from hushbid.evidence.experiments.results import Figure, write_results
+from hushbid.evidence.pool import results_of
+from protocol.errors import ConfigError
+
+__all__ = ["DECLARATION", "Experiment", "Outcome", "refuse_none", "run"]
+
+DECLARATION = "experiment.toml"
+"""The file of a directory of results that says what was run."""
+
+_Options = TypeVar("_Options", bound=ExperimentOptions)
+_Row = TypeVar("_Row")
+Pairs: TypeAlias = Iterable[tuple[Configuration, int]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment(Generic[_Options, _Row]):
+    """What there is to say of one experiment. Its functions are a module's: other processes import them.
+
+    Attributes:
+        title: What it shows, in words.
+        pairs: The configurations and seeds that options ask for, in the order in which they are best run:
+            what those after one another share, a process need not load or work out again. Raises
+            `ConfigError` if options cannot hold.
+        measure: What comes of a configuration with a seed: values that JSON has, and dictionaries of them.
+        row: A row of the table, of a configuration and what was measured of it, in the order of its seeds.
+        said: A pair in words.
+        files: The data that a configuration is measured on, files or directories; some may not be there.
+        figure: What is drawn.
+    """
+
+    title: str
+    pairs: Callable[[_Options], Pairs]
+    measure: Callable[[_Options, Configuration, int], Measured]
+    row: Callable[[Configuration, Sequence[Measured]], _Row]
+    said: Callable[[Configuration, int], str]
+    files: Callable[[_Options, Configuration], Sequence[Path]]
+    figure: Figure
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[_Row]):
+    """What a run came to.
+
+    Attributes:
+        rows: One for each configuration, in the order in which they are first asked for.
+        cells: How many pairs there are.
+        kept: How many of them were found in the directory, done before.
+        damaged: Files there that were none, so that their cells were run again.
+    """
+
+    rows: list[_Row]
+    cells: int
+    kept: int
+    damaged: Sequence[Path]
+
+
+def run(experiment: Experiment[_Options, _Row], options: _Options) -> Outcome[_Row]:
+    """Measure what is not measured yet, and make rows of all.
+
+    Args:
+        experiment: The experiment.
+        options: What is asked for; with `out`, files are kept and written there.
+
+    Raises:
+        ConfigError: Options cannot hold, or the directory cannot be written.
+        DataError: Data cannot be used.
+    """
+    cells = list({cell.digest: cell for cell in _cells(experiment, options)}.values())
+    files = CellFiles(options.out)
+    if options.out is not None:
+        write_whole(options.out / DECLARATION, declaration(options).encode())
+    measured = {cell: found for cell in cells if (found := files.read(cell)) is not None}
+    kept = len(measured)
+    missing = [cell for cell in cells if cell not in measured]
+    # What is sent to other processes has no function of this one.
+    work = partial(_measure, experiment.measure, replace(options, say=None))
+    try:
+        for place, found in results_of(work, _told(missing, experiment, options.say), jobs=options.jobs):
+            measured[missing[place]] = found
+            files.write(missing[place], found)
+    except KeyboardInterrupt as interrupt:
+        if options.out is not None:
+            interrupt.add_note(f"{len(measured)} of {len(cells)} cells are done; the same command goes on.")
+        raise
+    in_order = {cell: measured[cell] for cell in cells}
+    rows = list(_rows(experiment, in_order))
+    if options.out is not None:
+        write_results(options.out, experiment.title, experiment.figure, rows, in_order)
+    return Outcome(rows, len(cells), kept, files.damaged)
+
+
+def refuse_none(**wanted: Sequence[Any]) -> None:
+    """Refuse an experiment of which there is nothing to run.
+
+    Args:
+        wanted: What there has to be one of at least, by its name in words.
+
+    Raises:
+        ConfigError: There is none of something.
+    """
+    if not all(wanted.values()):
+        names = [name.replace("_", " ") for name in wanted]
+        raise ConfigError(
+            f"An experiment needs {', '.join(names[:-1])} and {names[-1]} at least.",
+            advice="Give one of each.",
+        )
+
+
+def _cells(experiment: Experiment[_Options, _Row], options: _Options) -> Iterator[Cell]:
+    digests: dict[Path, str] = {}
+    for configuration, seed in experiment.pairs(options):
+        there = [file for path in experiment.files(options, configuration) for file in _files(path)]
+        digests |= {path: sha256_of_file(path) for path in there if path not in digests}
+        data = tuple((path.name, digests[path]) for path in there)
+        yield Cell(options.NAME, configuration, seed, data)
+
+
+def _files(path: Path) -> list[Path]:
+    """A file, the files of a directory, or none: what is missing is for the experiment to say."""
+    if path.is_dir():
+        return sorted(file for file in path.iterdir() if file.is_file())
+    return [path] if path.is_file() else []
+
+
+def _rows(experiment: Experiment[Any, _Row], measured: Mapping[Cell, Measured]) -> Iterator[_Row]:
+    """A row for each configuration, in the order in which they are first asked for."""
+    found: dict[str, tuple[Configuration, list[Measured]]] = {}
+    for cell, values in measured.items():
+        found.setdefault(json.dumps(cell.configuration), (cell.configuration, []))[1].append(values)
+    return starmap(experiment.row, found.values())
+
+
+def _told(
+    cells: Sequence[Cell], experiment: Experiment[_Options, _Row], say: Callable[[str], None] | None
+) -> Iterator[Cell]:
+    """The cells, each of which is said when it is handed out."""
+    for cell in cells:
+        if say is not None:
+            say(experiment.said(cell.configuration, cell.seed))
+        yield cell
+
+
+def _measure(
+    measure: Callable[[_Options, Configuration, int], Measured], options: _Options, cell: Cell
+) -> Measured:
+    """What is measured, as its file has it, so that a row is the same whether it was read from there."""
+    found: Mapping[str, Any] = json.loads(json.dumps(measure(options, cell.configuration, cell.seed)))
+    return found

@@ -1,0 +1,289 @@
+"""The runner of experiments: what is kept, what is run again, and what is left in a directory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from hushbid.cli.app import app
+from hushbid.evidence.experiment_options import (
+    OPTIONS,
+    ExperimentOptions,
+    KmeOptions,
+    RegressionOptions,
+    SelectionOptions,
+    declaration,
+    experiment,
+    read_declaration,
+)
+from hushbid.evidence.experiments.cells import CellFiles, Configuration, Measured
+from hushbid.evidence.experiments.results import Figure
+from hushbid.evidence.experiments.runner import Experiment, Outcome, run
+from protocol.errors import ConfigError
+
+RUNS: list[tuple[float, int]] = []
+"""What was measured in this process."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToyOptions(ExperimentOptions):
+    NAME: ClassVar[str] = "toy"
+    widths: Sequence[float] = (1.0, 2.0)
+    data: Path | None = None
+    stop_at: int | None = None
+
+
+@dataclass(frozen=True)
+class ToyRow:
+    width: float
+    total: float
+    each: tuple[float, ...]
+
+
+def pairs(options: ToyOptions) -> Iterator[tuple[Configuration, int]]:
+    for seed in options.every_seed:
+        for width in options.widths:
+            yield {"width": width, "kind": None}, seed
+
+
+def measure(options: ToyOptions, configuration: Configuration, seed: int) -> dict[str, Any]:
+    if options.stop_at is not None and len(RUNS) >= options.stop_at:
+        raise KeyboardInterrupt
+    RUNS.append((configuration["width"], seed))
+    return {"area": configuration["width"] * (seed + 0.1), "parts": {"left": seed, "right": None}}
+
+
+def row(configuration: Configuration, measured: Sequence[Measured]) -> ToyRow:
+    areas = tuple(each["area"] for each in measured)
+    return ToyRow(configuration["width"], sum(areas), areas)
+
+
+TOY = Experiment(
+    title="Toy",
+    pairs=pairs,
+    measure=measure,
+    row=row,
+    said=lambda configuration, seed: f"{configuration['width']:g}, {seed}",
+    files=lambda options, _configuration: [] if options.data is None else [options.data],
+    figure=Figure("width", "area"),
+)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_measured() -> None:
+    RUNS.clear()
+
+
+def ran(place: Path | None, **settings: Any) -> Outcome[ToyRow]:
+    return run(TOY, ToyOptions(**{"seeds": 2, **settings}, out=place))
+
+
+def cells(place: Path) -> list[Path]:
+    return sorted((place / "cells").iterdir())
+
+
+def test_a_row_has_all_seeds_of_its_configuration() -> None:
+    outcome = ran(None)
+    assert outcome.rows == [
+        ToyRow(1.0, 1.2000000000000002, (0.1, 1.1)),
+        ToyRow(2.0, 2.4000000000000004, (0.2, 2.2)),
+    ]
+    assert (outcome.cells, outcome.kept) == (4, 0)
+
+
+def test_what_is_done_is_not_run_again(tmp_path: Path) -> None:
+    first = ran(tmp_path)
+    assert len(cells(tmp_path)) == 4
+    RUNS.clear()
+    again = ran(tmp_path, seeds=3)
+    assert RUNS == [(1.0, 2), (2.0, 2)]
+    assert (again.cells, again.kept) == (6, 4)
+    assert again.rows[0].each[:2] == first.rows[0].each
+
+
+def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt) as interrupt:
+        ran(tmp_path, stop_at=3)
+    assert interrupt.value.__notes__ == ["3 of 4 cells are done; the same command goes on."]
+    assert len(cells(tmp_path)) == 3
+    assert not list(tmp_path.rglob("*.partial"))
+    RUNS.clear()
+    assert ran(tmp_path).rows == ran(None).rows
+    assert RUNS[0] == (2.0, 1)
+
+
+@pytest.mark.parametrize("damage", ["", "{", '{"measured": {}}', "[]", "changed"])
+def test_a_damaged_file_is_made_anew_and_said(tmp_path: Path, damage: str) -> None:
+    rows = ran(tmp_path).rows
+    path = cells(tmp_path)[0]
+    good = path.read_text()
+    # One digit of a figure is another, too: a file that can be read is not always a sound one.
+    path.write_text(good.replace('"left": ', '"left": 1') if damage == "changed" else damage)
+    RUNS.clear()
+    again = ran(tmp_path)
+    assert (again.rows, again.kept, list(again.damaged), len(RUNS)) == (rows, 3, [path], 1)
+    assert path.read_text() == good
+
+
+def test_other_data_or_other_software_are_other_cells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "data.csv"
+    for text, software in (("1", "a"), ("2", "a"), ("2", "b"), ("2", "b")):
+        data.write_text(text)
+        monkeypatch.setattr("hushbid.evidence.experiments.cells.software", lambda s=software: {"hushbid": s})
+        ran(tmp_path / "out", data=data)
+    assert (len(RUNS), len(cells(tmp_path / "out"))) == (12, 12)
+
+
+def test_where_data_lie_makes_no_other_cell(tmp_path: Path) -> None:
+    for place in ("here", "there"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "data.csv").write_text("1")
+        ran(tmp_path / "out", data=tmp_path / place / "data.csv")
+    assert len(RUNS) == 4
+
+
+def test_a_pair_that_is_asked_for_twice_is_one_cell() -> None:
+    assert ran(None, widths=(1.0, 1.0)).rows == ran(None, widths=(1.0,)).rows
+
+
+def test_a_file_keeps_figures_to_the_last_bit(tmp_path: Path) -> None:
+    ran(tmp_path)
+    assert ran(tmp_path).rows == ran(None).rows
+
+
+def test_what_is_run_is_said() -> None:
+    said: list[str] = []
+    ran(None, say=said.append, seeds=1)
+    assert said == ["1, 0", "2, 0"]
+
+
+def test_a_directory_that_cannot_be_written_is_refused_before_any_work(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="cannot be written"):
+        ran(tmp_path / "file" / "out")
+    assert RUNS == []
+
+
+def test_tables_have_a_row_for_each_cell(tmp_path: Path) -> None:
+    ran(tmp_path)
+    table = pq.read_table(tmp_path / "results.parquet")
+    assert table.column_names == ["experiment", "width", "kind", "seed", "area", "parts.left", "parts.right"]
+    assert table["area"].to_pylist() == pytest.approx([0.1, 0.2, 1.1, 2.2])
+    assert table["seed"].to_pylist() == [0, 0, 1, 1]
+    text = pacsv.read_csv(tmp_path / "results.csv")
+    assert text["area"].to_pylist() == table["area"].to_pylist()
+
+
+def test_the_page_has_the_rows_and_what_they_rest_on(tmp_path: Path) -> None:
+    ran(tmp_path)
+    page = (tmp_path / "results.md").read_text()
+    assert "| width | total |" in page
+    assert "| 2 | 2.4 |" in page
+    assert "| hushbid | 0.1.0 |" in page
+
+
+def test_the_figure_is_drawn_twice_and_the_same_each_time(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    ran(tmp_path)
+    images = {kind: (tmp_path / f"figure.{kind}").read_bytes() for kind in ("png", "svg")}
+    assert images["png"].startswith(b"\x89PNG")
+    assert b"<svg" in images["svg"]
+    assert "![area by width](figure.svg)" in (tmp_path / "results.md").read_text()
+    ran(tmp_path)
+    assert images == {kind: (tmp_path / f"figure.{kind}").read_bytes() for kind in images}
+
+
+def test_without_matplotlib_the_page_says_that_there_is_no_figure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hushbid.evidence.experiments.results.find_spec", lambda _name: None)
+    ran(tmp_path)
+    assert not list(tmp_path.glob("figure.*"))
+    assert "matplotlib is not installed" in (tmp_path / "results.md").read_text()
+
+
+# -- what declares one ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        SelectionOptions(points=[5], epsilons=[1.0, 2.0], batch=2),
+        KmeOptions(Path("/data"), settings=["1-2d-leak-977"], simulated=True, seeds=[3, 4]),
+        RegressionOptions("airfoil", Path("/data"), first_seed=7),
+    ],
+    ids=lambda options: options.NAME,
+)
+def test_a_declaration_is_read_as_it_was_written(options: ExperimentOptions, tmp_path: Path) -> None:
+    path = tmp_path / "experiment.toml"
+    path.write_text(declaration(options))
+    assert read_declaration(path) == options
+    assert read_declaration(path, jobs=3) == replace(options, jobs=3)
+
+
+def test_relative_paths_are_relative_to_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "experiment.toml"
+    path.write_text('experiment = "kme"\ndata = "points"\n')
+    options = read_declaration(path)
+    assert isinstance(options, KmeOptions)
+    assert options.data == tmp_path / "points"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("seeds = 1", "`experiment` is missing"),
+        ('experiment = "tea"', "'tea', which there is not"),
+        ('experiment = "kme"', "data"),
+        ('experiment = "selection"\nepsilon = 3', "epsilon: "),
+        ('experiment = "selection"\nepsilons = "much"', "epsilons"),
+        ("experiment", "TOML"),
+    ],
+)
+def test_a_declaration_that_cannot_hold_is_refused(text: str, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "experiment.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=says):
+        read_declaration(path)
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_every_experiment_is_found_by_its_name(name: str) -> None:
+    assert isinstance(experiment(name), Experiment)
+
+
+# -- a real one -------------------------------------------------------------------------------------------
+
+
+def invoked(*arguments: str | Path) -> dict[str, Any]:
+    done = CliRunner().invoke(app, ["experiment", *map(str, arguments), "--json"])
+    assert done.exit_code == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_processes_and_kept_files_change_no_figure(tmp_path: Path) -> None:
+    settings = ("selection", "digits", "--epsilon", "1", "--points", "5", "--seeds", "3")
+    alone = invoked(*settings)
+    shared = invoked(*settings, "--jobs", "2", "--out", tmp_path)
+    again = invoked("run", tmp_path / "experiment.toml", "--out", tmp_path)
+    assert (alone["kept"], shared["kept"], again["kept"], again["cells"]) == (0, 0, 3, 3)
+    assert (alone["directory"], shared["directory"]) == (None, str(tmp_path.resolve()))
+    for result in (alone, shared, again):
+        for found in result["rows"]:
+            del found["wall_seconds"]
+    assert alone["rows"] == shared["rows"] == again["rows"]
+
+
+def test_files_of_cells_are_looked_for_nowhere_without_a_directory() -> None:
+    assert CellFiles(None).damaged == []
