@@ -25,7 +25,6 @@ from protocol.crypto.blinding import (
     blind_bid_statement,
     blind_digest,
     broadcast_statement,
-    padding_content,
 )
 from protocol.crypto.sealing import (
     DIGEST_BYTES,
@@ -378,7 +377,7 @@ class BlindConsumerNumerics(ConsumerNumerics):
 
     def _check_award(self, effect: CheckAward) -> PurchasesChecked:
         award, weights = effect.award, effect.weights
-        bound = score_bound(weights, self._session.space.norm_bound, self._session.jitter)
+        bound = score_bound(weights, self._session.space.coordinate_bound, self._session.jitter)
         mask = self._require_keys().mask(award.round, bound)
         opened = [self._opened(purchase, mask) for purchase in award.purchases]
         points = [found.point for found in opened if isinstance(found, Candidate)]
@@ -407,15 +406,15 @@ class BlindConsumerNumerics(ConsumerNumerics):
 
     def _opened(self, purchase: BlindPurchase, mask: Mask) -> Candidate | str | None:
         """What a box holds, without features; or what is wrong with it; None: nothing, as it should be."""
+        if not self._signed(purchase):
+            return "the owner's signature does not hold"
+        if not any(purchase.candidate.box):
+            as_it_should = mask.of_nothing == purchase.score
+            return None if as_it_should else "the box holds nothing, and was scored as a point"
         try:
             content = open_sealed(purchase.candidate.box, self._require_identity().sealing)
         except RemoteProtocolError:
             return "the box does not open"
-        if not self._signed(purchase):
-            return "the owner's signature does not hold"
-        if content == padding_content(len(content)):
-            as_it_should = mask.of_nothing == purchase.score
-            return None if as_it_should else "the box holds nothing, and was scored as a point"
         try:
             point, attributes = unpack_content(content)
         except RemoteProtocolError:
@@ -443,8 +442,8 @@ class BlindConsumerNumerics(ConsumerNumerics):
         """What is wrong with a point; empty: nothing."""
         if not mapped(features[None])[0]:
             return "the point is outside the public bounds"
-        (score,) = scores_of(features[None], weights, self._session.jitter).tolist()
-        if mask.of(score, features) != purchase.score:
+        scores = scores_of(features[None], weights, self._session.jitter)
+        if mask.of(scores.tolist(), features[None]) != [purchase.score]:
             return _WRONG_SCORE
         return ""
 

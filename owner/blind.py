@@ -17,7 +17,6 @@ from protocol.crypto.blinding import (
     blind_bid_statement,
     blind_digest,
     broadcast_statement,
-    padding_content,
 )
 from protocol.crypto.sealing import EPHEMERAL_BYTES, pack_content, seal, sign, verify_signature
 from protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
@@ -145,7 +144,7 @@ class BlindOwnerNumerics(OwnerNumerics):
         if isinstance(outcome, BlindScored):
             self._sent += tuple(outcome.rows)
             noise = self._require_sealer().noise
-            if not noise.protects:
+            if outcome.ephemeral and not noise.protects:
                 noise.random_bytes(len(outcome.ephemeral))
         elif isinstance(outcome, MapOpened | MapRefused) or type(effect) is Withdraw:
             self.perform(effect)
@@ -171,12 +170,12 @@ class BlindOwnerNumerics(OwnerNumerics):
         contents = [
             pack_content(self._dataset.features[row], self._dataset.attributes(row), session.box_bytes)
             for row in found
-        ] + [padding_content(session.box_bytes)] * missing
-        ephemeral = sealer.noise.random_bytes(EPHEMERAL_BYTES * session.batch)
+        ]
+        ephemeral = sealer.noise.random_bytes(EPHEMERAL_BYTES * len(found)) if found else b""
         boxes = [
             seal(content, sealer.consumer.sealing, ephemeral[at : at + EPHEMERAL_BYTES])
             for content, at in zip(contents, range(0, len(ephemeral), EPHEMERAL_BYTES), strict=True)
-        ]
+        ] + [self._blank_box] * missing
         rows = (*found, *[_NOTHING] * missing)
         self._sent += rows
         scores = self._masked(self._keys, effect.round, weights)
@@ -193,20 +192,18 @@ class BlindOwnerNumerics(OwnerNumerics):
     def _masked(self, keys: BlindKeys, number: int, weights: Weights) -> bytes:
         """The masked scores of all boxes so far, but for those that are lower than all new ones'."""
         session, table = self._session, self._points()
-        bound = score_bound(weights, session.space.norm_bound, session.jitter)
-        mask, new = keys.mask(number, bound), session.batch
+        mask = keys.mask(number, score_bound(weights, session.space.coordinate_bound, session.jitter))
         sent = np.array(self._sent, dtype=np.intp)
-        scores = np.full(len(sent), -bound - 1, dtype=np.int64)
-        real = sent != _NOTHING
-        features = table.rows(sent[real])
-        if real.any():
-            scores[real] = scores_of(features, weights, session.jitter)
-        lowest, rows = int(scores[-new:].min()), iter(features)
-        masked = []
-        for score, is_point in zip(scores.tolist(), real.tolist(), strict=True):
-            row = next(rows) if is_point else None
-            if score < lowest:
-                masked.append(NOT_SENT)
-            else:
-                masked.append(mask.of_nothing if row is None else mask.of(score, row))
+        points = np.flatnonzero(sent != _NOTHING)
+        features = table.rows(sent[points])
+        scores = scores_of(features, weights, session.jitter)
+        masked = [NOT_SENT if row != _NOTHING else mask.of_nothing for row in self._sent]
+        new = points >= len(sent) - session.batch
+        if new.sum() == session.batch:
+            # Lower ones are not among the b best, and so are none of the boxes of nothing.
+            masked = [NOT_SENT] * len(sent)
+            needed = scores >= scores[new].min()
+            points, scores, features = points[needed], scores[needed], features[needed]
+        for place, score in zip(points.tolist(), mask.of(scores.tolist(), features), strict=True):
+            masked[place] = score
         return b"".join(masked)

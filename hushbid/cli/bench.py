@@ -175,6 +175,8 @@ def _show_points(result: Mapping[str, Any]) -> None:
     table = Table("a second", "", "ratio to bare", title=title)
     table.add_row("bare scatter-gather, rounds", f"{result['bare_rounds_per_second']:.0f}", "1")
     table.add_row("the default private session, points", f"{result['points_per_second']:.0f}", ratio)
+    blind = f"{result['blind_ratio']:.2f} of that"
+    table.add_row("the same with a blind curator, points", f"{result['blind_points_per_second']:.0f}", blind)
     console = Console()
     console.print(table)
     rounds, whole = f"{result['session_seconds']:.2f} s", f"{result['whole_seconds']:.2f} s"

@@ -25,12 +25,14 @@ def batches(
         setting: What is planned.
         speed: What was measured.
         cores: Of this machine.
-        round_trip: Seconds that a frame and its answer are under way, between curator and owners.
+        round_trip: Seconds that a frame and its answer are under way, between curator and others.
     """
     file = setting.file
     sizes = {1, file.batch}
     if setting.session().rule.candidate_with_bid:
         sizes |= {-(-setting.p // share) for share in SHARES}
+    # A blind curator waits for the consumer in every round, too.
+    trips = 2 if setting.session().rule.blind else 1
     rows = []
     for size in sorted(size for size in sizes if size <= min(setting.p, file.most_in_a_bid)):
         other = setting.with_session(batch=size)
@@ -44,7 +46,7 @@ def batches(
                 "owner_sent": wire.owner_sent,
                 "owner_received": wire.owner_received,
                 "seconds": taken.rounds,
-                "seconds_with_network": taken.rounds + other.rounds * round_trip,
+                "seconds_with_network": taken.rounds + other.rounds * trips * round_trip,
             }
         )
     return tuple(rows)

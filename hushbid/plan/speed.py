@@ -19,6 +19,7 @@ from protocol.errors import ConfigError
 from protocol.privacy.noise import Draw, NoiseSource, SecureNoise, SimulatedNoise
 from protocol.session.session import Session
 from protocol.space.scoring import Points
+from protocol.wire.blind import BlindBid
 from protocol.wire.codec import Direction, Frame, decode_message, encode_frame, encode_message
 from protocol.wire.messages import SealedCandidate, bids_of
 
@@ -86,7 +87,9 @@ def times(setting: PlanSetting, speed: Speed, *, cores: int) -> Times:
     """The cost model: what is done in a round, one after the other, times their number.
 
     An owner reads a broadcast, scores its points, seals the best ones, writes a bid and makes it durable. The
-    curator then reads K bids, scores the pool (half full on average), releases, and makes that durable. Noise
+    curator then reads K bids, scores the pool (half full on average), releases, and makes that durable. Where
+    the curator is blind, it scores nothing, and the consumer opens the best boxes, which takes about as long
+    as sealing them, hashes the points and releases; both make what they do durable. Noise
     is drawn ahead, so that a round takes no less than its noise. At a fixed cadence a round takes as long as
     that says, whatever is done in it.
 
@@ -100,13 +103,10 @@ def times(setting: PlanSetting, speed: Speed, *, cores: int) -> Times:
     pooled = sum(min(rounds * batch, points) for points in setting.owner_points) / 2
     scoring = speed.pass_start + speed.pass_row * largest
     owner = speed.owner_messages + scoring + batch * speed.seal + speed.sync
-    curator = (
-        owners * speed.curator_messages
-        + speed.pass_start
-        + speed.pass_row * pooled
-        + speed.release
-        + speed.sync
-    )
+    scoring = speed.pass_start + speed.pass_row * pooled
+    if setting.session().rule.blind:
+        scoring = batch * (speed.seal + speed.hash_point) + speed.owner_messages + speed.sync
+    curator = owners * speed.curator_messages + scoring + speed.release + speed.sync
     together = owner * max(1.0, owners / cores) + curator
     here = together + speed.draw if cores == 1 else max(together, speed.draw)
     cadence = setting.file.session.fixed_cadence
@@ -193,7 +193,8 @@ def _sealing(session: Session) -> tuple[float, float]:
 def _messages(setting: PlanSetting, session: Session) -> tuple[float, float]:
     bid, broadcast = round_messages(setting, session)
     bid_body, broadcast_body = encode_message(bid), encode_message(broadcast)
-    sealed = [each.candidate.features for each in bids_of(bid) if isinstance(each.candidate, SealedCandidate)]
+    bids = () if isinstance(bid, BlindBid) else bids_of(bid)
+    sealed = [each.candidate.features for each in bids if isinstance(each.candidate, SealedCandidate)]
     features = np.stack(sealed) if sealed else None
 
     def owner() -> None:

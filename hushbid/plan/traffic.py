@@ -10,9 +10,19 @@ import numpy as np
 
 from hushbid.plan.setting import PlanSetting
 from protocol import limits
-from protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES
+from protocol.crypto.blinding import MASK_BYTES
+from protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES, SIGNATURE_BYTES
 from protocol.errors import LocalProtocolError
 from protocol.session.session import Session
+from protocol.wire.blind import (
+    Account,
+    Award,
+    BlindBid,
+    BlindCandidate,
+    BlindPurchase,
+    Maps,
+    SealedBroadcast,
+)
 from protocol.wire.codec import Frame, encode_frame, encode_message
 from protocol.wire.messages import (
     Ask,
@@ -83,6 +93,8 @@ def traffic(setting: PlanSetting, accessed: float | None) -> Traffic:
         accessed: Raw points that are handed to the curator.
     """
     session, p, rounds, owners = setting.session(), setting.p, setting.rounds, len(setting.owner_points)
+    if session.rule.blind:
+        return _blind_traffic(setting, session)
     bid, broadcast = (frame_of(message) for message in round_messages(setting, session))
     asked = 0.0 if session.rule.candidate_with_bid or accessed is None else accessed / owners
     ask = frame_of(Ask(round=p, handle=fixed(1)))
@@ -105,8 +117,56 @@ def traffic(setting: PlanSetting, accessed: float | None) -> Traffic:
     )
 
 
-def round_messages(setting: PlanSetting, session: Session) -> tuple[Bid | Batch, Broadcast]:
-    """What goes from each owner, and to each, in every round."""
+def _blind_traffic(setting: PlanSetting, session: Session) -> Traffic:
+    """The same where the consumer weighs: each broadcast and each award passes the curator."""
+    rounds, owners = setting.rounds, len(setting.owner_points)
+    bid, broadcast = (frame_of(message) for message in round_messages(setting, session))
+    secret = frame_of(SecretMap(box=bytes(limits.MAP_BOX_BYTES)))
+    sent, received = rounds * bid, rounds * broadcast + secret
+    candidate = BlindCandidate(
+        box=bytes(session.box_bytes + SEAL_BYTES),
+        digests=bytes(DIGEST_BYTES * (session.batch + 1)),
+        signature=bytes(SIGNATURE_BYTES),
+    )
+    purchase = BlindPurchase(
+        owner=NAME, bid_round=rounds, handle=fixed(1), score=bytes(MASK_BYTES), candidate=candidate
+    )
+    award = frame_of(Award(round=rounds, purchases=(purchase,) * session.batch))
+    numbers, counts = np.zeros(owners), np.zeros(owners, dtype=np.int64)
+    account = Account(
+        settlement=numbers,
+        errors=numbers,
+        gains=numbers,
+        gain_errors=numbers,
+        signal=0,
+        sold=counts,
+        void=counts,
+        signature=bytes(SIGNATURE_BYTES),
+    )
+    maps = frame_of(Maps(maps=bytes(limits.MAP_BOX_BYTES * owners)))
+    return Traffic(
+        owner_sent=round(sent),
+        owner_received=round(received),
+        curator_sent=round(owners * received + rounds * award),
+        curator_received=round(owners * sent + rounds * broadcast + maps + frame_of(account)),
+    )
+
+
+def round_messages(
+    setting: PlanSetting, session: Session
+) -> tuple[Bid | Batch | BlindBid, Broadcast | SealedBroadcast]:
+    """What goes from each owner, and to each, in every round; a blind bid as long as in the middle one."""
+    if session.rule.blind:
+        batch = session.batch
+        bid_now = BlindBid(
+            round=setting.rounds,
+            boxes=bytes(batch * (session.box_bytes + SEAL_BYTES)),
+            scores=bytes(MASK_BYTES * batch * (setting.rounds + 1) // 2),
+            digests=bytes(DIGEST_BYTES * (batch + 1)),
+            signature=bytes(SIGNATURE_BYTES),
+        )
+        box = bytes(session.sealed_weight_bytes)
+        return bid_now, SealedBroadcast(round=setting.rounds, box=box, signature=bytes(SIGNATURE_BYTES))
     with_point = session.rule.candidate_with_bid
     bid: Bid | Batch
     if session.batch > 1:

@@ -16,14 +16,14 @@ from the mask key: 62 bits, and up to 126. t is from 0 and below 2^61 ≤ a, a k
 scores survives, points of one score are in an order that φ alone decides, and those of one φ are equal. That
 order must not be the one in which an owner sent its boxes: one record more changes that, and then two points
 of S could be others (docs/privacy.md). 16 bytes, big-endian, are in the order of the whole numbers. That
-hides scale and offset, and no more: from differences a can be found, up to t. Maps that hide distances too were tried, down to ranks alone, and tell nearly as much: what
-tells is the series of a box's scores over the rounds (docs/privacy.md). So what is not needed is not sent.
+hides scale and offset, and no more: from differences a can be found, up to t. Maps that hide distances too
+were tried, down to ranks alone, and tell nearly as much: what tells is the series of a box's scores over the
+rounds (docs/privacy.md). So what is not needed is not sent.
 An owner's b new boxes are all untaken. Of its older ones, those that score lower than all new ones cannot be
 among the b best: in the place of their scores it sends zeros.
 
-**Padding.** Where an owner has fewer points than it must hand over, it hands over boxes of nothing, whose
-score is -B - 1, below every point's. The curator can tell them by that, as it can tell under `sealed` who has
-run out.
+**Padding.** Where an owner has fewer points than it must hand over, it hands over boxes of nothing: zeros,
+whose score is -B - 1, below every point's. The curator can tell them, as it can under `sealed`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,6 @@ __all__ = [
     "blind_bid_statement",
     "blind_digest",
     "broadcast_statement",
-    "padding_content",
 ]
 
 MASK_BYTES: Final = 16
@@ -139,37 +138,35 @@ class Mask:
     """
 
     def __init__(self, scale: int, offset: int, bound: int, ties: bytes) -> None:
-        self._scale, self._offset, self.bound, self._ties = scale, offset, bound, ties
         if scale * (2 * bound + 2) + offset >= 2 ** (8 * MASK_BYTES):
             raise LocalProtocolError("A bound of scores is too large to be masked.")
-
-    @property
-    def of_nothing(self) -> bytes:
+        self.bound = bound
+        self._scale, self._base = scale, scale * (bound + 1) + offset
+        self.of_nothing: bytes = self._of(-bound - 1)
         """The masked score of a box of nothing: below those of all points."""
-        return self._of(-self.bound - 1, 0)
+        self._ties = ties
 
-    def of(self, score: int, features: Features) -> bytes:
-        """A point's masked score, `MASK_BYTES` long.
+    def of(self, scores: Sequence[int], features: Features) -> list[bytes]:
+        """Masked scores of points, `MASK_BYTES` long each.
 
         Args:
-            score: The point's.
-            features: Its φ, int16 of shape (d,).
+            scores: The points'.
+            features: Their φ, int16 of shape (n, d).
 
         Raises:
-            LocalProtocolError: It is above the bound.
+            LocalProtocolError: One is above the bound.
         """
-        if abs(score) > self.bound:
+        if scores and not -self.bound <= min(scores) <= max(scores) <= self.bound:
             raise LocalProtocolError("A score lies outside of its bound.")
+        return [self._of(score, self._tie(row)) for score, row in zip(scores, features, strict=True)]
+
+    def _tie(self, features: Features) -> int:
+        """The place of a φ among those of one score."""
         hashed = hashlib.blake2b(features.astype("<i2").tobytes(), key=self._ties, digest_size=8).digest()
-        return self._of(score, int.from_bytes(hashed, "big") >> 3)
+        return int.from_bytes(hashed, "big") >> 3
 
-    def _of(self, score: int, tie: int) -> bytes:
-        return (self._scale * (score + self.bound + 1) + self._offset + tie).to_bytes(MASK_BYTES, "big")
-
-
-def padding_content(size: int) -> bytes:
-    """What a box of nothing holds: zeros, which are no content of a point."""
-    return bytes(size)
+    def _of(self, score: int, tie: int = 0) -> bytes:
+        return (self._scale * score + self._base + tie).to_bytes(MASK_BYTES, "big")
 
 
 def blind_digest(handle: int, box: bytes) -> bytes:

@@ -267,20 +267,20 @@ class Pool:
         return found
 
 
-def score_bound(weights: Weights, norm_bound: float, jitter: Jitter | None) -> int:
+def score_bound(weights: Weights, coordinate_bound: float, jitter: Jitter | None) -> int:
     """What no score under a weight is above in magnitude, in units of 2^-37; at least 1.
 
     It follows from public numbers and the weight, by whole numbers: the same for all who have these.
 
     Args:
         weights: As broadcast, in units of 2^-22: shape (d,), or (d + 1,) with jitter.
-        norm_bound: At least the largest ‖φ‖ (`FeatureMap.norm_bound`).
+        coordinate_bound: At least the largest |φ_i| (`FeatureSpace.coordinate_bound`).
         jitter: Of the session; None: it has none.
     """
-    whole = [int(weight) for weight in weights]
-    added = abs(whole.pop()) * LARGEST_JITTER if jitter is not None else 0
-    length = math.isqrt(sum(weight * weight for weight in whole)) + 1
-    return length * math.ceil(norm_bound * 2**FEATURE_BITS) + added + 1
+    magnitudes = np.abs(weights.astype(np.int64))
+    added = 0 if jitter is None else int(magnitudes[-1]) * LARGEST_JITTER
+    length = int((magnitudes if jitter is None else magnitudes[:-1]).sum())
+    return length * math.ceil(coordinate_bound * 2**FEATURE_BITS) + added + 1
 
 
 def _parted(weights: Weights, jitters: Jitters | None) -> tuple[Weights, Scores | None]:

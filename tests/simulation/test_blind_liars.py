@@ -7,7 +7,7 @@ many of its points a release counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,9 +31,9 @@ COLUMNS, DIMENSION, POINTS, BATCH = 4, 12, 24, 3
 class LyingMask(Mask):
     """Says of every point that its score is higher by one."""
 
-    def of(self, score: int, features: Features) -> bytes:
+    def of(self, scores: Sequence[int], features: Features) -> list[bytes]:
         """See `Mask.of`."""
-        return super().of(score + 1, features)
+        return super().of([score + 1 for score in scores], features)
 
 
 class LyingKeys(BlindKeys):
@@ -46,7 +46,8 @@ class LyingKeys(BlindKeys):
         honest = super().mask(number, bound)
         if number < self.since:
             return honest
-        return LyingMask(honest._scale, honest._offset, honest.bound, honest._ties)
+        honest.__class__ = LyingMask
+        return honest
 
 
 class LyingNumerics(BlindOwnerNumerics):

@@ -55,8 +55,8 @@ def bench_points(
 ) -> dict[str, Any]:
     """Measure points bought a second, from the first broadcast to the end of the last round.
 
-    The session is sealed and filtered, with secure noise, fsync, CURVE and recording. The bare loop passes
-    frames of one point each; it is measured before and after.
+    The session is sealed and filtered, with secure noise, fsync, CURVE and recording; then the same with a
+    curator that is blind. The bare loop passes frames of one point each; it is measured before and after.
 
     With a delay, owners and the consumer reach the curator through a relay on loopback that hands every byte
     on so much later, in both directions. The bare loop is never delayed, so that a delayed session has no
@@ -94,14 +94,18 @@ def bench_points(
         plain = write_cluster(
             place, owners=owners, points=points, columns=columns, rounds=rounds, batch=batch, whole=True
         )
-        file = with_setting(plain, "private")
         before = bare()
-        measured = []
+        measured: dict[str, list[_Measured]] = {"private": [], "blind": []}
+        files = {setting: with_setting(plain, setting) for setting in measured}
         for _ in range(repeats):
-            say(f"session, {rounds} rounds of {batch}" + (f", {delay:g} s each way" if delay else ""))
-            measured.append(_measure(file, place / "runs", delay, say))
+            for setting, found in measured.items():
+                say(
+                    f"session ({setting}), {rounds} rounds of {batch}"
+                    + (f", {delay:g} s each way" if delay else "")
+                )
+                found.append(_measure(files[setting], place / "runs", delay, say))
         after = bare()
-    rates = [rounds * batch / each.session for each in measured]
+    rates, blind = ([rounds * batch / each.session for each in found] for found in measured.values())
     rate, reference = _median(rates), (before + after) / 2
     return {
         "owners": owners,
@@ -116,9 +120,14 @@ def bench_points(
         "points_per_second_low": min(rates),
         "points_per_second_high": max(rates),
         "ratio": None if delay else rate / reference,
+        "blind_points_per_second": _median(blind),
+        "blind_points_per_second_low": min(blind),
+        "blind_points_per_second_high": max(blind),
+        "blind_ratio": _median(blind) / rate,
         "delay": delay,
-        "session_seconds": _median([each.session for each in measured]),
-        "whole_seconds": _median([each.whole for each in measured]),
+        "session_seconds": _median([each.session for each in measured["private"]]),
+        "whole_seconds": _median([each.whole for each in measured["private"]]),
+        "blind_whole_seconds": _median([each.whole for each in measured["blind"]]),
     }
 
 

@@ -36,6 +36,11 @@ SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
     },
 }
 """`ask-all` and `sealed` with exact releases, and the default: sealed, filtered, secure noise, fsync."""
+_WITH_BLIND: Final[Mapping[str, Mapping[str, Any]]] = {
+    **SETTINGS,
+    "blind": {**SETTINGS["private"], "acquisition": {**_SEALED, "rule": "blind"}},
+}
+"""And the default with a curator that is blind, for rounds that buy many points."""
 
 
 def bench_rules(
@@ -114,10 +119,10 @@ def _left(turns: Sequence[str], took: Mapping[str, float]) -> str:
 
 
 def with_setting(plain: Path, setting: str) -> Path:
-    """The cluster file of one of `SETTINGS`, beside a plain one that `write_cluster` wrote."""
+    """The cluster file of one of `SETTINGS`, or "blind", beside a plain one that `write_cluster` wrote."""
     table = tomllib.loads(plain.read_text(encoding="utf-8"))
-    table |= SETTINGS[setting]
-    if "acquisition" in SETTINGS[setting]:
+    table |= _WITH_BLIND[setting]
+    if "acquisition" in _WITH_BLIND[setting]:
         del table["features"]["seed"]
     path = plain.with_name(f"{setting}.toml")
     path.write_text(tomli_w.dumps(table), encoding="utf-8")
