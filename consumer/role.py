@@ -147,14 +147,18 @@ class Consumer:
             HushbidError: As `protocol.errors` says.
         """
         from consumer.process import run_consumer
+        from protocol.names import CONSUMER
+        from protocol.runtime.party import claimed
 
-        session, file = self.files()
-        self._keep_tables(session, file)
-        self._before(session, file)
-        return ConsumerResult(run_consumer(session, file, self._control))
+        with self._control.one_run():
+            session, file = self.files()
+            with claimed(file.state, CONSUMER):
+                self._keep_tables(session, file)
+                self._before(session, file)
+                return ConsumerResult(run_consumer(session, file, self._control))
 
     def stop(self) -> None:
-        """Have it end once its loop turns; from any thread. `run` raises `Stopped` then."""
+        """Have it end once its loop turns; from any thread, as `owner.role.Owner.stop`."""
         self._control.stop()
 
     def files(self) -> tuple[SessionFile, ConsumerFile]:

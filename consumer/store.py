@@ -17,6 +17,7 @@ from protocol.config.session import FeatureSection
 from protocol.data import read_attributes
 from protocol.data.schema import Schema
 from protocol.errors import DataError
+from protocol.plain_files import read_plain
 from protocol.runtime.files.durable import in_place_of
 from protocol.session.session import Session
 
@@ -33,6 +34,8 @@ __all__ = [
 VERDICT_FILE: Final = "verdict.json"
 """In the consumer's state directory, or wherever else its transcript lies."""
 
+_LONGEST_VERDICT: Final = 2**20
+"""Bytes, far above those of any verdict."""
 _NAMES: Final = (("labels", "labelled", "label"), ("identifiers", "identified", "identifier"))
 """Array of values, array of which of them count, and the attribute that both are of."""
 
@@ -183,7 +186,7 @@ def kept_verdict(directory: Path, session: Session) -> Verdict:
 def read_verdict(directory: Path, identifier: str) -> Verdict | None:
     """The same by the session's identifier, in hexadecimal; None if nothing is on record."""
     try:
-        values = json.loads((directory / VERDICT_FILE).read_text(encoding="utf-8"))
+        values = json.loads(read_plain(directory / VERDICT_FILE, _LONGEST_VERDICT)[0])
         return Verdict.from_json(values) if values["session"] == identifier else None
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None

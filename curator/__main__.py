@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from curator.cli import command
-from protocol.runtime.command import run_command
+from typing import NoReturn
+
+from protocol.runtime.interrupts import run_main
+
+
+def main() -> NoReturn:
+    """Run the command line."""
+    from curator.cli import command
+    from protocol.runtime.command import run_command
+
+    run_command(command)
+
 
 if __name__ == "__main__":
-    run_command(command)
+    run_main(main)

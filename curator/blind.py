@@ -65,6 +65,8 @@ _OTHER_HANDLERS: Final = {
 }
 _COMPUTED: Final = frozenset({"noise-drawn", "weights-computed"})
 """What the consumer computes in the curator's place."""
+_ON_TIME: Final = ("weighing", "bidding", "delivering")
+"""Where a round's end leads at a fixed cadence."""
 _NO_FEATURES: Final = np.zeros(0, dtype=np.int16)
 
 
@@ -120,7 +122,9 @@ def _rows() -> tuple[Transition, ...]:
             ),
         )
         for row in TRANSITIONS
-        if row.phase != "asking" and row.trigger not in _OF_OTHERS | _COMPUTED
+        if row.phase != "asking"
+        and row.trigger not in _OF_OTHERS | _COMPUTED
+        and (row.phase, row.trigger) != ("pacing", "timer:cadence")
     ]
     early = ("enrolling", "verifying", "pacing")
     return (
@@ -130,6 +134,8 @@ def _rows() -> tuple[Transition, ...]:
         Transition("weighing", "received:sealed-broadcast", "_on_weight", ("bidding",)),
         Transition("weighing", "timer:pause", "_on_pause_over", ("closing",)),
         Transition("weighing", "restarted", "_on_restarted", ("weighing",)),
+        Transition("pacing", "received:account", "_on_account", ("pacing",)),  # faster than the clock
+        Transition("pacing", "timer:cadence", "_on_cadence_over", (*_ON_TIME, "closing")),
         Transition("delivering", "received:account", "_on_account", ("closing",)),
         Transition("closing", "received:maps", "_on_moot_blind", ("closing",)),
         Transition("closing", "received:sealed-broadcast", "_on_moot_blind", ("closing",)),
@@ -335,7 +341,10 @@ class BlindCurator(CuratorMachine):
 
     def _deliver(self) -> None:
         self.phase = "delivering"
-        self._set_timer("delivery", self._session.timeouts.delivery)
+        if self.account is not None:
+            self._complete()
+        else:
+            self._set_timer("delivery", self._session.timeouts.delivery)
 
     def _on_delivery_over(self) -> None:
         ending = Finish(
@@ -358,7 +367,13 @@ class BlindCurator(CuratorMachine):
         statement = account_statement(self._opened.identifier, account_content(account))
         if not verify_signature(statement, account.signature, identity.verify):
             raise RemoteProtocolError(Offence.MISMATCH, "The consumer's account is not signed by it.")
+        if self.account is not None or self.round < self._opened.rounds:
+            raise RemoteProtocolError(Offence.OUT_OF_TURN, "An account came before the last award, or again.")
         self.account = account
+        if self.phase == "delivering":
+            self._complete()
+
+    def _complete(self) -> None:
         self._clear_timer("delivery")
         self._destroy_boxes()
         self._begin_closing("complete", Finish(ExitCode.DONE, "The session is complete."))

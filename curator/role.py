@@ -99,11 +99,12 @@ class Curator:
         """
         from curator.process import run_curator
 
-        session, file = self.files()
-        return CuratorResult(run_curator(session, file, self._control, progress=progress_fd))
+        with self._control.one_run():
+            session, file = self.files()
+            return CuratorResult(run_curator(session, file, self._control, progress=progress_fd))
 
     def stop(self) -> None:
-        """Have it end once its loop turns; from any thread. `run` raises `Stopped` then."""
+        """Have it end once its loop turns; from any thread, as `owner.role.Owner.stop`."""
         self._control.stop()
 
     def files(self) -> tuple[SessionFile, CuratorFile]:

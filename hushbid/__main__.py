@@ -1,8 +1,24 @@
-"""``python -m hushbid``."""
+"""``hushbid`` and ``python -m hushbid``."""
 
 from __future__ import annotations
 
-from hushbid.cli.app import main
+from typing import NoReturn
+
+from protocol.runtime.interrupts import run_main
+
+__all__ = ["main"]
+
+
+def main() -> NoReturn:
+    """Run the command line and end the process with the verb's exit code."""
+    run_main(_app)
+
+
+def _app() -> NoReturn:
+    from hushbid.cli.app import main as run  # whose imports take most of a second, which Ctrl-C may end
+
+    run()
+
 
 if __name__ == "__main__":
     main()

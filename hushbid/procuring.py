@@ -205,7 +205,6 @@ def procure(
         for name, arrays in consumer.items():
             write_arrays(place / f"{name}.npz", arrays)
         path = place / "cluster.toml"
-        changes = _changes(sections, settings or {})
         path.write_text(_toml(sections), encoding="utf-8")
         record = place / "record" if directory is None else Path(directory)
         rehearsing = Rehearsing(
@@ -216,7 +215,10 @@ def procure(
             schema=schema,
         )
         result = simulate(
-            open_cluster(path, settings=changes), record=record, progress=progress, rehearsing=rehearsing
+            open_cluster(path, settings=settings or {}),
+            record=record,
+            progress=progress,
+            rehearsing=rehearsing,
         )
         if result.data is None:
             raise DataError("The owners have no points, so that none was bought.", advice="Ask others.")
@@ -261,19 +263,6 @@ def _median_gamma(public: npt.NDArray[np.float64], schema: Schema) -> float:
             "Most rows of the seed set are equal, so that no γ follows from it.", advice="Give `gamma`."
         )
     return 1.0 / median
-
-
-def _changes(sections: dict[str, Any], settings: Mapping[str, Any]) -> list[str]:
-    """Settings as `open_cluster` takes them; tables among them, as prices are, go into the file itself."""
-    changes = []
-    for key, value in settings.items():
-        section, dot, name = key.partition(".")
-        if isinstance(value, Mapping) and dot:
-            table = {str(each): _plain(number) for each, number in value.items()}
-            sections.setdefault(section, {})[name] = table
-        else:
-            changes.append(f"{key}={_toml({'value': _plain(value)}).removeprefix('value = ').strip()}")
-    return changes
 
 
 def _plain(given: Any) -> Any:

@@ -14,35 +14,17 @@ from typing import Final
 
 from protocol import platform
 from protocol.errors import ConfigError
-from protocol.runtime.files.durable import in_place_of, new_file
+from protocol.runtime.files.durable import in_place_of, is_there, write_new
 
-__all__ = ["check_new_file", "one_at_a_time", "replace_file", "write_new_bytes", "write_new_file"]
+__all__ = ["PUBLIC", "check_new_file", "one_at_a_time", "replace_file", "write_new_file"]
 
-_MODE: Final = 0o644
-"""Of a new file: what is written here is public."""
+PUBLIC: Final = 0o644
+"""Mode of a new file that anybody may read."""
 
 
 def write_new_file(path: Path, text: str) -> None:
-    """Write a text file that must not be there yet; raises as `write_new_bytes`."""
-    write_new_bytes(path, text.encode())
-
-
-def write_new_bytes(path: Path, content: bytes) -> None:
-    """Write a file that must not be there yet, durably.
-
-    Raises:
-        ConfigError: It is there, or cannot be written; then nothing of it is left.
-    """
-    try:
-        with new_file(path, _MODE) as stream:
-            stream.write(content)
-    except FileExistsError:
-        raise _is_there(path) from None
-    except OSError as error:
-        raise ConfigError(
-            f"{path}: cannot be written: {error.strerror}.",
-            advice="Name a directory that exists, that this user can write to, and that has room.",
-        ) from None
+    """Write a public text file that must not be there yet; raises as `write_new`."""
+    write_new(path, text.encode(), PUBLIC)
 
 
 def check_new_file(path: Path) -> None:
@@ -52,20 +34,13 @@ def check_new_file(path: Path) -> None:
         ConfigError: It is there, or its directory is not, or cannot be written to.
     """
     if os.path.lexists(path):
-        raise _is_there(path)
+        raise is_there(path)
     directory = path.absolute().parent
     if not (directory.is_dir() and os.access(directory, os.W_OK | os.X_OK)):
         raise ConfigError(
             f"{path}: there is no directory {directory} that this user can write to.",
             advice="Make it, or name another file.",
         )
-
-
-def _is_there(path: Path) -> ConfigError:
-    return ConfigError(
-        f"{path} is there already, and was left as it is.",
-        advice="Name another file, or move the old one away.",
-    )
 
 
 @contextlib.contextmanager

@@ -185,19 +185,25 @@ class Owner:
             Stopped: `stop` was called, or Ctrl-C was typed; what was recorded is kept.
             HushbidError: As `protocol.errors` says.
         """
-        session, file = self.files()
-        return self.run_as(session, file)
+        with self._control.one_run():
+            return self.run_as(*self.files())
 
     def run_as(self, session: SessionFile, file: OwnerFile) -> OwnerResult:
         """The same with files that were read (`files`)."""
         from owner.process import run_owner
+        from protocol.runtime.party import claimed
 
-        if self.data is not None and not is_path(self.data):
-            keep_table(self.data, file.data, session.reading(file.columns.columns()), what="data")
-        return OwnerResult(run_owner(session, file, self._control))
+        with claimed(file.state, file.name):
+            if self.data is not None and not is_path(self.data):
+                keep_table(self.data, file.data, session.reading(file.columns.columns()), what="data")
+            return OwnerResult(run_owner(session, file, self._control))
 
     def stop(self) -> None:
-        """Have it end once its loop turns; from any thread. `run` raises `Stopped` then."""
+        """Have it end once its loop turns; from any thread. `run` raises `Stopped` then.
+
+        It is for the run that goes on, or else for the next one, which then ends once its loop turns. A run
+        that is refused before takes the word with it.
+        """
         self._control.stop()
 
     def files(self) -> tuple[SessionFile, OwnerFile]:

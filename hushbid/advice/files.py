@@ -17,10 +17,11 @@ from hushbid.plan.tables import names_only, no_network
 from hushbid.text_files import one_at_a_time, replace_file, write_new_file
 from protocol.config.loading import load_toml_text, read_text, read_toml, validated
 from protocol.config.session import DraftSession, PartyName, SessionFile
+from protocol.data.schema import Schema
 from protocol.errors import ConfigError
 from protocol.session.session import open_session
 
-__all__ = ["bounds_in", "bounds_of", "complete", "next_steps", "owners_of", "write_session"]
+__all__ = ["bounds_of", "complete", "next_steps", "owners_of", "stated_in", "write_session"]
 
 _TEMPLATE: Final = """\
 # A session as `hushbid advise` proposes it. Every key: docs/configuration.md. What is still missing is who
@@ -66,6 +67,7 @@ consumer = ""
 [roster.owners]  # their names, as the keys will be approved
 {owners}
 """
+_BOUNDS: Final = ("lower", "upper")
 _FROM: Final[Mapping[str, str]] = {
     "given": "as the consumer gave it",
     "public": "follows from nothing private",
@@ -127,20 +129,24 @@ def _bound(option: str, text: str) -> float | list[float]:
     return values[0] if len(values) == 1 else values
 
 
-def bounds_in(path: Path) -> Bounds | None:
-    """The bounds that a session or cluster file states; None where it states none.
+def stated_in(path: Path) -> tuple[Schema | None, Bounds | None]:
+    """The ``[[columns]]`` and the bounds that a session or cluster file states; None where it states none.
 
     Raises:
-        ConfigError: The file cannot be read.
+        ConfigError: The file cannot be read, or its columns or bounds are none.
     """
-    features = read_toml(path).get("features")
-    if not isinstance(features, dict) or not {"lower", "upper"} <= features.keys():
-        return None
-    listed = {
-        name: ",".join(map(str, value)) if isinstance(value := features[name], list) else str(value)
-        for name in ("lower", "upper")
-    }
-    return bounds_of(listed["lower"], listed["upper"])
+    values = read_toml(path)
+    if values.get("columns"):
+        schema = Schema.read(path)
+        return schema, Bounds(list(schema.lower), list(schema.upper))
+    features = values.get("features")
+    if not isinstance(features, dict) or not set(_BOUNDS) <= features.keys():
+        return None, None
+    lower, upper = (
+        ",".join(map(str, value)) if isinstance(value := features[name], list) else str(value)
+        for name in _BOUNDS
+    )
+    return None, bounds_of(lower, upper)
 
 
 def write_session(path: Path, advice: Advice, *, name: str) -> None:
@@ -188,7 +194,8 @@ def complete(path: Path, advice: Advice) -> None:
         proposed = advice.file.model_dump(mode="json", exclude_none=True)
         kept = {
             "session": ("points", "delta", "column_values"),
-            "features": ("dimension", "gamma", "columns", "lower", "upper"),
+            # Where the file has columns, they say the rest.
+            "features": ("dimension", "gamma", *(() if tables.get("columns") else ("columns", *_BOUNDS))),
         }
         for name, keys in kept.items():
             table = tables.setdefault(name, tomlkit.table())

@@ -222,7 +222,8 @@ def _checked_bounds(request: Request) -> Bounds:
         if dataset is None:
             continue
         try:
-            check_dataset(dataset, columns=columns, lower=chosen.lower, upper=chosen.upper)
+            schema = None if dataset is request.seed_set else request.schema
+            check_dataset(dataset, columns=columns, lower=chosen.lower, upper=chosen.upper, schema=schema)
         except DataError as error:
             if bounds is not None:
                 raise
@@ -289,7 +290,8 @@ def _one_if_equal(values: list[float]) -> float | list[float]:
 def _bounds_proposal(request: Request, bounds: Bounds) -> Proposal:
     value = {"lower": bounds.lower, "upper": bounds.upper}
     if request.bounds is not None:
-        return Proposal("bounds", value, "As given: owners' values outside of them are refused.", "given")
+        whose = "As given" if request.schema is None else "Those of the columns"
+        return Proposal("bounds", value, f"{whose}: owners' values outside of them are refused.", "given")
     why = "Those of the public rows and a tenth more: owners' values outside of them are refused."
     return Proposal("bounds", value, why, "public")
 

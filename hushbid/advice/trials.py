@@ -21,6 +21,7 @@ from hushbid.rehearsal.rehearsal import FEWEST, looked_at, rehearse
 from protocol.config.loading import validated
 from protocol.config.session import SessionFile
 from protocol.data import Dataset
+from protocol.data.schema import Schema
 from protocol.privacy.noise import SimulatedNoise
 from protocol.session.session import Session, open_session
 
@@ -49,6 +50,7 @@ class Request:
 
     Attributes:
         validation: D_v, raw, at least two rows.
+        schema: The session's columns; None: points are numbers.
         public: Public rows of the same kind; None: there are none.
         seed_set: D_init; None: it will be drawn.
         bounds: None: those of the public rows.
@@ -62,6 +64,7 @@ class Request:
     """
 
     validation: Dataset
+    schema: Schema | None = None
     public: Dataset | None = None
     seed_set: Dataset | None = None
     bounds: Bounds | None = None
@@ -147,6 +150,7 @@ class Trials:
             dtype,
             SimulatedNoise(0, STREAM).random_bytes,
             column_values=request.column_values,
+            schema=request.schema,
         )
         self.seeds: _Rows = seeds.features.astype(np.float64)
 
@@ -172,6 +176,7 @@ class Trials:
             "acquisition": {"rule": "sealed"},
             "network": no_network(),
             "roster": names_only(request.names),
+            **({} if request.schema is None else {"columns": list(request.schema.columns)}),
         }
         return open_session(validated(SessionFile, tables, where="the command line"))
 

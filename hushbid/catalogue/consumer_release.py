@@ -34,7 +34,8 @@ from protocol.errors import ConfigError, DataError
 from protocol.privacy.accounting import Cost
 from protocol.privacy.noise import NoiseSource
 from protocol.privacy.releases import Neighbours, Prior, ReleaseMechanism, Setting, release_mechanism
-from protocol.runtime.files.private_files import read_private, write_private
+from protocol.runtime.files.durable import write_new
+from protocol.runtime.files.private_files import read_private
 from protocol.runtime.ledger.known_ledgers import KnownRows
 from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
 from protocol.runtime.ledger.spending import Spending
@@ -190,7 +191,7 @@ def make_target(
         data=dataset_digest(validation),
         deviation=_deviation(lambda: asked.mechanism_of(feature_map, prior), len(validation)),
     )
-    write_private(payment.path, kept.to_bytes())
+    write_new(payment.path, kept.to_bytes())
     return kept
 
 
@@ -247,7 +248,7 @@ def make_sketch(
     charged_as = payment.charge(epsilon, delta, calibration.costs, noise)
     release = release_race(validation, section, calibration, noise)
     kept = KeptSketch(release, charged_as, dataset_digest(validation), epsilon, delta, noise.name)
-    write_private(payment.path, SKETCH_TAG + encode_part(dict(kept.__dict__)))
+    write_new(payment.path, SKETCH_TAG + encode_part(dict(kept.__dict__)))
     return kept
 
 

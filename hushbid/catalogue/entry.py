@@ -30,6 +30,7 @@ from protocol.config.session import FeatureSection, PartyName
 from protocol.crypto.identity import Identity, PublicIdentity
 from protocol.crypto.sealing import SIGNATURE_BYTES, sign, verify_signature
 from protocol.errors import ConfigError, DataError, HushbidError
+from protocol.faults import faults
 from protocol.plain_files import read_plain
 from protocol.privacy.accounting import Cost, cost_from_record, cost_to_record, epsilon_of, merge_costs
 from protocol.privacy.releases import Neighbours
@@ -221,9 +222,8 @@ def _decoded(path: Path, body: bytes) -> CatalogueEntry:
     try:
         entry = CatalogueEntry.model_validate(decode_part(body))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "entry"
-        said = first["msg"].removeprefix("Value error, ").lower()
+        first = faults(error)[0]
+        where, said = ".".join(first.place) or "entry", first.words.lower()
         # Both can hold what a stranger wrote, which must not reach a terminal as it is.
         where, said = (ascii(text)[1:-1] for text in (where[:80], said[:200]))
         raise _refused(path, f"Its {where} cannot be used: {said}.") from None

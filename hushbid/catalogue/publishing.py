@@ -18,7 +18,7 @@ import numpy.typing as npt
 from hushbid.catalogue.entry import CatalogueEntry, EntryHead, entry_epsilon, signed_entry, stated_costs
 from hushbid.catalogue.kme import MAX_POINTS, KmeRelease, feature_map_of, kme_calibration, release_kme
 from hushbid.catalogue.race import HashSection, RaceRelease, race_noise, release_race
-from hushbid.text_files import write_new_bytes
+from hushbid.text_files import PUBLIC
 from protocol import __version__, limits
 from protocol.config.loading import validated
 from protocol.config.party import BudgetSection
@@ -30,6 +30,7 @@ from protocol.errors import ConfigError, DataError
 from protocol.privacy.accounting import Cost
 from protocol.privacy.noise import NoiseSource
 from protocol.privacy.releases import Neighbours
+from protocol.runtime.files.durable import write_new
 from protocol.runtime.ledger.known_ledgers import KnownRows
 from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
 from protocol.runtime.ledger.spending import Spending
@@ -175,7 +176,7 @@ def publish(what: Publication, key: Identity, noise: NoiseSource) -> Published:
         spent, of = ledger.spent(at), ledger.neighbours
     entry = CatalogueEntry(**head.__dict__, release=_release(what, dataset, noise))
     path = what.directory / entry.file_name()
-    write_new_bytes(path, signed_entry(entry, key))
+    write_new(path, signed_entry(entry, key), PUBLIC)
     return Published(entry, path, len(dataset), clipped, what.ledger, spent, at, of)
 
 

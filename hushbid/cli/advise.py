@@ -36,6 +36,14 @@ def advise_command(
             help="D_v: what is bought shall be like it.", metavar="VALIDATION", show_default=False
         ),
     ],
+    session: Annotated[
+        Path | None,
+        typer.Option(
+            help="A session or cluster file: tables are read by its [[columns]], and its bounds hold; "
+            "default: that of --into.",
+            metavar="FILE",
+        ),
+    ] = None,
     features: FeaturesOption = None,
     label: LabelOption = None,
     identifier: IdentifierOption = None,
@@ -90,7 +98,7 @@ def advise_command(
     steps: list[str] = []
 
     def body() -> dict[str, Any]:
-        from hushbid.advice.files import bounds_in, bounds_of, next_steps, owners_of
+        from hushbid.advice.files import bounds_of, next_steps, owners_of, stated_in
         from hushbid.advice.proposal import advise
         from hushbid.advice.trials import Request
         from hushbid.text_files import check_new_file
@@ -104,14 +112,25 @@ def advise_command(
             )
         if write is not None:
             check_new_file(write)
-        bounds = bounds_of(lower, upper)
-        if into is not None:
-            stated = bounds_in(into)  # read in any case, so that what cannot be is found before the work
-            bounds = bounds or stated
+        bounds, schema, source = bounds_of(lower, upper), None, session or into
+        if source is not None:
+            schema, stated = stated_in(source)  # in any case: what cannot be is found before the work
+            given, bounds = bounds, bounds or stated
+            if schema is not None and given is not None:
+                raise ConfigError(
+                    f"{source} has [[columns]], which say the bounds.",
+                    advice="Leave --lower and --upper out.",
+                )
+            if schema is not None and write is not None:
+                raise ConfigError(
+                    f"{source} has [[columns]], and the file of --write would have none.",
+                    advice="Copy it, and have the proposals put into the copy (--into).",
+                )
         named = None if features is None else tuple(part.strip() for part in features.split(","))
-        columns = DataColumns(named, label, identifier)
+        columns = DataColumns(named, label, identifier, schema)
         request = Request(
             validation=load_dataset(validation, columns),
+            schema=schema,
             public=None if public is None else load_dataset(public, columns),
             seed_set=None if seed_set is None else load_dataset(seed_set, columns),
             bounds=bounds,

@@ -12,7 +12,16 @@ from protocol.machine.progress import Progress as SessionProgress
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-__all__ = ["JobProgress", "job_progress", "left", "rate", "session_bar", "session_progress", "waiting"]
+__all__ = [
+    "JobProgress",
+    "bought",
+    "job_progress",
+    "left",
+    "rate",
+    "session_bar",
+    "session_progress",
+    "waiting",
+]
 
 JobProgress: TypeAlias = Callable[[str, int, int], None]
 """Called with a job's name, what is done of it, and all that is to do."""
@@ -50,7 +59,7 @@ def session_bar(progress: SessionProgress) -> RenderableType:
     begun = progress.rounds if over else max(0, progress.round - 1)
     where = f"round {progress.round} of {progress.rounds}" if progress.round else progress.phase
     figures = [
-        f"{progress.points} of {progress.points_planned} points",
+        f"{points} points" if (points := bought(progress)) else "",
         rate(progress.points_per_second),
         left(progress.seconds_left),
     ]
@@ -64,6 +73,12 @@ def session_bar(progress: SessionProgress) -> RenderableType:
     if not missing:
         return line
     return Group(line, Text(f"{'paused, ' if progress.paused else ''}missing: {missing}"))
+
+
+def bought(progress: SessionProgress) -> str:
+    """Points that were bought, of how many, as far as it is known; empty: it is not."""
+    points, planned = progress.points, progress.points_planned
+    return "" if points is None else str(points) if planned is None else f"{points} of {planned}"
 
 
 def rate(points_per_second: float | None) -> str:

@@ -1,4 +1,4 @@
-"""`hushbid watch`: a live view of a session from its parties' status files, until all have ended."""
+"""`hushbid watch`: a live view of a session from its parties' status files, until it is over."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from hushbid.cli.health import StateOption, StatesArgument, named_places, named_statuses
-from hushbid.cli.progress import left, rate, waiting
+from hushbid.cli.health import MAX_AGE_SECONDS, StateOption, StatesArgument, named_places, named_statuses
+from hushbid.cli.progress import bought, left, rate, waiting
 from hushbid.cli.status import described, looks
 from protocol.errors import HushbidError
 from protocol.runtime.command import run_verb
@@ -39,7 +39,7 @@ def watch_command(
         bool, typer.Option("--json", help="One JSON object on stdout, a line a look.")
     ] = False,
 ) -> None:
-    """Watch a session until all its parties have ended: how far it is, how fast, and who is missing."""
+    """Watch a session until it is over: how far it is, how fast, and who is missing."""
 
     def body() -> dict[str, Any]:
         from rich.console import Console
@@ -105,14 +105,33 @@ class Look:
     awaited: tuple[tuple[str, str], ...]
 
     @property
+    def gone(self) -> tuple[Party, ...]:
+        """Parties that will not end any more: their curator has, well, and their processes are not there.
+
+        Of one on another machine, whose process cannot be seen from here, the last turn decides.
+        """
+        statuses = [party.status for party in self.parties]
+        done = {each.session for each in statuses if each.role == "curator" and each.exit_code == 0}
+        return tuple(
+            party
+            for party in self.parties
+            if not party.status.finished
+            and party.status.session in done
+            and party.at - party.status.beat > MAX_AGE_SECONDS
+            and not party.status.is_running
+        )
+
+    @property
     def over(self) -> bool:
-        """Whether all have ended."""
-        return not self.awaited and all(party.status.finished for party in self.parties)
+        """Whether all have ended, but for those that are gone."""
+        gone = self.gone
+        return not self.awaited and all(party.status.finished or party in gone for party in self.parties)
 
     def as_json(self) -> dict[str, Any]:
         """The look under the names of the command line's JSON."""
         return {
             "parties": [party.as_json() for party in self.parties],
+            "gone": [party.status.party for party in self.gone],
             "awaited": [{"place": place, "why": why} for place, why in self.awaited],
         }
 
@@ -173,7 +192,7 @@ def shown(console: Console) -> Iterator[Callable[[Look], None]]:
         before: list[Any] = []
 
         def say(look: Look) -> None:
-            now = [*map(_news, look.parties), *look.awaited]
+            now = [*map(_news, look.parties), *look.awaited, len(look.gone)]
             if now != before:
                 before[:] = now
                 console.print(view(look, console.width))
@@ -193,6 +212,7 @@ def view(look: Look, width: int) -> RenderableType:
         look: The look.
         width: Columns of the terminal. In a narrow one a party's figures stand together in a column.
     """
+    from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
@@ -208,7 +228,10 @@ def view(look: Look, width: int) -> RenderableType:
     rows += [(place, why) for place, why in look.awaited]
     for row in rows:
         table.add_row(*(Text(printable(cell), overflow="fold") for cell in row))
-    return table
+    if not look.gone:
+        return table
+    names = printable(", ".join(party.status.party for party in look.gone))
+    return Group(table, Text(f"The session is over. Gone without having ended: {names}."))
 
 
 def _news(party: Party) -> tuple[object, ...]:
@@ -240,8 +263,7 @@ def _round(party: Party) -> str:
 
 
 def _points(party: Party) -> str:
-    status = party.status
-    return "" if status.points is None else f"{status.points} of {status.points_planned}"
+    return bought(party.status.progress)
 
 
 def _missing(party: Party) -> str:

@@ -8,11 +8,13 @@ the parties' data come from: ``[dataset]`` deals a public dataset out, or ``[own
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
+import numpy as np
+import tomli_w
 from pydantic import ConfigDict, Field, RootModel, model_validator
 
 from consumer.drawn_seed_set import STREAM, drawn_seed_set
@@ -69,6 +71,10 @@ FilePath = Annotated[Path, Field(strict=False)]
 _SUGGESTED_FEATURES = ("gamma", "dimension")
 _DEFAULT_MODEL = "logistic"
 _EXAMPLES = "configs"
+_FORM = 'Write it as in `--set session.points=200`, or in Python {"session.points": 200}.'
+
+Settings: TypeAlias = Mapping[str, Any] | Sequence[str]
+"""Changes to a file, as `open_cluster` takes them."""
 
 
 class DatasetSection(Section):
@@ -334,7 +340,7 @@ def open_cluster(
     path: Path | str,
     *,
     data: Path | None = None,
-    settings: Sequence[str] = (),
+    settings: Settings = (),
     sections: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
 ) -> Cluster:
     """Read a cluster file and deal out its dataset, if it names one.
@@ -342,7 +348,8 @@ def open_cluster(
     Args:
         path: The cluster file (`found_cluster`).
         data: Where the dataset lies, in place of what the file says.
-        settings: "section.key=value" with a TOML value each, in place of what the file says.
+        settings: In place of what the file says, ``{"section.key": value}``; or ``"section.key=value"`` with
+            a TOML value each, as ``--set`` has them.
         sections: Makes other sections of the file's; those that it gives stand in place of them.
 
     Raises:
@@ -385,21 +392,47 @@ def _partition(file: ClusterFile, where: Path, data: Path | None) -> Partition |
     return build(section.name, path=data or section.path, seed=section.seed, options=section.options)
 
 
-def _with_settings(values: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
+def _with_settings(values: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
     changed = {name: dict(table) if isinstance(table, dict) else table for name, table in values.items()}
-    for setting in settings:
-        place, equals, text = setting.partition("=")
-        section, dot, key = place.strip().partition(".")
-        if not (equals and dot and section and key):
-            raise ConfigError(
-                f"The setting {setting!r} is not of the form section.key=value.",
-                advice="Write it as in --set session.points=200.",
-            )
+    for place, value in _parted(settings):
+        section, dot, key = place.partition(".")
+        if not (dot and section and key):
+            raise ConfigError(f"The setting {place!r} is not of the form section.key=value.", advice=_FORM)
         table = changed.setdefault(section, {})
         if not isinstance(table, dict):
-            raise ConfigError(f"There is no section {section!r} to set a key in.", advice="Correct --set.")
-        table[key] = _toml_value(text.strip())
+            raise ConfigError(
+                f"There is no section {section!r} to set a key in.", advice=f"Correct the setting {place!r}."
+            )
+        table[key] = value
     return changed
+
+
+def _parted(settings: Settings) -> Iterator[tuple[str, Any]]:
+    if isinstance(settings, Mapping):
+        yield from ((place, _as_toml(value, place)) for place, value in settings.items())
+        return
+    for setting in settings:
+        place, equals, text = setting.partition("=")
+        if not equals:
+            raise ConfigError(f"The setting {setting!r} is not of the form section.key=value.", advice=_FORM)
+        yield place.strip(), _toml_value(text.strip())
+
+
+def _as_toml(value: Any, place: str) -> Any:
+    """A value of Python's or NumPy's as TOML would give it."""
+    try:
+        return tomllib.loads(tomli_w.dumps({"value": _plain(value)}))["value"]
+    except TypeError:
+        raise ConfigError(
+            f"The setting {place!r} is neither a number nor text, or a list or table of such.",
+            advice="Correct it.",
+        ) from None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(each) for key, each in value.items()}
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _toml_value(text: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,9 @@ from protocol.config.party import RIDGE
 from protocol.config.session import SessionFile
 from protocol.data import DataColumns, Dataset, check_dataset, load_dataset
 from protocol.errors import ConfigError, DataError
-from protocol.runtime.files.durable import in_place_of
+
+if TYPE_CHECKING:
+    from hushbid.tables.frames import ArrowTable
 
 __all__ = ["read_delivered", "weigh"]
 
@@ -115,16 +117,18 @@ def _is_same(place: Path, other: Path | None) -> bool:
 
 
 def _written(place: Path, arrays: dict[str, Any], judgement: Judgement) -> dict[str, Any]:
-    try:
-        if place.suffix == ".npz":
+    if place.suffix == ".npz":
+        try:
             write_arrays(place, arrays)
-        else:
-            _write_table(place, arrays)
-    except OSError as error:
-        raise DataError(
-            f"{place}: the points cannot be written: {error.strerror}.",
-            advice="Name a file in a directory that this user can write to.",
-        ) from None
+        except OSError as error:
+            raise DataError(
+                f"{place}: the points cannot be written: {error.strerror}.",
+                advice="Name a file in a directory that this user can write to.",
+            ) from None
+    else:
+        from hushbid.tables.frames import write_table  # of use here alone, and half of what this verb imports
+
+        write_table(_table(arrays), place)
     older = place.with_suffix(".parquet")
     return {
         "points": len(arrays["features"]),
@@ -219,12 +223,9 @@ def _labels(arrays: dict[str, Any], count: int) -> Labels:
     return [value if is_one else None for value, is_one in zip(arrays["labels"].tolist(), held, strict=True)]
 
 
-def _write_table(place: Path, arrays: dict[str, Any]) -> None:
+def _table(arrays: dict[str, Any]) -> ArrowTable:
     """One row per point; no value where a point has no label or identifier."""
-    # Of use here alone, and half of what this verb imports.
     import pyarrow as pa
-    import pyarrow.csv as pacsv
-    import pyarrow.parquet as pq
 
     features = arrays["features"]
     columns: dict[str, Any] = {f"x{number}": features[:, number] for number in range(features.shape[1])}
@@ -234,7 +235,4 @@ def _write_table(place: Path, arrays: dict[str, Any]) -> None:
     for name, column in (("owners", "owner"), ("rounds", "round"), ("weights", "weight")):
         if name in arrays:
             columns[column] = pa.array(arrays[name])
-    table = pa.table(columns)
-    write = pacsv.write_csv if place.suffix == ".csv" else pq.write_table
-    with in_place_of(place) as stream:
-        write(table, stream)
+    return pa.table(columns)

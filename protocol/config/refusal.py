@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from types import UnionType
@@ -11,6 +10,7 @@ from typing import Annotated, Any, Final, NamedTuple, Union, get_args, get_origi
 from pydantic import BaseModel, ValidationError
 
 from protocol.errors import ConfigError
+from protocol.faults import Fault, faults
 
 __all__ = ["KINDS", "Kind", "refusal"]
 
@@ -63,15 +63,6 @@ KINDS: Final[Mapping[str, Kind]] = {
 }
 """Every kind of file, so that one in another's place is known; the models are of other modules and layers."""
 
-_SAID: Final = {
-    "missing": "is missing",
-    "model_type": "should be a table",
-    "model_attributes_type": "should be a table",
-    "dict_type": "should be a table",
-    "string_type": "should be text",
-}
-"""What pydantic says in terms of Python, by the type of its error."""
-
 
 def refusal(
     model: type[BaseModel], values: Mapping[str, Any], error: ValidationError, *, where: str
@@ -84,23 +75,16 @@ def refusal(
         error: What pydantic found; its input, which may be private, is not repeated.
         where: The source of the values.
     """
-    found = error.errors(include_url=False, include_input=False, include_context=False)
-    # NaN is within no range: to say which bound it misses would name a wrong one.
-    inputs = error.errors(include_url=False, include_context=False)
-    for fault, given in zip(found, inputs, strict=True):
-        if isinstance(given["input"], float) and math.isnan(given["input"]):
-            fault["msg"] = "is nan, which is no number"
-    faults = _sentence("; ".join(_said(model, fault["type"], fault["loc"], fault["msg"]) for fault in found))
+    found = faults(error)
+    said = _sentence("; ".join(_said(model, fault) for fault in found))
     wanted, seen = _kinds(model, values)
     if wanted is None or seen is None:
-        texts = [_names(fault["loc"]) for fault in found if fault["type"] == "string_type"]
-        return ConfigError(
-            f"{where}: {faults}", advice=f"Correct these keys and start again.{_quotes(texts)}"
-        )
+        texts = [fault.place for fault in found if fault.kind == "string_type"]
+        return ConfigError(f"{where}: {said}", advice=f"Correct these keys and start again.{_quotes(texts)}")
     swapped = f"{where}: this looks like {seen} where {wanted} is asked for"
     # Nothing can be said of its keys where they are all of the other kind.
     apart = KINDS[wanted].keys.isdisjoint(values)
-    return ConfigError(f"{swapped}." if apart else f"{swapped}: {faults}", advice=KINDS[seen].where_to)
+    return ConfigError(f"{swapped}." if apart else f"{swapped}: {said}", advice=KINDS[seen].where_to)
 
 
 def _kinds(model: type[BaseModel], values: Iterable[str]) -> tuple[str | None, str | None]:
@@ -112,19 +96,12 @@ def _kinds(model: type[BaseModel], values: Iterable[str]) -> tuple[str | None, s
     return wanted, best if wanted is not None and shared[best] > shared[wanted] else None
 
 
-def _said(model: type[BaseModel], kind: str, place: Sequence[int | str], message: str) -> str:
-    names = _names(place)
-    where = ".".join(names)
-    if kind == "extra_forbidden":
-        near = get_close_matches(names[-1], _fields_at(model, names[:-1]), n=1)
-        return f"{where}: unknown key" + (f", did you mean {near[0]!r}?" if near else "")
-    said = _SAID.get(kind, message.removeprefix("Value error, "))
-    return f"{where}: {said}" if where else said
-
-
-def _names(place: Sequence[int | str]) -> list[str]:
-    # Pydantic marks a fault of a table's key, and not of what it stands for, by one more part.
-    return [str(part) for part in place if part != "[key]"]
+def _said(model: type[BaseModel], fault: Fault) -> str:
+    where, words = ".".join(fault.place), fault.words
+    if fault.kind == "extra_forbidden":
+        near = get_close_matches(fault.place[-1], _fields_at(model, fault.place[:-1]), n=1)
+        words += f", did you mean {near[0]!r}?" if near else ""
+    return f"{where}: {words}" if where else words
 
 
 def _sentence(text: str) -> str:

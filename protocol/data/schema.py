@@ -36,6 +36,7 @@ from pydantic import (
 from protocol import limits
 from protocol.data.column import Column
 from protocol.errors import ConfigError, DataError
+from protocol.faults import faults
 
 __all__ = ["Schema"]
 
@@ -99,13 +100,10 @@ class Schema(BaseModel):
         try:
             return cls.model_validate(values)
         except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(
-                str(part) for part in first["loc"] if not isinstance(part, str) or "[" not in part
-            )
-            said = first["msg"].removeprefix("Value error, ")
+            first = faults(error)[0]
+            place = ".".join(part for part in first.place if "[" not in part)
             raise ConfigError(
-                f"{where}: {f'{place}: ' if place else ''}{said}.",
+                f"{where}: {f'{place}: ' if place else ''}{first.words}.",
                 advice="docs/python.md says what a column has.",
             ) from None
 

@@ -8,7 +8,7 @@ import math
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, field, fields
 from functools import cache
 from pathlib import Path
@@ -18,11 +18,11 @@ import typer
 from typer.exceptions import TyperException
 
 from protocol.errors import ConfigError, ExitCode, HushbidError, Stopped
+from protocol.runtime.interrupts import end_interrupted
 from protocol.runtime.telemetry.log_events import PARTY_FAILED, PARTY_STOPPED
 from protocol.runtime.telemetry.logs import LogFormat, log, logs_json, printable
 
 __all__ = [
-    "INTERRUPTED",
     "JsonOption",
     "KeyOption",
     "KeywordFunction",
@@ -39,9 +39,6 @@ __all__ = [
     "run_verb",
     "takes",
 ]
-
-INTERRUPTED: Final = 130
-"""What a shell expects of a process that Ctrl-C ended."""
 
 KeyOption: TypeAlias = Annotated[
     Path | None, typer.Option(help="Secret key file, in place of the file's.", envvar="HUSHBID_KEY")
@@ -176,7 +173,7 @@ def run_verb(
     except HushbidError as error:
         fail(error, as_json=as_json)
     except KeyboardInterrupt as interrupt:
-        _end_interrupted(as_json=as_json, notes=getattr(interrupt, "__notes__", ()))
+        end_interrupted(as_json=as_json, notes=getattr(interrupt, "__notes__", ()))
     except BrokenPipeError:
         # Who reads has read enough, as `head` does. What is left to be written at the end goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -229,7 +226,7 @@ def run_app(app: typer.Typer) -> NoReturn:
         usage = ConfigError(error.format_message(), advice="`--help` lists what can be given.")
         fail(usage, as_json="--json" in sys.argv[1:])
     except typer.Abort:
-        _end_interrupted(as_json="--json" in sys.argv[1:])
+        end_interrupted(as_json="--json" in sys.argv[1:])
     sys.exit(code or ExitCode.DONE)
 
 
@@ -237,15 +234,6 @@ def run_app(app: typer.Typer) -> NoReturn:
 def built(app: typer.Typer) -> Callable[..., Any]:
     """The parser of a command line, made once in a process: of forty verbs it takes a tenth of a second."""
     return typer.main.get_command(app)
-
-
-def _end_interrupted(*, as_json: bool, notes: Sequence[str] = ()) -> NoReturn:
-    """End as Ctrl-C does. Notes of the interrupt say what it has left."""
-    what = "\n".join(("Interrupted.", *notes))
-    sys.stderr.write(f"{what}\n")
-    if as_json:
-        _print_json({"error": _error("Interrupted", what, "", INTERRUPTED)})
-    sys.exit(INTERRUPTED)
 
 
 def _finite(value: Any) -> Any:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Final, Literal, Self, TypeAlias
 
@@ -54,7 +55,7 @@ class Control:
             self._watch(progress)
 
     def stop(self) -> None:
-        """Have the party end at the next turn of its loop; any thread may call it."""
+        """Have the party end at the next turn of its loop; any thread may call it, also before the run."""
         self._by = "stop()"
 
     def raise_if_stopped(self) -> None:
@@ -65,9 +66,13 @@ class Control:
                 advice="Start it again with the same state directory, and it goes on where it was.",
             )
 
-    def forget(self) -> None:
-        """Forget what it was told: the party has ended, and may be run again."""
-        self._by = None
+    @contextmanager
+    def one_run(self) -> Iterator[None]:
+        """A run, also one that is refused: a word to end that came before or during it ends no later one."""
+        try:
+            yield
+        finally:
+            self._by = None
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():  # no other thread may set handlers

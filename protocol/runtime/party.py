@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 from threadpoolctl import threadpool_limits
 
-from protocol import __version__
+from protocol import __version__, platform
 from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
 from protocol.crypto.identity import Identity
 from protocol.crypto.sealing import head_statement, sign
@@ -31,7 +32,7 @@ from protocol.runtime.telemetry.log_events import (
 from protocol.runtime.telemetry.logs import log
 from protocol.session.session import Session
 from protocol.transcript.environment import environment_differences, environment_fingerprint
-from protocol.transcript.journal import Durability, Journal
+from protocol.transcript.journal import Durability, Journal, held_by_another
 from protocol.transcript.reader import iterate
 from protocol.transcript.record import Header
 from protocol.transcript.replay import EventReader
@@ -41,6 +42,7 @@ from protocol.wire.codec import Direction
 __all__ = [
     "check_durability",
     "check_transcript",
+    "claimed",
     "ensure_done",
     "has_begun",
     "head_signer",
@@ -68,6 +70,53 @@ def has_begun(path: Path) -> bool:
 def transcript_path(state: Path, party: str) -> Path:
     """Where a party's transcript lies in its state directory."""
     return state / f"{party}.transcript"
+
+
+@contextmanager
+def claimed(state: Path, party: str) -> Iterator[None]:
+    """Have a party's state directory for one process, from before anything in it changes.
+
+    Opening the transcript comes later, after the data were read and a session was rehearsed. A directory that
+    cannot be made or written to is left to that.
+
+    Raises:
+        ConfigError: Another process of the party has it.
+    """
+    path, descriptor = state / f".{party}.lock", None
+    missing = [each for each in (state, *state.parents) if not each.exists()]
+    try:
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = _claim(path)
+    except BlockingIOError:
+        raise held_by_another(transcript_path(state, party)) from None
+    except OSError:
+        pass  # who needs the directory more will say so
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # Windows keeps an open file
+            if descriptor is not None:
+                path.unlink()
+        if descriptor is not None:
+            os.close(descriptor)
+        with suppress(OSError):  # a run that was refused leaves no directory behind
+            for each in missing:
+                each.rmdir()
+
+
+def _claim(path: Path) -> int:
+    """Open and lock a file; it is the one that has the name then, and none that its last holder removed."""
+    while True:
+        descriptor = platform.open_file(path, os.O_RDWR | os.O_CREAT | platform.NO_LINK)
+        try:
+            platform.lock(descriptor)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), path.stat()):
+                    return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
 
 
 def open_journal(session: Session, *, role: str, party: str, state: Path, durability: Durability) -> Journal:

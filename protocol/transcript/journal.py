@@ -19,7 +19,7 @@ from protocol.transcript.reader import TranscriptReader, iterate
 from protocol.transcript.record import DIGEST_BYTES, Header, encode_header, encode_record
 from protocol.wire.values import Item
 
-__all__ = ["Durability", "Journal", "JournalLike", "MemoryJournal", "NullJournal"]
+__all__ = ["Durability", "Journal", "JournalLike", "MemoryJournal", "NullJournal", "held_by_another"]
 
 Durability: TypeAlias = Literal["fsync", "flush"]
 """What a commit waits for: "fsync" the disk; "flush" only the operating system, so that the crash of the
@@ -283,10 +283,15 @@ def _lock(path: Path, descriptor: int) -> None:
     try:
         platform.lock(descriptor)
     except BlockingIOError:
-        raise ConfigError(
-            f"{path}: another process records to this transcript.",
-            advice="This party runs already. Stop it first, or name another state directory.",
-        ) from None
+        raise held_by_another(path) from None
+
+
+def held_by_another(path: Path) -> ConfigError:
+    """The refusal to go on beside a process that records to a transcript, or is about to."""
+    return ConfigError(
+        f"{path}: another process records to this transcript.",
+        advice="This party runs already. Stop it first, or name another state directory.",
+    )
 
 
 def _require_empty(path: Path, descriptor: int) -> None:

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from protocol.config.meaning import BEFORE_THERE_WERE_KEYS, version_1_digest
 from protocol.config.session import SessionFile
 from protocol.errors import ConfigError, DataError
+from protocol.faults import faults
 from protocol.machine.machine import Started
 from protocol.privacy.acquisition import RULES
 from protocol.transcript.record import RecordedItem
@@ -85,8 +86,8 @@ def recorded_session(event: RecordedItem) -> SessionFile:
         # As from JSON: tuples and lists are one there.
         return SessionFile.model_validate(values, strict=False)
     except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        where = f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
+        first = faults(error)[0]
+        where = f"{'.'.join(first.place)}: {first.words}"
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         where = f"it is no session file ({type(error).__name__})"
     raise DataError(

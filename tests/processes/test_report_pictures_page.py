@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from selenium import webdriver
+from selenium.webdriver.remote.webelement import WebElement
 
 from hushbid.report.own_rows import Image, Wanted
 from hushbid.running.report import write_report
 from protocol.data import DataColumns
+from tests.conftest import ROOT
 from tests.processes.test_report_page import browser, log, open_page, pytestmark
 from tests.support.picture_sessions import COLUMNS, SIDE, bought_images, bought_rows
 
@@ -53,6 +56,45 @@ for (let node = walker.nextNode(); node; node = walker.nextNode()) {
 return found;
 """
 """Every text that is seen: its beginning, its contrast, and the size of its letters."""
+
+
+SPARE = "return arguments[0].scrollWidth - arguments[0].clientWidth"
+EDGES = """
+const [picture, ink, done] = arguments;
+const image = new Image();
+image.onload = () => {
+  const canvas = new OffscreenCanvas(image.width, image.height).getContext("2d");
+  canvas.drawImage(image, 0, 0);
+  done([0, image.width - 1].map((x) => {
+    const pixels = canvas.getImageData(x, 0, 1, image.height).data;
+    const rows = Array.from({ length: image.height }, (_, y) => 4 * y);
+    return rows.filter((at) => ink.every((part, i) => pixels[at + i] === part)).length / image.height;
+  }));
+};
+image.src = `data:image/png;base64,${picture}`;
+"""
+"""Shares of a picture's first and last columns that are of a colour."""
+
+
+def edges(browser: webdriver.Chrome, box: WebElement, ink: str) -> tuple[bool, bool]:
+    """Whether the left and the right edge of a box have a line of that colour."""
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", box)
+    rgb = [int(ink[place : place + 2], 16) for place in (1, 3, 5)]
+    left, right = browser.execute_async_script(EDGES, box.screenshot_as_base64, rgb)
+    return left > 0.5, right > 0.5
+
+
+def luminance(colour: str) -> float:
+    """By WCAG 2.2."""
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    light = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * light[0] + 0.7152 * light[1] + 0.0722 * light[2]
+
+
+def contrast(one: str, other: str) -> float:
+    """By WCAG 2.2."""
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
 
 
 @pytest.fixture(scope="module")
@@ -157,3 +199,36 @@ def test_colours_follow_the_reader_s_choice_but_not_onto_paper(
     assert base64.b64decode(browser.print_page()).startswith(b"%PDF-")
     assert browser.execute_script("return window.printed") == "#FFFFFF"
     assert browser.execute_script(paper) == "#14191E"
+
+
+STYLE = (ROOT / "hushbid" / "report" / "page.css").read_text(encoding="utf-8")
+COLOURS = {
+    name: dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6});", part))
+    for name, part in zip(("light", "dark"), STYLE.split(" color-scheme: ")[1:], strict=True)
+}
+
+
+@pytest.mark.parametrize("scheme", COLOURS)
+def test_a_table_that_goes_on_beyond_an_edge_shows_it_there(
+    browser: webdriver.Chrome, view: Any, pages: dict[str, Path], scheme: str
+) -> None:
+    view(360, scheme)
+    open_page(browser, pages["table"])
+    boxes = browser.find_elements("class name", "table")
+    spare = [browser.execute_script(SPARE, box) for box in boxes]
+    wide, narrow = boxes[spare.index(max(spare))], boxes[spare.index(0)]
+    ink = COLOURS[scheme]["muted"]
+    assert edges(browser, narrow, ink) == (False, False)
+    seen = []
+    for share in (0.0, 0.5, 1.0):
+        browser.execute_script("arguments[0].scrollLeft = arguments[1]", wide, share * max(spare))
+        seen.append(edges(browser, wide, ink))
+    assert seen == [(False, True), (True, True), (True, False)]
+
+
+@pytest.mark.parametrize("scheme", COLOURS)
+def test_text_can_be_read_on_the_shade_of_an_edge(scheme: str) -> None:
+    colours = COLOURS[scheme]
+    for text in ("ink", "muted", "accent", "alert"):
+        assert contrast(colours[text], colours["shade"]) >= CONTRAST, text
+    assert contrast(colours["muted"], colours["paper"]) >= 3.0  # of the line, by criterion 1.4.11

@@ -61,9 +61,9 @@ def copied(cluster: Cluster, name: str, tmp_path: Path) -> Path:
 
 
 def contents(directory: Path) -> dict[str, bytes]:
-    """What a party's state directory holds, but for its status: that says what the last process did."""
-    state = directory / "state"
-    return {path.name: path.read_bytes() for path in state.iterdir() if path.suffix != SUFFIX}
+    """What a party's state directory holds, but for its status and its lock, which are the last process's."""
+    paths, passing = (directory / "state").iterdir(), (SUFFIX, ".lock")
+    return {path.name: path.read_bytes() for path in paths if path.suffix not in passing}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 from pydantic import ValidationError
 
 from protocol.errors import ConfigError
+from protocol.faults import faults
 from protocol.privacy.acquisition.ask_all import AskAll
 from protocol.privacy.acquisition.base import AcquisitionRule, Standing
 from protocol.privacy.acquisition.blind import Blind
@@ -93,8 +94,6 @@ def acquisition_rule(
             rule.Parameters.model_validate(dict(parameters)), owners=owners, rounds=rounds, delta=delta
         )
     except ValidationError as error:
-        fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        where = ".".join(str(part) for part in fault["loc"])
-        raise ConfigError(
-            f"acquisition.{where}: {fault['msg']}.", advice=f"Correct the parameters of {name}."
-        ) from None
+        fault = faults(error)[0]
+        key = ".".join(("acquisition", *fault.place))
+        raise ConfigError(f"{key}: {fault.words}.", advice=f"Correct the parameters of {name}.") from None

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from protocol.errors import ConfigError, LocalProtocolError
+from protocol.faults import faults
 from protocol.privacy.accounting import Cost, merge_costs
 from protocol.privacy.noise import Draw, drawn_type
 from protocol.privacy.releases.prior import Prior
@@ -172,10 +173,10 @@ class ReleaseMechanism(ABC, Generic[P]):
         try:
             checked = cls.Parameters.model_validate(dict(parameters))
         except ValidationError as error:
-            first = error.errors(include_url=False, include_context=False)[0]
-            key = ".".join(str(part) for part in first["loc"]) or "parameters"
+            first = faults(error)[0]
+            key = ".".join(first.place) or "parameters"
             raise ConfigError(
-                f"Release mechanism {cls.name!r}, key {key!r}: {first['msg']}.",
+                f"Release mechanism {cls.name!r}, key {key!r}: {first.words}.",
                 advice=_NEIGHBOURS_ADVICE
                 if key == "neighbours"
                 else f"Its keys are: {', '.join(cls.Parameters.model_fields) or 'none'}.",

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from protocol import platform
+from protocol.errors import ConfigError
 
-__all__ = ["in_place_of", "new_file"]
+__all__ = ["in_place_of", "is_there", "new_file", "write_new"]
 
 
 @contextmanager
@@ -64,3 +65,34 @@ def in_place_of(path: Path, mode: int = platform.PRIVATE) -> Iterator[BinaryIO]:
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
+
+
+def write_new(path: Path, content: bytes, mode: int = platform.PRIVATE) -> None:
+    """Write a whole file that must not be there yet, as `new_file` does, with an error for people.
+
+    Args:
+        path: Where.
+        content: All of it.
+        mode: Its mode.
+
+    Raises:
+        ConfigError: It is there, or cannot be written; then nothing of it is left.
+    """
+    try:
+        with new_file(path, mode) as stream:
+            stream.write(content)
+    except FileExistsError:
+        raise is_there(path) from None
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot be written: {error.strerror}.",
+            advice="Name a file in a directory that exists, that this user can write to, and that has room.",
+        ) from None
+
+
+def is_there(path: Path) -> ConfigError:
+    """The refusal to write over a file."""
+    return ConfigError(
+        f"{path} is there already, and was left as it is.",
+        advice="Name another file, or move the old one away.",
+    )

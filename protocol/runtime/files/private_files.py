@@ -8,29 +8,8 @@ from pathlib import Path
 from protocol import platform
 from protocol.errors import ConfigError, DataError
 from protocol.plain_files import read_plain
-from protocol.runtime.files.durable import new_file
 
-__all__ = ["read_private", "write_private"]
-
-
-def write_private(path: Path, content: bytes) -> None:
-    """Write a new file that only its owner can read, durably.
-
-    Raises:
-        ConfigError: It is there already, or cannot be written; then nothing of it is left.
-    """
-    try:
-        with new_file(path) as stream:
-            stream.write(content)
-    except FileExistsError:
-        raise ConfigError(
-            f"{path} is there already, and was left as it is.", advice="Name another file."
-        ) from None
-    except OSError as error:
-        raise ConfigError(
-            f"{path}: cannot be written: {error.strerror}.",
-            advice="Name a file in a directory that exists, that this user can write to, and that has room.",
-        ) from None
+__all__ = ["read_private"]
 
 
 def read_private(path: Path, longest: int) -> bytes:

@@ -26,6 +26,7 @@ from protocol.machine.machine import Computation, Event
 from protocol.privacy.acquisition import asks
 from protocol.runtime.control import PROGRESS_SECONDS, Control
 from protocol.runtime.driver import Numerics
+from protocol.runtime.interrupts import INTERRUPTED
 from protocol.runtime.telemetry.log_events import STATUS_UNWRITABLE
 from protocol.runtime.telemetry.logs import log
 from protocol.runtime.telemetry.status_file import Status, process_start, status_path
@@ -45,7 +46,6 @@ STATUS_SECONDS: Final = 0.5
 """Between two pictures, if nothing changes."""
 LONGEST_WAIT_SECONDS: Final = 1.0
 """Longest that a loop may wait for something to happen: it is alive, and has to say so."""
-_INTERRUPTED: Final = 130
 TELLS_OF_ASKS: Final = frozenset(
     {
         "bytes_received",
@@ -189,7 +189,6 @@ class Vitals:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
-        self.control.forget()
         self._see()
         self.status = replace(
             self.status, busy=None, ready=False, finished=True, exit_code=_exit_code(error), beat=time.time()
@@ -238,7 +237,8 @@ class Vitals:
 
     def _tell(self) -> None:
         # No more than the status file may say: where a rule asks, neither points nor names beside a round.
-        self.control.tell(self.status.progress)
+        if self.control.watched:  # a picture is made at every turn that changes something
+            self.control.tell(self.status.progress)
 
     def _see(self) -> None:
         if self._look is not None:
@@ -309,5 +309,5 @@ def _exit_code(error: BaseException | None) -> int:
     if isinstance(error, HushbidError):
         return int(error.exit_code)
     if isinstance(error, KeyboardInterrupt):
-        return _INTERRUPTED
+        return INTERRUPTED
     return int(ExitCode.BUG)

@@ -22,6 +22,7 @@ from hushbid.cluster.file import open_cluster
 from protocol.config.loading import load_toml
 from protocol.config.session import DraftSession
 from protocol.data import Dataset
+from protocol.data.schema import Schema
 from protocol.errors import ConfigError, DataError
 
 UNIT = Bounds(0.0, 1.0)
@@ -380,6 +381,78 @@ def test_the_session_file_can_be_planned_and_lacks_only_keys(place: Path) -> Non
 def test_a_name_with_a_point_is_one_owner(place: Path) -> None:
     assert verb("--no-rehearsal", "--owners", "north.1=900", "--write", "session.toml").exit_code == 0
     assert list(load_toml(DraftSession, place / "session.toml").roster.owners) == ["north.1"]
+
+
+COLUMNS = """
+[session]
+name = "people"
+points = 500
+[acquisition]
+rule = "sealed"
+[features]
+gamma = 9.0
+[target]
+mechanism = "exact"
+[summary]
+mechanism = "exact"
+[network]
+address = "tcp://127.0.0.1:5790"
+[[columns]]
+name = "age"
+kind = "integer"
+lower = 18
+upper = 90
+[[columns]]
+name = "smokes"
+kind = "category"
+categories = ["yes", "no"]
+[roster]
+curator = ""
+consumer = ""
+[roster.owners]
+north = ""
+south = ""
+"""
+
+
+@pytest.fixture
+def people(place: Path) -> list[str]:
+    """A session with columns, and a table of them: what is given to read it."""
+    (place / "people.toml").write_text(COLUMNS)
+    rows = "".join(f"{18 + 7 * age % 70},{'yes' if age % 3 else 'no'},1\n" for age in range(60))
+    (place / "people.csv").write_text(f"age,smokes,unused\n{rows}")
+    return ["advise", "people.csv", "--owners", "north=400,south=200", "--no-rehearsal", "--json"]
+
+
+@pytest.mark.parametrize("option", ["--session", "--into"])
+def test_tables_are_read_by_a_session_s_columns(place: Path, people: list[str], option: str) -> None:
+    done = CliRunner().invoke(app, [*people, option, "people.toml"])
+    assert done.exit_code == 0, done.stderr
+    bounds = json.loads(done.stdout)["settings"][0]
+    schema = Schema.read(place / "people.toml")
+    assert bounds["value"] == {"lower": list(schema.lower), "upper": list(schema.upper)}
+    assert "Those of the columns" in bounds["why"]
+    draft = load_toml(DraftSession, place / "people.toml")
+    assert draft.session.points == (60 if option == "--into" else 500)
+    assert "[18" not in (place / "people.toml").read_text(), "the columns say the bounds"
+    (place / "people.csv").write_text("age,smokes\n20,maybe\n30,no\n")
+    done = CliRunner().invoke(app, [*people, option, "people.toml"])
+    assert (done.exit_code, "row 0" in done.stderr) == (4, True)
+
+
+@pytest.mark.parametrize(
+    ("more", "why"), [(["--lower", "0", "--upper", "1"], "say the bounds"), (["--write", "new"], "none")]
+)
+def test_columns_stand_alone(people: list[str], more: list[str], why: str) -> None:
+    done = CliRunner().invoke(app, [*people, "--session", "people.toml", *more])
+    assert (done.exit_code, why in done.stderr) == (4, True)
+
+
+def test_a_session_without_columns_says_the_bounds(place: Path) -> None:
+    (place / "cluster.toml").write_text(CLUSTER)
+    done = verb("--session", "cluster.toml", "--no-rehearsal", "--json", bounds=())
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["settings"][0]["value"] == {"lower": [0.0] * 3, "upper": [1.0] * 3}
 
 
 CLUSTER = """

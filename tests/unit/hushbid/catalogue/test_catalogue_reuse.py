@@ -23,7 +23,8 @@ from protocol.data import Dataset
 from protocol.errors import BudgetExceeded, ConfigError, DataError, HushbidError
 from protocol.privacy.accounting import Budget
 from protocol.privacy.releases import Prior
-from protocol.runtime.files.private_files import read_private, write_private
+from protocol.runtime.files.durable import write_new
+from protocol.runtime.files.private_files import read_private
 from protocol.runtime.ledger.cap import Cap
 from protocol.runtime.ledger.known_ledgers import KnownRows
 from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
@@ -290,15 +291,15 @@ def _charge_session(path: Path, identifier: str) -> None:
 
 def test_private_files_are_new_and_read_by_their_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "private"
-    write_private(path, b"1234")
+    write_new(path, b"1234")
     assert path.stat().st_mode & 0o777 == 0o600
     assert read_private(path, 4) == b"1234"
     with pytest.raises(ConfigError, match="already"):
-        write_private(path, b"5678")
+        write_new(path, b"5678")
     with pytest.raises(DataError, match="longer than 3"):
         read_private(path, 3)
     with pytest.raises(ConfigError, match="cannot be written"):
-        write_private(tmp_path / "nowhere" / "private", b"")
+        write_new(tmp_path / "nowhere" / "private", b"")
 
 
 def test_a_budget_on_record_holds_where_none_is_named(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from hushbid.cli.app import app
 from hushbid.cli.progress import left, session_bar, session_progress, waiting
-from hushbid.cli.watch import Look, Watcher, shown, view
+from hushbid.cli.watch import Look, Party, Watcher, shown, view
 from protocol.machine.progress import Progress
 from protocol.runtime.telemetry.status_file import Status, process_start, status_path
 
@@ -100,6 +100,14 @@ def test_missing_owners_that_may_not_be_named_are_counted() -> None:
     assert waiting(replace(CURATOR, missing=[]).progress) == "1 of 3 owners"
     assert waiting(replace(CURATOR, owners=9).progress) == "magpie, 6 more"
     assert waiting(replace(CURATOR, owners_connected=3, missing=[]).progress) == ""
+
+
+def test_points_are_said_as_far_as_they_are_known() -> None:
+    former = replace(CURATOR, points_planned=None)
+    assert "44 points, 2.5" in bar(former.progress)
+    assert "points" not in bar(replace(HERON, points_planned=None).progress)
+    for width in (80, 160):
+        assert "None" not in drawn(Look((Party(former, NOW), Party(HERON, NOW)), ()), width)
 
 
 def test_there_is_no_bar_without_a_terminal() -> None:
@@ -201,6 +209,29 @@ def test_a_status_cannot_steer_the_terminal(tmp_path: Path) -> None:
     text = drawn(Watcher([tmp_path]).look(NOW), 140)
     assert "\x1b" not in text
     assert "[red]" in text
+
+
+def test_who_was_killed_is_not_waited_for_once_the_curator_has_ended(tmp_path: Path) -> None:
+    killed = replace(HERON, party="magpie", process_start=1)  # of another process with its number, by now
+    done = replace(CURATOR, phase="done", finished=True, exit_code=0, missing=[])
+    for status in (killed, replace(HERON, finished=True, exit_code=0), CURATOR):
+        write(tmp_path, status)
+    watcher = Watcher([tmp_path])
+    assert not watcher.look(NOW + 60).over  # it may be started again
+    write(tmp_path, replace(done, exit_code=3))
+    assert not watcher.look(NOW + 60).over  # so may the session
+    write(tmp_path, done)
+    assert not watcher.look(NOW + 9).over  # on another machine it may live
+    look = watcher.look(NOW + 60)
+    assert look.over
+    assert look.as_json()["gone"] == ["magpie"]
+    assert "The session is over. Gone without having ended: magpie." in drawn(look, 80)
+    write(tmp_path, replace(killed, process_start=HERON.process_start))
+    look = watcher.look(NOW + 60)
+    assert (look.over, look.gone) == (False, ())  # it hangs, and may go on
+    write(tmp_path, replace(killed, finished=True, exit_code=1))
+    look = watcher.look(NOW + 60)
+    assert (look.over, look.gone) == (True, ())
 
 
 @pytest.mark.parametrize("verb", ["status", "health", "watch"])

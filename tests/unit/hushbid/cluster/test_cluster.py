@@ -115,6 +115,30 @@ def test_a_setting_may_be_text_without_quotes() -> None:
     assert (cluster.file.session.name, cluster.file.session.min_owners) == ("other", 3)
 
 
+def test_settings_may_be_python_s_own_values() -> None:
+    settings = {"session.points": np.int64(40), "session.name": "7", "features.upper": np.float64(20)}
+    cluster = open_cluster(DIGITS, settings=settings)
+    session = cluster.file.session
+    assert (session.points, session.name, cluster.features.upper) == (40, "7", 20.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"session.btch": 5}, r"session\.btch: unknown key, did you mean 'batch'\?"),
+        ({"session.batch": "five"}, r"session\.batch: should be a whole number"),
+        ({"session.batch": None}, r"setting 'session\.batch' is neither a number nor text"),
+        ({"session": {"batch": 5}}, "setting 'session' is not of the form"),
+        ({"session.": 5}, r"setting 'session\.' is not of the form"),
+        (["session=5"], "setting 'session' is not of the form"),
+        (["session.batch"], r"setting 'session\.batch' is not of the form"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_named(settings: Any, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        open_cluster(DIGITS, settings=settings)
+
+
 def test_options_of_the_dataset_reach_it() -> None:
     cluster = open_cluster(DIGITS, settings=["dataset.owner_points=7", "dataset.seed_points=5"])
     data = cluster.load()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import stat
 from collections.abc import Callable
@@ -202,6 +203,9 @@ def test_a_verdict_is_kept_for_its_session_and_for_its_owner_alone(tmp_path: Pat
     for damaged in ("", "[]", "{}", "[" * 100_000, *map(json.dumps, ours)):
         (state / VERDICT_FILE).write_text(damaged)
         assert read_verdict(state, one.identifier.hex()) is None
+    (state / VERDICT_FILE).unlink()
+    os.mkfifo(state / VERDICT_FILE)  # which nobody writes to
+    assert kept_verdict(state, one) is NO_VERDICT
 
 
 def test_a_verdict_that_cannot_be_kept_is_an_error_that_says_where(tmp_path: Path) -> None:

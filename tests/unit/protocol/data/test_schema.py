@@ -184,7 +184,7 @@ def test_a_column_that_is_not_there_or_twice_is_named() -> None:
         ([OWNS | {"weight": 0.0}], "greater than 0"),
         ([OWNS | {"weight": 1.5}], "less than or equal to 1"),
         ([OWNS | {"kind": "image"}], "kind"),
-        ([OWNS | {"extra": 1}], "Extra inputs"),
+        ([OWNS | {"extra": 1}], "extra: unknown key"),
     ],
     ids=str,
 )
@@ -283,7 +283,7 @@ def test_a_schema_is_read_from_toml(tmp_path: Path) -> None:
     path = tmp_path / "schema.toml"
     path.write_text('[[columns]]\nname = "owns"\nkind = "boolean"\nweight = 0.5\n')
     assert Schema.read(path).columns == (Column(name="owns", kind="boolean", weight=0.5),)
-    for text, says in (("columns = 1", "valid tuple"), ("[[columns", "is no TOML"), ("", "columns")):
+    for text, says in (("columns = 1", "should be a list"), ("[[columns", "is no TOML"), ("", "columns")):
         path.write_text(text)
         with pytest.raises(ConfigError, match=says) as caught:
             Schema.read(path)

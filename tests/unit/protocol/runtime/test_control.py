@@ -6,11 +6,15 @@ import signal
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from protocol.errors import Stopped
+from consumer.role import Consumer
+from curator.role import Curator
+from owner.role import Owner
+from protocol.errors import ConfigError, Stopped
 from protocol.machine.progress import Progress
 from protocol.runtime.control import Control
 from protocol.runtime.party import with_one_blas_thread
@@ -41,11 +45,24 @@ def test_a_stop_holds_until_the_party_has_ended() -> None:
     control = Control()
     control.raise_if_stopped()
     control.stop()
-    for _ in range(2):
-        with pytest.raises(Stopped, match=r"Stopped by stop\(\)"):
-            control.raise_if_stopped()
-    control.forget()
+    with control.one_run():
+        for _ in range(2):
+            with pytest.raises(Stopped, match=r"Stopped by stop\(\)"):
+                control.raise_if_stopped()
     control.raise_if_stopped()
+
+
+def test_a_stop_serves_one_run_though_it_be_refused(tmp_path: Path) -> None:
+    none = tmp_path / "none.toml"
+    bad: dict[str, Any] = {"session": none, "config": none}
+    parties: tuple[Any, ...] = (Owner(**bad), Consumer(**bad), Curator(**bad))
+    for party in parties:
+        party.stop()
+        with pytest.raises(Stopped):
+            party._control.raise_if_stopped()
+        with pytest.raises(ConfigError, match="no such file"):
+            party.run()
+        party._control.raise_if_stopped()
 
 
 def test_only_the_main_thread_is_ended_by_signals() -> None:
@@ -71,7 +88,8 @@ def test_only_the_main_thread_is_ended_by_signals() -> None:
 def test_a_stop_that_comes_after_the_last_round_is_not_kept_for_the_next_run(tmp_path: Path) -> None:
     control = Control()
     file = session_file(owners=names(2), points=3, rule="ask-all")
-    with Vitals(tmp_path, party="curator", role="curator", session=file, control=control) as vitals:
+    vitals = Vitals(tmp_path, party="curator", role="curator", session=file, control=control)
+    with control.one_run(), vitals:
         vitals.begin(lambda: Seen("done", 3))
         control.stop()
     control.raise_if_stopped()

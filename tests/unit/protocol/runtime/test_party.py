@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from consumer.role import Consumer
+from owner.role import Owner
+from protocol.config.party import ConsumerFile, OwnerFile
 from protocol.crypto.identity import Identity, PublicIdentity, simulated_identity
 from protocol.crypto.sealing import head_statement, verify_signature
 from protocol.errors import ConfigError
 from protocol.privacy.noise import Draw, SecureNoise, SimulatedNoise
-from protocol.runtime.party import check_durability, head_signer, party_noise, sealing_identity
+from protocol.runtime.party import check_durability, claimed, head_signer, party_noise, sealing_identity
 from protocol.session.session import Session, open_session
 from tests.support.session_files import load
 
@@ -138,3 +143,53 @@ def test_two_roster_keys_that_are_one_but_for_a_sign_are_refused() -> None:
     }
     with pytest.raises(ConfigError, match="keys of alpha and beta are one key but for a sign"):
         open_session(load(SECURE | {"roster.owners": owners}))
+
+
+# -- one process for a state directory -----------------------------------------------------------------
+
+
+def test_a_state_directory_is_one_process_s_at_a_time(tmp_path: Path) -> None:
+    state = tmp_path / "deep" / "state"
+    for _ in range(2):
+        with claimed(state, "alpha"), claimed(state, "beta"):  # of another party it is not
+            another = pytest.raises(ConfigError, match=r"alpha\.transcript: another process")
+            with another as caught, claimed(state, "alpha"):
+                pass
+            assert "This party runs already" in caught.value.advice
+        assert list(tmp_path.iterdir()) == [], "nothing was made there but for the claim"
+    (state / "kept").mkdir(parents=True)
+    (state / ".alpha.lock").touch()  # of a process that was killed
+    with claimed(state, "alpha"):
+        pass
+    assert [path.name for path in state.iterdir()] == ["kept"]
+
+
+def test_a_claim_leaves_a_directory_that_cannot_be_made_to_others(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("no directory")
+    with claimed(tmp_path / "state", "alpha"):
+        pass
+    assert (tmp_path / "state").read_text() == "no directory"
+
+
+def test_a_second_start_changes_nothing(tmp_path: Path) -> None:
+    state, file, table = tmp_path / "state", session().file, pa.table({"a": [2.0]})
+    own: dict[str, Any] = {"key": None, "state": state, "ledger": tmp_path / "ledger"}
+
+    class Buyer(Consumer):
+        def files(self) -> Any:
+            validation, seed_set = state / "validation.parquet", state / "seed_set.parquet"
+            return file, ConsumerFile.model_construct(None, validation=validation, seed_set=seed_set, **own)
+
+        def _before(self, *_: object) -> None:
+            raise AssertionError("it was rehearsed")
+
+    sold = OwnerFile(name="alpha", data=state / "data.parquet", **own)
+    owner, consumer = Owner(data=table), Buyer("", validation=table)
+    for name, start in (("alpha", lambda: owner.run_as(file, sold)), ("consumer", consumer.run)):
+        with claimed(state, name):
+            (state / "data.parquet").write_bytes(b"kept")
+            (state / "validation.parquet").write_bytes(b"kept")
+            before = {path: path.read_bytes() for path in state.iterdir()}
+            with pytest.raises(ConfigError, match="another process records"):
+                start()
+            assert {path: path.read_bytes() for path in state.iterdir()} == before

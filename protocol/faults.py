@@ -1,0 +1,72 @@
+"""What pydantic finds wrong with values, in the words of whoever wrote them."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Final, NamedTuple
+
+from pydantic import ValidationError
+
+__all__ = ["Fault", "faults"]
+
+_WORDS: Final = {
+    "bool_parsing": "should be true or false",
+    "bool_type": "should be true or false",
+    "bytes_type": "should be bytes",
+    "dict_type": "should be a table",
+    "extra_forbidden": "unknown key",
+    "finite_number": "should be a number that is neither infinite nor nan",
+    "float_parsing": "should be a number",
+    "float_type": "should be a number",
+    "int_from_float": "should be a whole number",
+    "int_parsing": "should be a whole number",
+    "int_type": "should be a whole number",
+    "list_type": "should be a list",
+    "missing": "is missing",
+    "model_attributes_type": "should be a table",
+    "model_type": "should be a table",
+    "path_type": "should be a path, as text",
+    "string_type": "should be text",
+    "tuple_type": "should be a list",
+}
+"""In place of what pydantic says in terms of Python, by the type of its error."""
+_PYDANTIC_S: Final = re.compile(
+    r"^Value error, |^(Input|String|List|Tuple|Dictionary|Data) (?=should )| after validation"
+)
+"""What is left out of its other messages."""
+
+
+class Fault(NamedTuple):
+    """One fault.
+
+    Attributes:
+        kind: Pydantic's type of it.
+        place: The key that is wrong, and those that lead to it.
+        words: What is wrong, as a predicate or a phrase. What was given is not repeated, but for the tag of
+            a union, of which no configuration file has any.
+    """
+
+    kind: str
+    place: tuple[str, ...]
+    words: str
+
+
+def faults(error: ValidationError) -> list[Fault]:
+    """What a model found: at least one fault."""
+    return [
+        Fault(
+            each["type"],
+            # Pydantic marks a fault of a table's key, and not of what it stands for, by one more part.
+            tuple(str(part) for part in each["loc"] if part != "[key]"),
+            _words(each["type"], each["msg"], each["input"]),
+        )
+        for each in error.errors(include_url=False, include_context=False)
+    ]
+
+
+def _words(kind: str, message: str, given: object) -> str:
+    # NaN is within no range: to say which bound it misses would name a wrong one.
+    if isinstance(given, float) and math.isnan(given):
+        return "is nan, which is no number"
+    return _WORDS.get(kind) or _PYDANTIC_S.sub("", message)
