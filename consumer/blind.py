@@ -163,19 +163,22 @@ class BlindConsumer(ConsumerMachine):
         self._opened = session
         self._ranks = {owner: rank for rank, owner in enumerate(session.file.owners)}
         self.weighing = Weighing(session)
-        self._target: Target | None = None
+        self.target: Target | None = None
+        """What it weighs against, once it is released."""
         self._weights: Weights | None = None
         self._first_weights: Weights | None = None
         self._award: Award | None = None
         self._wins: list[HandedOver] = []
         self.void: Counter[str] = Counter()
         """Boxes of each owner that were chosen and do not hold what their owner said."""
+        self.settled = False
+        """Whether a private settlement was charged."""
 
     # -- the weight -----------------------------------------------------------------------------------
 
     def _on_target_released(self, released: TargetReleased) -> None:
-        self._target = target_of(released)
-        self.weighing.begin(self._target)
+        self.target = target_of(released)
+        self.weighing.begin(self.target)
         self._send(CURATOR, Maps(maps=released.maps))
         self._start_round()
 
@@ -295,9 +298,9 @@ class BlindConsumer(ConsumerMachine):
             self._fail(ExitCode.FAILED, error.what, error.advice)
             return
         self.phase = "accounting"
-        if self._target is None:
+        if self.target is None:
             raise LocalProtocolError("There is no target to settle by.")
-        self._do(MakeAccount(self._target, tuple(self._wins), dict(self.void), self._first_weights, noise))
+        self._do(MakeAccount(self.target, tuple(self._wins), dict(self.void), self._first_weights, noise))
 
     def _settlement_noise(self) -> tuple[Any, ...]:
         """Charge a private settlement, if the session has one, and take its noise."""
@@ -305,6 +308,7 @@ class BlindConsumer(ConsumerMachine):
             return ()
         for charge in self.weighing.charge(self._opened.owners_releases):
             self._do(charge)
+        self.settled = True
         return self.weighing.end_round()
 
     def _on_account_made(self, made: AccountMade) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from consumer.blind import BlindConsumer
 from consumer.downstream import check_model
 from consumer.drawn_seed_set import DRAWN, STREAM, drawn_seed_set
 from consumer.own_figures import own_view
@@ -41,7 +42,7 @@ from protocol.runtime.telemetry.log_events import SEED_SET_DRAWN, SESSION_REHEAR
 from protocol.runtime.telemetry.logs import log
 from protocol.runtime.telemetry.metrics import serving_metrics
 from protocol.runtime.telemetry.vitals import Vitals
-from protocol.session.guarantee import CONSUMERS_DATA
+from protocol.session.guarantee import CONSUMERS_DATA, OWNERS_DATA
 from protocol.session.odometer import promised
 from protocol.session.session import Session, open_session
 from protocol.session.wishes import bill_of
@@ -120,6 +121,9 @@ def _take_part(
     if (odometer := promised(session, CONSUMERS_DATA)) is not None:
         # The target is the first numbered frame that a consumer sends.
         vitals.spent = lambda: odometer.spent(0 if machine.links[CURATOR].sent else -1)
+    if isinstance(machine, BlindConsumer) and (of_owners := promised(session, OWNERS_DATA)) is not None:
+        weighs = machine
+        vitals.spent_of_owners = lambda: of_owners.spent(weighs.round, settled=weighs.settled)
     data = dataset_digest(validation, seed_set)
     seconds = take_part(session, file, machine, numerics, pair=pair, budget=budget, data=data, vitals=vitals)
     with vitals.computing("appraise"):

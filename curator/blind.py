@@ -11,7 +11,8 @@ An owner that is absent has no scores in the round, so that its boxes are withhe
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -19,7 +20,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from curator.events import DestroyBoxes
-from curator.ledger import Fault
+from curator.ledger import NOT_TOLD, Dispute, Fault
 from curator.machine import TRANSITIONS, CuratorMachine
 from protocol import limits
 from protocol.crypto.blinding import (
@@ -27,7 +28,7 @@ from protocol.crypto.blinding import (
     NOT_SENT,
     account_statement,
     blind_bid_statement,
-    blind_digest,
+    blind_digest_of,
 )
 from protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES, verify_signature
 from protocol.errors import ExitCode, LocalProtocolError, Offence, RemoteProtocolError
@@ -50,7 +51,7 @@ from protocol.wire.blind import (
 from protocol.wire.messages import PointBid, SealedCandidate, boxes_of, fixed
 from protocol.wire.values import Item
 
-__all__ = ["BidsChecked", "BlindCurator", "BlindCuratorNumerics", "CheckBids", "UncheckedBid"]
+__all__ = ["BidsChecked", "BlindCurator", "BlindCuratorNumerics", "CheckBids", "UncheckedBid", "bid_holds"]
 
 _OF_OTHERS: Final = frozenset({"received:target", "received:offer", "received:receipt"})
 """Messages that a blind curator is sent none of."""
@@ -94,10 +95,12 @@ class BidsChecked(Event):
 
     KIND: ClassVar[str] = "bids-checked"
     held: tuple[bool, ...]
+    round: int = 0
+    """The last one that a bid is for: by it a redacted transcript tells rounds."""
 
     def item(self) -> Item:
         """As it enters the transcript."""
-        return Item(self.KIND, {}, {"held": self.held})
+        return Item(self.KIND, {"round": self.round}, {"held": self.held})
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,9 +209,9 @@ class BlindCurator(CuratorMachine):
         self._open_bidding(message)
 
     @property
-    def paused(self) -> bool:
-        """Whether the round stands still until enough owners are here, or until the consumer is."""
-        return self._round.paused or (self.phase == "weighing" and not self.consumer_connected)
+    def awaits_consumer(self) -> bool:
+        """Whether the round stands still until the consumer is here, which is to send its weight."""
+        return self.phase == "weighing" and not self.consumer_connected
 
     def _on_pause_over(self) -> None:
         if self.phase != "weighing":
@@ -370,6 +373,7 @@ class BlindCurator(CuratorMachine):
         if self.account is not None or self.round < self._opened.rounds:
             raise RemoteProtocolError(Offence.OUT_OF_TURN, "An account came before the last award, or again.")
         self.account = account
+        self._note_void(account)
         if self.phase == "delivering":
             self._complete()
 
@@ -377,6 +381,13 @@ class BlindCurator(CuratorMachine):
         self._clear_timer("delivery")
         self._destroy_boxes()
         self._begin_closing("complete", Finish(ExitCode.DONE, "The session is complete."))
+
+    def _note_void(self, account: Account) -> None:
+        """Keep in the books how many boxes of each owner were void, or held nothing; which, nobody tells."""
+        awarded = Counter(win.owner for win in self.ledger.wins)
+        for owner, sold, void in zip(self.owners, account.sold.tolist(), account.void.tolist(), strict=True):
+            self.ledger.disputes += [Dispute(NOT_TOLD, owner, NOT_TOLD)] * void
+            self.ledger.empty[owner] = awarded[owner] - sold - void
 
     def _destroy_boxes(self) -> None:
         self._boxes = {owner: {} for owner in self.owners}
@@ -421,16 +432,25 @@ class BlindCuratorNumerics:
     Args:
         session: The session.
         destroy: Forgets the boxes that are kept.
+        digest: SHA-256 of a box; of what stands in its place, where a transcript has no more of it.
     """
 
-    def __init__(self, session: Session, *, destroy: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        *,
+        destroy: Callable[[], None],
+        digest: Callable[[bytes], bytes] = lambda box: hashlib.sha256(box).digest(),
+    ) -> None:
         self._session = session
         self._destroy = destroy
+        self._digest = digest
 
     def perform(self, effect: Computation) -> Event | None:
         """The effect's outcome as an event; None for effects of other kinds."""
         if type(effect) is CheckBids:
-            return BidsChecked(tuple(self._holds(entry) for entry in effect.entries))
+            held = tuple(self._holds(entry) for entry in effect.entries)
+            return BidsChecked(held, max(entry.bid.round for entry in effect.entries))
         if type(effect) is DestroyBoxes:
             self._destroy()
         return None
@@ -441,9 +461,20 @@ class BlindCuratorNumerics:
             self._destroy()
 
     def _holds(self, entry: UncheckedBid) -> bool:
-        bid, session = entry.bid, self._session
-        digests = [blind_digest(handle, box) for handle, box in enumerate(boxes_of(bid), start=entry.first)]
-        digests.append(hashlib.sha256(bid.scores).digest())
-        statement = blind_bid_statement(session.identifier, entry.owner, bid.round, digests)
-        key = session.public_identity(entry.owner).verify
-        return b"".join(digests) == bid.digests and verify_signature(statement, bid.signature, key)
+        return bid_holds(self._session, entry, list(map(self._digest, boxes_of(entry.bid))))
+
+
+def bid_holds(session: Session, entry: UncheckedBid, boxes: Sequence[bytes]) -> bool:
+    """Whether an owner signed a bid.
+
+    Args:
+        session: The session.
+        entry: The bid.
+        boxes: SHA-256 of each of its boxes.
+    """
+    bid = entry.bid
+    digests = [blind_digest_of(handle, box) for handle, box in enumerate(boxes, start=entry.first)]
+    digests.append(hashlib.sha256(bid.scores).digest())
+    statement = blind_bid_statement(session.identifier, entry.owner, bid.round, digests)
+    key = session.public_identity(entry.owner).verify
+    return b"".join(digests) == bid.digests and verify_signature(statement, bid.signature, key)

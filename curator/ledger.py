@@ -9,11 +9,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from protocol.errors import Offence
 from protocol.session.settling import HandedOver
 
-__all__ = ["Absence", "Dispute", "Fault", "Ledger", "Refusal"]
+__all__ = ["NOT_TOLD", "Absence", "Dispute", "Fault", "Ledger", "Refusal"]
+
+
+NOT_TOLD: Final = 0
+"""In the place of a round or a number that nobody tells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +44,10 @@ class Dispute:
     """A chosen point that the consumer disputes: what is wrong with it, the consumer knows."""
 
     chosen_round: int
-    """In which it was chosen."""
+    """In which it was chosen; `NOT_TOLD` where the curator is blind."""
     owner: str
     handle: int
-    """Its owner's number of it."""
+    """Its owner's number of it, likewise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +70,23 @@ class Ledger:
     faults: list[Fault] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     disputes: list[Dispute] = field(default_factory=list)
+    empty: Counter[str] = field(default_factory=Counter)
+    """Of the chosen boxes of each owner, those that hold nothing: a blind curator is told at the end."""
     points_accessed: int = 0
     """Distinct raw points that the curator was handed."""
     candidates: int = 0
     """Points that were handed over, raw or sealed."""
 
+    @property
+    def chosen(self) -> int:
+        """How many points were chosen, with those that are disputed."""
+        return len(self.wins) - self.empty.total()
+
     def sold(self) -> Mapping[str, int]:
         """How many points of each owner were bought, but for those that are disputed."""
         counts = Counter(win.owner for win in self.wins)
         counts.subtract(dispute.owner for dispute in self.disputes)
+        counts.subtract(self.empty)
         return counts
 
     def by_round(self) -> Mapping[int, Sequence[HandedOver]]:

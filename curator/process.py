@@ -190,7 +190,7 @@ def _result(session: SessionFile, machine: CuratorMachine, transcript: str, pric
         "wall_seconds": seconds,
         "rounds_per_second": machine.round / seconds if seconds > 0 else None,
         "points_accessed": ledger.points_accessed,
-        "points_delivered": len(ledger.wins),
+        "points_delivered": ledger.chosen,
         "settlement": dict(machine.settlement() or {}),
         "settlement_standard_error": dict(errors),
         "bill": bill_of(session, ledger.sold()),
@@ -199,7 +199,9 @@ def _result(session: SessionFile, machine: CuratorMachine, transcript: str, pric
         "faults": [
             {"owner": fault.owner, "round": fault.bid_round, "what": fault.what} for fault in ledger.faults
         ],
-        "disputes": [{"owner": dispute.owner, "round": dispute.chosen_round} for dispute in ledger.disputes],
+        "disputes": [
+            {"owner": dispute.owner, "round": dispute.chosen_round or None} for dispute in ledger.disputes
+        ],
         "refusals": [
             {"peer": refusal.peer, "round": refusal.round, "code": refusal.offence.value}
             for refusal in ledger.refusals

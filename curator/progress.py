@@ -7,7 +7,7 @@ from typing import Final
 from curator.machine import CuratorMachine
 from protocol.config.session import SessionFile
 from protocol.machine.progress import MOST_NAMED, Pace, Progress
-from protocol.names import CURATOR
+from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.acquisition import asks
 
 __all__ = ["Follower", "decided_rounds", "stage_of"]
@@ -57,7 +57,7 @@ class Follower:
             phase=stage_of(machine.phase),
             round=machine.round,
             rounds=rounds,
-            points=len(machine.ledger.wins),
+            points=machine.ledger.chosen,
             points_planned=self._session.session.points,
             points_per_second=self._pace.points_per_second,
             seconds_left=self._pace.seconds_left(rounds) if stage_of(machine.phase) == "rounds" else None,
@@ -68,7 +68,7 @@ class Follower:
         )
 
     def _missing(self) -> tuple[str, ...]:
-        """Owners that are waited for, if they may be named beside a round.
+        """Who is waited for, if owners may be named beside a round.
 
         Where a rule asks, a round waits for an owner that was asked and is gone, and not for another. So an
         owner is named there only before the first round, as no line of the log has a name and a round.
@@ -77,5 +77,6 @@ class Follower:
         asked = machine.round > 0 and asks(self._session.acquisition.rule)
         if asked or stage_of(machine.phase) not in ("enrolling", "rounds"):
             return ()
-        missing = [owner for owner, seat in machine.seats.items() if not seat.connected]
+        missing = [CONSUMER] if machine.awaits_consumer else []
+        missing += [owner for owner, seat in machine.seats.items() if not seat.connected]
         return tuple(missing[:MOST_NAMED])

@@ -40,7 +40,7 @@ class CuratorLog:
         self._asks = not session.rule.candidate_with_bid
         self._stage = stage_of(machine.phase)
         self._decided = decided_rounds(machine)
-        self._paused = False
+        self._paused = self._for_consumer = False
         self._faults, self._disputes = len(machine.ledger.faults), len(machine.ledger.disputes)
         self._absent: dict[str, tuple[str, int]] = {}
         """Owners that are absent: why, and from how many rounds so far."""
@@ -145,7 +145,10 @@ class CuratorLog:
 
     def _note_pause(self) -> None:
         self._paused = self._machine.paused
-        if self._paused:
+        if self._paused and self._machine.awaits_consumer:
+            self._for_consumer = True
+            self.say(log_events.CONSUMER_AWAITED, seconds=self._session.timeouts.pause)
+        elif self._paused:
             least, seconds = self._session.session.min_owners, self._session.timeouts.pause
             missing = [owner for owner, seat in self._machine.seats.items() if not seat.connected]
             owners = len(self._machine.owners)
@@ -158,7 +161,8 @@ class CuratorLog:
                 missing=missing,
             )
         else:
-            self.say(log_events.ROUNDS_GO_ON)
+            self.say(log_events.CONSUMER_BACK if self._for_consumer else log_events.ROUNDS_GO_ON)
+            self._for_consumer = False
 
     def _note_stage(self) -> None:
         before, self._stage = self._stage, stage_of(self._machine.phase)

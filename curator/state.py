@@ -109,8 +109,13 @@ class CuratorState(Machine):
 
     @property
     def paused(self) -> bool:
-        """Whether the round stands still until enough owners are here."""
-        return self._round.paused
+        """Whether the round stands still until enough owners are here, or the consumer is."""
+        return self._round.paused or self.awaits_consumer
+
+    @property
+    def awaits_consumer(self) -> bool:
+        """Whether the round stands still for want of a consumer that weighs."""
+        return False
 
     @property
     def seconds(self) -> float:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from protocol.machine.progress import Progress as SessionProgress
+from protocol.names import CONSUMER
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -98,11 +99,11 @@ def left(seconds: float | None) -> str:
 def waiting(progress: SessionProgress) -> str:
     """Who is missing, by name as far as owners may be named; empty: nobody."""
     here, owners = progress.owners_connected, progress.owners
-    if here is None or owners is None or here >= owners or progress.phase not in ("enrolling", "rounds"):
+    if here is None or owners is None or progress.phase not in ("enrolling", "rounds"):
         return ""
     if not progress.missing:
-        return f"{owners - here} of {owners} owners"
-    more = owners - here - len(progress.missing)
+        return "" if here >= owners else f"{owners - here} of {owners} owners"
+    more = owners - here - sum(name != CONSUMER for name in progress.missing)
     return ", ".join([*progress.missing, *([f"{more} more"] if more > 0 else [])])
 
 

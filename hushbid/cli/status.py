@@ -120,6 +120,11 @@ def _missing(party: Mapping[str, Any]) -> str:
     return f"missing: {', '.join(party['missing'])}" if party["missing"] else ""
 
 
+def _sees_no_round(party: Mapping[str, Any]) -> bool:
+    """Whether it is a consumer, which sees rounds only where it weighs."""
+    return party["role"] == "consumer" and not party["round"]
+
+
 def _table(found: _Parties) -> Table:
     from rich.markup import escape
     from rich.table import Table
@@ -131,7 +136,7 @@ def _table(found: _Parties) -> Table:
         table.add_row(
             escape(printable(party["party"])),
             escape(printable(phase + busy)),
-            "–" if party["role"] == "consumer" else f"{party['round']} of {party['rounds']}",
+            "–" if _sees_no_round(party) else f"{party['round']} of {party['rounds']}",
             "–" if party["owners"] is None else f"{party['owners_connected']} of {party['owners']}",
             "ended" if party["finished"] else f"{party['age']:.1f} s ago",
             escape(printable(party["trouble"] or _missing(party))),

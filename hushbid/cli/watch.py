@@ -259,7 +259,7 @@ def _state(party: Party) -> str:
 
 def _round(party: Party) -> str:
     status = party.status
-    return "" if status.role == "consumer" else f"{status.round} of {status.rounds}"
+    return "" if status.role == "consumer" and not status.round else f"{status.round} of {status.rounds}"
 
 
 def _points(party: Party) -> str:
@@ -281,8 +281,13 @@ def _faults(party: Party) -> str:
 
 
 def _spent(party: Party) -> str:
-    spent = party.status.spent
-    return "" if spent is None else f"{spent['epsilon']:.3g} at δ = {spent['delta']:.1g}"
+    own, owners = party.status.spent, party.status.spent_of_owners
+    told = [
+        f"{whose}{spent['epsilon']:.3g} at δ = {spent['delta']:.1g}"
+        for whose, spent in (("", own), ("of the owners' records ", owners))
+        if spent is not None
+    ]
+    return ", ".join(told)
 
 
 def _age(party: Party) -> str:

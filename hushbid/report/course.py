@@ -6,18 +6,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
+from consumer.blind import AccountMade
 from consumer.events import TargetReleased
+from curator.blind import BidsChecked
+from owner.blind import BlindScored
 from owner.events import Scored
 from protocol.machine.machine import Finish, Lost, Received, Restarted, Returned, Send, SetTimer
 from protocol.machine.weighing import WeightsComputed
 from protocol.transcript.record import Header, Record, RecordedItem
+from protocol.wire.blind import BlindBid, SealedBroadcast
 from protocol.wire.codec import Direction, decode_message
-from protocol.wire.messages import Ask, Batch, Bid, Candidate, Offer, bids_of
+from protocol.wire.messages import Ask, Batch, Bid, Candidate, Offer, bids_of, boxes_of
 
 __all__ = ["Connection", "Course"]
 
-_ROUND_MARKS: Final = {"curator": WeightsComputed.KIND, "owner": Scored.KIND}
-"""What begins a round in a party's transcript; its round is public."""
+_ROUND_MARKS: Final = {
+    "curator": (WeightsComputed.KIND, BidsChecked.KIND),
+    "owner": (Scored.KIND, BlindScored.KIND),
+    "consumer": (WeightsComputed.KIND,),
+}
+"""What shows first that a round has begun, in a party's transcript; its round is public. A blind curator's
+passes the weight on before, which is private."""
 _CONNECTION_KINDS: Final = (Lost.KIND, Returned.KIND, Restarted.KIND)
 
 
@@ -54,7 +63,7 @@ class Course:
         ended: The clock when the last round was over; None where the records do not tell.
         asked: Round → owners that were asked for their point in it.
         raw: Round → owners that handed a raw point over in it.
-        sealed: Round → the same for sealed points.
+        sealed: Round → the same for sealed points; of a blind curator, for boxes, with those of nothing.
         sizes: |D_v| and |D_init|; None where the records do not tell.
         connections: Losses, returns and restarts, in order.
         finish: How the party ended: ``code``, ``reason``, ``advice``; None if it had not. The last two are
@@ -98,17 +107,19 @@ class Course:
             self.private_fields += len(item.commitments)
             self.redacted_fields += len(item.commitments) - len(item.private)
             if "frame" in item.private:
-                self._take_frame(item.kind, item.private["frame"])
+                self._take_frame(item.kind, item.private["frame"], record.now)
             else:
                 self._take_item(item, record.now)
 
     def _take_item(self, item: RecordedItem, now: float) -> None:
         public = item.public
-        if item.kind == _ROUND_MARKS.get(self.header.role):
+        if item.kind in _ROUND_MARKS.get(self.header.role, ()):
             self.started.setdefault(_integer(public["round"]), now)
         elif item.kind == SetTimer.KIND:
             if self.header.role == "curator" and public["name"] == "delivery" and self.ended is None:
                 self.ended = now
+        elif item.kind == AccountMade.KIND:
+            self.ended = now
         elif item.kind in _CONNECTION_KINDS:
             peer = str(item.private.get("peer", ""))
             self.connections.append(Connection(item.kind, self.rounds, now - self.began, peer))
@@ -121,10 +132,14 @@ class Course:
             }
             self.finish = {"code": _integer(public["code"]), **told}
 
-    def _take_frame(self, kind: str, frame: Any) -> None:
-        """Note an ask, or a point that is handed over, of the frames of the curator or of an owner."""
+    def _take_frame(self, kind: str, frame: Any, now: float) -> None:
+        """Note a weight, an ask, or points handed over, of a frame of the curator's or an owner's."""
+        if self.header.role == "curator" and (kind, frame["message"]) == (Send.KIND, "sealed-broadcast"):
+            passed_on = decode_message(Direction.CURATOR_TO_OWNER, frame["body"])
+            self.started.setdefault(cast(SealedBroadcast, passed_on).round, now)
+            return
         message, to_curator = frame["message"], (self.header.role == "curator") == (kind == Received.KIND)
-        wanted = ("bid", "batch", "offer") if self.points_in_bids else ("offer",)
+        wanted = ("bid", "batch", "blind-bid", "offer") if self.points_in_bids else ("offer",)
         if self.header.role == "consumer" or message not in (wanted if to_curator else ("ask",)):
             return
         if kind == Send.KIND and self._was_sent(frame):
@@ -135,7 +150,11 @@ class Course:
             ask = cast(Ask, decode_message(Direction.CURATOR_TO_OWNER, frame["body"]))
             self.asked.setdefault(ask.round, []).append(owner)
             return
-        handed = cast(Bid | Batch | Offer, decode_message(Direction.OWNER_TO_CURATOR, frame["body"]))
+        said = decode_message(Direction.OWNER_TO_CURATOR, frame["body"])
+        handed = cast(Bid | Batch | BlindBid | Offer, said)
+        if isinstance(handed, BlindBid):
+            self.sealed.setdefault(handed.round, []).extend([owner] * len(boxes_of(handed)))
+            return
         for each in (handed,) if isinstance(handed, Offer) else bids_of(handed):
             if isinstance(each, Offer) or not each.exhausted:
                 side = self.raw if isinstance(each.candidate, Candidate) else self.sealed

@@ -23,6 +23,7 @@ from hushbid.report.owners import OwnerFigures, owners_of
 from hushbid.report.pictures import Pictures, pictures_of
 from hushbid.report.rounds import RoundFigures, rounds_of, wins_of
 from hushbid.report.sources import Source
+from protocol.privacy.acquisition import RULES
 from protocol.privacy.settlement import SettlementTerms
 from protocol.session.guarantee import OWNERS_DATA, PrivacyStatement
 from protocol.session.odometer import Odometer, odometers
@@ -115,6 +116,11 @@ class Figures:
     pictures: Pictures | None = None
     """Of the consumer's private rows, where it has asked for them."""
 
+    @property
+    def blind(self) -> bool:
+        """Whether the session's curator orders what it cannot read."""
+        return RULES[self.session.acquisition["rule"]].blind
+
     def as_json(self) -> dict[str, Any]:
         """The figures as JSON can hold them: what is not finite is null."""
         values = {
@@ -155,7 +161,7 @@ def figures_of(
     """
     session = sources[0].session
     rounds, quality = rounds_of(sources), quality_of(sources, evaluation)
-    # How many rounds there were the consumer learns with its delivery.
+    # How many rounds there were, a consumer that does not weigh learns with its delivery.
     counted = rounds.run > 0 or any(source.header.role != "consumer" for source in sources)
     return Figures(
         session=_session_facts(sources),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from consumer.machine import ConsumerMachine
-from curator.ledger import Ledger
+from curator.ledger import NOT_TOLD, Ledger
 from hushbid.report.sources import Source
 
 __all__ = ["Incident", "Incidents", "incidents_of"]
@@ -67,8 +67,9 @@ def incidents_of(sources: Sequence[Source]) -> Incidents:
 def _connections(source: Source) -> Iterable[Incident]:
     name = source.header.party
     for entry in source.course.connections:
-        # A consumer's transcript tells no rounds.
-        number = None if source.header.role == "consumer" else entry.round
+        # A consumer's transcript tells no rounds, unless it weighs.
+        tells = source.header.role != "consumer" or source.session.rule.blind
+        number = entry.round if tells else None
         party = name if entry.what == "restarted" else entry.peer or None
         yield Incident(
             what=entry.what, told_by=name, round=number, seconds=entry.seconds, party=party, detail=""
@@ -81,7 +82,8 @@ def _books(ledger: Ledger, *, with_disputes: bool) -> Iterable[Incident]:
     if with_disputes:
         entries += [("dispute", dispute.chosen_round, dispute.owner, "") for dispute in ledger.disputes]
     for what, number, party, detail in sorted(entries, key=lambda entry: entry[1]):
-        yield Incident(what=what, told_by="curator", round=number, seconds=None, party=party, detail=detail)
+        known = None if what == "dispute" and number == NOT_TOLD else number
+        yield Incident(what=what, told_by="curator", round=known, seconds=None, party=party, detail=detail)
 
 
 def _disputes(consumer: ConsumerMachine) -> Iterable[Incident]:

@@ -14,6 +14,8 @@ __all__ = ["Missing", "missing_of"]
 _OF_THE_CURATOR = (
     "the released objective and gains, who was asked, absences, faults, refusals and the settlement"
 )
+_OF_A_BLIND_CURATOR = "who was present, absences, faults, refusals and the settlement"
+_OF_THE_WEIGHING = "The released objective and gains, and which boxes were void"
 _ONLY_BY_THE_ORIGINAL = (
     "its private fields were taken out; only the file that the party itself recorded has them"
 )
@@ -37,11 +39,16 @@ def missing_of(sources: Sequence[Source], quality: Quality) -> tuple[Missing, ..
     found = []
     roles = {source.header.role: source for source in sources}
     curator, consumer = roles.get("curator"), roles.get("consumer")
-    what = _OF_THE_CURATOR if wins_of(sources) is not None else f"Who won; {_OF_THE_CURATOR}"
+    blind = sources[0].session.rule.blind
+    told = _OF_A_BLIND_CURATOR if blind else _OF_THE_CURATOR
+    what = told if wins_of(sources) is not None else f"Who won; {told}"
     if curator is None:
         found.append(Missing(what=what, why="they are in the curator's transcript, which was not given"))
     elif curator.machine is None:
         found.append(Missing(what=what, why=f"the curator's transcript is redacted: {_ONLY_BY_THE_ORIGINAL}"))
+    if blind and (consumer is None or consumer.machine is None):
+        why = "the curator is blind, and the consumer weighs: its whole transcript has them"
+        found.append(Missing(what=_OF_THE_WEIGHING, why=why))
     if consumer is None:
         why = "the consumer alone can work it out, and its transcript was not given"
         found.append(Missing(what="MMD²", why=why))

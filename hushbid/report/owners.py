@@ -99,7 +99,7 @@ def owners_of(sources: Sequence[Source]) -> OwnerFigures:
 
 
 def _disputed(sources: Sequence[Source]) -> Mapping[str, int] | None:
-    for source in sources:
+    for source in sources[::-1] if sources[0].session.rule.blind else sources:
         if source.curator is not None:
             return Counter(dispute.owner for dispute in source.curator.ledger.disputes)
         if source.consumer is not None and source.consumer.delivered:

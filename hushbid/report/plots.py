@@ -98,7 +98,7 @@ def _quality(figures: Figures) -> go.Figure | None:
 
 
 def _objective(figures: Figures) -> go.Figure | None:
-    series = figures.rounds.curator
+    series = figures.rounds.weighed
     if series is None or series.objective_before is None:
         return None
     figure = style.figure("round", "J in the released target")
@@ -110,7 +110,7 @@ def _objective(figures: Figures) -> go.Figure | None:
 
 
 def _gains(figures: Figures) -> go.Figure | None:
-    series, winners = figures.rounds.curator, figures.rounds.winner
+    series, winners = figures.rounds.weighed, figures.rounds.winner
     if series is None or winners is None or not any(gain is not None for gain in series.gain):
         return None
     figure = style.figure("round", "gain of the round's point", hovermode="closest")

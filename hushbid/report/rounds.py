@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
 
-from curator.machine import CuratorMachine
+from consumer.blind import BlindConsumer
 from hushbid.report.course import Course
 from hushbid.report.sources import Source
-from protocol.space.grid import features_to_float
+from protocol.session.session import Session
+from protocol.space.grid import Features, features_to_float
 from protocol.space.mmd import embedding_objective
+from protocol.wire.messages import Target
 
 __all__ = [
     "SHOWN_ROUNDS",
+    "ConsumerSeries",
     "CuratorSeries",
     "RoundFigures",
     "RoundMap",
@@ -45,8 +48,8 @@ class CuratorSeries:
     """Series that the curator's transcript alone tells, an entry for each round that is shown (`shortened`).
 
     Attributes:
-        objective_before: J of the seed set alone; None if there was no target.
-        objective: J after the round, in the released target.
+        objective_before: J of the seed set alone; None if there was no target, or the curator is blind.
+        objective: J after the round, in the released target; empty likewise.
         gain: By how much the round's point raised J; None: no point was chosen.
         asked: Owners that were asked for their point.
         raw: Raw points that the curator was handed.
@@ -61,6 +64,21 @@ class CuratorSeries:
     raw: Numbers
     sealed: Numbers
     absent: Numbers
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsumerSeries:
+    """Series that the consumer's transcript tells where the curator is blind: the consumer weighs.
+
+    Attributes:
+        objective_before, objective, gain: As `CuratorSeries` has them under other rules.
+        void: Boxes that did not hold what their owner said.
+    """
+
+    objective_before: float | None
+    objective: tuple[float, ...]
+    gain: tuple[float | None, ...]
+    void: Numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +108,7 @@ class RoundFigures:
         timed_by: By whose clock; None: nobody's.
         winner: Whose point was chosen, by its owner's place among all owners; None: there was no point.
         curator: What the curator alone knows.
+        consumer: What the consumer alone knows where the curator is blind; else None.
         map: What owners did in each round.
     """
 
@@ -100,6 +119,12 @@ class RoundFigures:
     winner: tuple[int | None, ...] | None
     curator: CuratorSeries | None
     map: RoundMap | None
+    consumer: ConsumerSeries | None = None
+
+    @property
+    def weighed(self) -> CuratorSeries | ConsumerSeries | None:
+        """The series of the party that weighs, if its transcript is there."""
+        return self.consumer or self.curator
 
 
 def shown(count: int) -> tuple[int, ...]:
@@ -118,8 +143,11 @@ def shortened(value: float) -> float:
 
 
 def wins_of(sources: Sequence[Source]) -> list[Win] | None:
-    """The chosen points, in order: as the curator chose them, or else as the consumer got them."""
-    for source in sources:
+    """The chosen points, in order: as the curator chose them, or else as the consumer got them.
+
+    A blind curator does not know which of its boxes hold nothing: there the consumer tells first.
+    """
+    for source in sources[::-1] if sources[0].session.rule.blind else sources:
         if source.curator is not None:
             return [(win.chosen_round, win.owner) for win in source.curator.ledger.wins]
         if source.consumer is not None and source.consumer.delivered:
@@ -145,6 +173,7 @@ def rounds_of(sources: Sequence[Source]) -> RoundFigures:
         winner=None if wins is None else tuple(winners.get(number) for number in numbers),
         curator=None if curator is None else _curator_series(curator, run, numbers),
         map=_map(sources, numbers, wins or []),
+        consumer=_consumer_series(sources, numbers),
     )
 
 
@@ -171,12 +200,15 @@ def _curator_series(source: Source, run: int, numbers: Numbers) -> CuratorSeries
     assert machine is not None
     won = {win.chosen_round for win in machine.ledger.wins}
     absent = Counter(absence.round for absence in machine.ledger.absences)
-    values = objectives(machine, run)
-    gains = [shortened(values[number] - values[number - 1]) if number in won else None for number in numbers]
+    chosen = {
+        number: [win.candidate.features for win in wins] for number, wins in machine.ledger.by_round().items()
+    }
+    values = [] if machine.target is None else objectives(source.session, machine.target, chosen, run)
+    before, objective, gains = _course(values, won, numbers)
     return CuratorSeries(
-        objective_before=shortened(values[0]) if values else None,
-        objective=tuple(shortened(values[number]) for number in numbers),
-        gain=tuple(gains),
+        objective_before=before,
+        objective=objective,
+        gain=gains,
         asked=_counts(course.asked, numbers),
         raw=_counts(course.raw, numbers),
         sealed=_counts(course.sealed, numbers),
@@ -184,18 +216,52 @@ def _curator_series(source: Source, run: int, numbers: Numbers) -> CuratorSeries
     )
 
 
-def objectives(machine: CuratorMachine, run: int) -> list[float]:
-    """J of the seed set, then after each of `run` rounds, in the released target; empty without one."""
-    target = machine.target
-    if target is None:
-        return []
-    weight = machine.seed_weight
+def _consumer_series(sources: Sequence[Source], numbers: Numbers) -> ConsumerSeries | None:
+    source = next((each for each in sources if isinstance(each.machine, BlindConsumer)), None)
+    if source is None or not isinstance(machine := source.machine, BlindConsumer) or machine.target is None:
+        return None
+    chosen: dict[int, list[Features]] = {}
+    for entry in machine.delivered:
+        if entry.candidate is not None and not entry.dispute:
+            chosen.setdefault(entry.chosen_round, []).append(entry.candidate.features)
+    void = Counter(entry.chosen_round for entry in machine.delivered if entry.dispute)
+    values = objectives(source.session, machine.target, chosen, max(numbers, default=0))
+    before, objective, gains = _course(values, chosen, numbers)
+    return ConsumerSeries(
+        objective_before=before,
+        objective=objective,
+        gain=gains,
+        void=tuple(void[number] for number in numbers),
+    )
+
+
+def _course(
+    values: Sequence[float], won: Collection[int], numbers: Numbers
+) -> tuple[float | None, tuple[float, ...], tuple[float | None, ...]]:
+    """J before, J after each round that is shown, and what the round gained; without J, nothing."""
+    if not values:
+        return None, (), (None,) * len(numbers)
+    gains = [shortened(values[number] - values[number - 1]) if number in won else None for number in numbers]
+    return shortened(values[0]), tuple(shortened(values[number]) for number in numbers), tuple(gains)
+
+
+def objectives(
+    session: Session, target: Target, chosen: Mapping[int, Sequence[Features]], run: int
+) -> list[float]:
+    """J of the seed set, then after each of `run` rounds, in the released target.
+
+    Args:
+        session: The session.
+        target: The released target.
+        chosen: φ of what was chosen, by round.
+        run: How many rounds.
+    """
+    weight = session.file.seed_weight
     total, size = weight * features_to_float(target.seed_total), weight * target.seed_size
-    wins = machine.ledger.by_round()
     values = [embedding_objective(target.embedding, total / size)]
     for number in range(1, run + 1):
-        for win in wins.get(number, ()):
-            total, size = total + features_to_float(win.candidate.features), size + 1
+        for features in chosen.get(number, ()):
+            total, size = total + features_to_float(features), size + 1
         values.append(embedding_objective(target.embedding, total / size))
     return values
 

@@ -14,7 +14,7 @@ from hushbid.report.html import Html, element, fragment, plot, section, table
 from hushbid.report.incidents import Incidents
 from hushbid.report.overview import guarantee, sentence
 from hushbid.report.rounds import SHOWN_ROUNDS
-from protocol.names import CURATOR
+from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.settlement import SettlementTerms
 from protocol.session.guarantee import TRUSTED
 
@@ -26,6 +26,7 @@ _ALWAYS: Final = ("chosen", "share", "disputed", "rounds absent in")
 """Columns of the owners' table that say something with nothing but zeros."""
 _UNKNOWN: Final = "–"
 _ERROR: Final = "its standard error"
+_BY_CONSUMER: Final = "It is the consumer's, by its signed account: the curator is blind."
 _PRICE: Final = "price of a point"
 """A column without a sum."""
 _INCIDENT_NAMES: Final = {
@@ -133,18 +134,22 @@ def _choice(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
             plots,
             "J(S) = 2·g̃ᵀμ − ‖μ‖² with the released g̃ and with μ, the mean embedding of the seed set and the "
             "points chosen so far. Larger is better, as far as g̃ is right in spite of its noise. From the "
-            "curator's transcript.",
+            f"{_weigher(figures)}'s transcript.",
         ),
         *plot(
             "gains",
             plots,
             "J(S + x) − J(S) of each round's point, by its owner",
             ": what settlement adds up. " if figures.settlement_terms.standard_error is None else ". ",
-            "From the curator's transcript. ",
+            f"From the {_weigher(figures)}'s transcript. ",
             _thinned(figures),
         ),
     )
     return section("How close the choice came", parts)
+
+
+def _weigher(figures: Figures) -> str:
+    return CURATOR if figures.rounds.consumer is None else CONSUMER
 
 
 def _seed_set(figures: Figures) -> Iterable[Html]:
@@ -238,7 +243,7 @@ def _settlement(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
         (_PRICE, owners.price, "{:g}".format),
         ("costs", owners.amount, "{:,.2f}".format),
         ("raw points handed over", owners.raw, "{:,}".format),
-        ("sealed points handed over", owners.sealed, "{:,}".format),
+        ("boxes handed over" if figures.blind else "sealed points handed over", owners.sealed, "{:,}".format),
         ("rounds asked in", owners.asked, "{:,}".format),
         ("rounds absent in", owners.absent, "{:,}".format),
     )
@@ -269,8 +274,9 @@ def _settlement(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
     )
     if owners.settlement is None:
         return section("What owners sold" if owners.won is not None else "What owners handed over", parts)
-    paid_for = () if owners.paid_for is None else (owners.paid_for,)
-    return section("Shares and settlement", parts, " ".join((_lead(terms), *paid_for, terms.sentence())))
+    said = [_lead(terms), *([_BY_CONSUMER] if figures.blind else [])]
+    said += [] if owners.paid_for is None else [owners.paid_for]
+    return section("Shares and settlement", parts, " ".join((*said, terms.sentence())))
 
 
 def _lead(terms: SettlementTerms) -> str:

@@ -9,26 +9,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import astuple
+from dataclasses import astuple, fields
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from consumer.blind import AccountMade, WeightSealed
 from consumer.events import PurchasesChecked, TargetReleased
 from consumer.numerics import ConsumerNumerics
 from consumer.party import consumer_party
 from consumer.process import consumer_seed_set
 from consumer.seed_distance import SeedDistance
+from curator.blind import BidsChecked, BlindCuratorNumerics
 from curator.events import CandidatesChecked
 from curator.party import curator_party
+from owner.blind import BlindScored
 from owner.events import Scored
 from owner.party import owner_party
 from protocol import limits
 from protocol.config.loading import load_toml
 from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
-from protocol.crypto.sealing import NONCE_BYTES
+from protocol.crypto.sealing import DIGEST_BYTES, NONCE_BYTES
 from protocol.data import load_dataset
 from protocol.errors import DataError, ReplayDivergence
 from protocol.machine.machine import Computation, Event, HeadSigned
@@ -37,9 +40,11 @@ from protocol.names import CONSUMER
 from protocol.privacy.noise import RecordedNoise
 from protocol.runtime.driver import Numerics
 from protocol.runtime.party import own_keys, sealing_identity
+from protocol.session.account import account_content
 from protocol.session.session import Session
 from protocol.transcript.reader import iterate
 from protocol.transcript.record import Header, RecordedItem
+from protocol.wire.messages import Candidate
 
 __all__ = ["CLOSE", "Recomputation", "recomputation"]
 
@@ -101,14 +106,40 @@ class Recomputation:
         elif isinstance(recorded, TargetReleased):
             self._compare_targets(recorded, again)
         elif isinstance(recorded, PurchasesChecked):
-            for old, new in zip(recorded.delivered, again.delivered, strict=True):
-                self._exactly("dispute", old.dispute, new.dispute, recorded)
-            if recorded.mmd2 is not None:
-                self._closely("mmd2", recorded.mmd2, again.mmd2, recorded)
-            if recorded.seed_distance is not None:  # not in records of before there was one
-                self._compare_seed_distances(recorded, recorded.seed_distance, again.seed_distance)
+            self._compare_purchases(recorded, again)
         elif isinstance(recorded, NoiseDrawn):
             self._exactly("rounds", len(recorded.rounds), len(again.rounds), recorded)
+        elif isinstance(recorded, AccountMade):
+            self._compare_accounts(recorded, again)
+        elif isinstance(recorded, BlindScored | WeightSealed | BidsChecked):
+            for each in fields(recorded):
+                old, new = getattr(recorded, each.name), getattr(again, each.name)
+                self._exactly(each.name, _comparable(old), _comparable(new), recorded)
+
+    def _compare_purchases(self, recorded: PurchasesChecked, again: Any) -> None:
+        for old, new in zip(recorded.delivered, again.delivered, strict=True):
+            self._exactly("dispute", old.dispute, new.dispute, recorded)
+            self._compare_points(recorded, old.candidate, new.candidate)
+        if recorded.mmd2 is not None:
+            self._closely("mmd2", recorded.mmd2, again.mmd2, recorded)
+        if recorded.seed_distance is not None:  # not in records of before there was one
+            self._compare_seed_distances(recorded, recorded.seed_distance, again.seed_distance)
+
+    def _compare_points(self, recorded: Event, old: Candidate | None, new: Candidate | None) -> None:
+        if old is None or new is None:
+            self._exactly("point", old is None, new is None, recorded)
+            return
+        self._exactly("point", _comparable(old.point), _comparable(new.point), recorded)
+        self._on_grid("features", old.features, new.features, recorded, units=0)
+
+    def _compare_accounts(self, recorded: AccountMade, again: AccountMade) -> None:
+        old, new = recorded.account, again.account
+        for name in ("settlement", "errors", "gains", "gain_errors"):
+            self._closely(name, getattr(old, name), getattr(new, name), recorded)
+        for name in ("sold", "void", "signal"):
+            self._exactly(name, _comparable(getattr(old, name)), _comparable(getattr(new, name)), recorded)
+        if account_content(old) == account_content(new):  # else it is of numbers that were rounded otherwise
+            self._exactly("signature", old.signature, new.signature, recorded)
 
     def _compare_seed_distances(self, recorded: Event, old: SeedDistance, new: SeedDistance) -> None:
         if not np.allclose(astuple(old), astuple(new), rtol=0.0, atol=CLOSE):
@@ -180,6 +211,8 @@ def recomputation(path: Path, config: Path) -> Callable[[Session, Header], Recom
         noise = RecordedNoise(_noise(path), keys=_keys(path), protects=session.noise_protects)
         if header.role == "curator":
             load_toml(CuratorFile, config)
+            if session.rule.blind:
+                return Recomputation(_blind_curator(session), boxes_gone=False)
             _, numerics = curator_party(session, noise=noise)
             return Recomputation(numerics, boxes_gone=session.rule.sealed)
         if header.role == "consumer":
@@ -187,6 +220,11 @@ def recomputation(path: Path, config: Path) -> Callable[[Session, Header], Recom
         return Recomputation(_owner(session, header.party, config, noise), boxes_gone=False)
 
     return make
+
+
+def _blind_curator(session: Session) -> Numerics:
+    """It checks signatures; SHA-256 of a box is the beginning of what stands in its place."""
+    return BlindCuratorNumerics(session, destroy=lambda: None, digest=lambda box: box[:DIGEST_BYTES])
 
 
 def _owner(session: Session, name: str, config: Path, noise: RecordedNoise) -> Numerics:
@@ -219,6 +257,7 @@ def _consumer(session: Session, config: Path, noise: RecordedNoise) -> Numerics:
         validation=validation,
         seed_set=consumer_seed_set(session, file, validation, when_missing="refuse"),
         store=lambda _purchases: None,
+        weighing=noise,
     )
     return numerics
 
@@ -242,12 +281,12 @@ def _noise(path: Path) -> Iterator[npt.NDArray[Any]]:
 def _keys(path: Path) -> Iterator[bytes]:
     """All keys of a transcript, in the order in which they were drawn."""
     for item in _recorded(path):
-        fields: Any = item.private
-        if item.kind == Scored.KIND and fields["ephemeral"]:
-            yield fields["ephemeral"]
-        elif item.kind == TargetReleased.KIND and fields["map_seed"]:
-            yield fields["map_seed"]
-            boxes, length = fields["maps"], limits.MAP_BOX_BYTES
+        held: Any = item.private
+        if item.kind in (Scored.KIND, BlindScored.KIND) and held["ephemeral"]:
+            yield held["ephemeral"]
+        elif item.kind == TargetReleased.KIND and held["map_seed"]:
+            yield held["map_seed"]
+            boxes, length = held["maps"], limits.MAP_BOX_BYTES
             # A box begins with its nonce; the consumer draws those of all boxes together.
             yield b"".join(boxes[at : at + NONCE_BYTES] for at in range(0, len(boxes), length))
 

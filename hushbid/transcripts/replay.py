@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+from consumer.blind import BlindConsumer
 from consumer.machine import ConsumerMachine
+from curator.blind import BlindCurator
 from curator.machine import CuratorMachine
+from owner.blind import BlindOwner
 from owner.machine import OwnerMachine
 from protocol import __version__
 from protocol.crypto.sealing import SEAL_BYTES
@@ -140,11 +143,12 @@ def _session(path: Path, header: Header, first: Record) -> Session:
 
 def _machine(session: Session, header: Header) -> CuratorMachine | OwnerMachine | ConsumerMachine:
     """A fresh machine of the role that recorded a transcript."""
+    blind = session.rule.blind
     if header.role == "curator":
-        return CuratorMachine(session)
+        return (BlindCurator if blind else CuratorMachine)(session)
     if header.role == "consumer":
-        return ConsumerMachine(session)
-    return OwnerMachine(session, name=header.party)
+        return (BlindConsumer if blind else ConsumerMachine)(session)
+    return (BlindOwner if blind else OwnerMachine)(session, name=header.party)
 
 
 def _reader(session: Session, party: str, machine: Machine) -> EventReader:

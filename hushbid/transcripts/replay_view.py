@@ -9,6 +9,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
+from consumer.blind import BlindConsumer
 from curator.machine import CuratorMachine
 from hushbid.transcripts.recompute import Recomputation, recomputation
 from hushbid.transcripts.replay import Replayed, replayed
@@ -106,11 +107,11 @@ def _told(path: Path, found: Replayed) -> dict[str, Any]:
 
 
 def _rounds(found: Replayed) -> int | None:
-    """Rounds that the party took part in; None for the consumer, who sees none."""
+    """Rounds that the party took part in; None for a consumer that sees none."""
     machine = found.machine
     if isinstance(machine, OwnerMachine):
         return machine.rounds
-    return machine.round if isinstance(machine, CuratorMachine) else None
+    return machine.round if isinstance(machine, CuratorMachine | BlindConsumer) else None
 
 
 def _recomputed(made: Recomputation) -> dict[str, Any]:

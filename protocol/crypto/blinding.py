@@ -49,6 +49,7 @@ __all__ = [
     "account_statement",
     "blind_bid_statement",
     "blind_digest",
+    "blind_digest_of",
     "broadcast_statement",
 ]
 
@@ -171,7 +172,12 @@ class Mask:
 
 def blind_digest(handle: int, box: bytes) -> bytes:
     """What stands for one box in what its owner signs: SHA-256 of a tag, the number, and the box's own."""
-    parts = (handle.to_bytes(8, "big"), hashlib.sha256(box).digest())
+    return blind_digest_of(handle, hashlib.sha256(box).digest())
+
+
+def blind_digest_of(handle: int, digest: bytes) -> bytes:
+    """`blind_digest` of a box of which there is the SHA-256 alone, as in a curator's transcript."""
+    parts = (handle.to_bytes(8, "big"), digest)
     return hashlib.sha256(b"".join((b"hushbid blind box 1\0", *parts))).digest()
 
 

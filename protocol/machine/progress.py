@@ -44,7 +44,7 @@ class Progress:
     seconds_left: float | None
     """Until the last round is decided, at the pace of late; None: unknown, or nothing is left."""
     paused: bool = False
-    """Whether the rounds stand still for want of owners."""
+    """Whether the rounds stand still for want of owners, or of a consumer that weighs."""
     owners_connected: int | None = None
     """How many owners are here, for a curator; else None."""
     owners: int | None = None
@@ -52,7 +52,8 @@ class Progress:
     busy: str | None = None
     """A computation that may take long, during which nothing else happens; None: there is none."""
     missing: tuple[str, ...] = ()
-    """Owners that are not here, at most MOST_NAMED, as far as they may be named."""
+    """Who is not here, at most MOST_NAMED: owners as far as they may be named, and first of all a consumer
+    that the rounds wait for."""
 
     def as_line(self) -> bytes:
         """The picture as one line of JSON."""

@@ -53,6 +53,7 @@ from tests.processes.forked import ForkedProcess, PartyProcess
 from tests.support.session_files import at
 
 __all__ = [
+    "BLIND",
     "COLUMNS",
     "PATIENCE",
     "SEALED",
@@ -91,6 +92,8 @@ _SESSION: dict[str, Any] = {
 
 SEALED: dict[str, Any] = {"acquisition.rule": "sealed", "features.seed": None}
 """Changes to a session file: points are sealed to the consumer, and so is the feature map to the owners."""
+BLIND: dict[str, Any] = SEALED | {"acquisition.rule": "blind"}
+"""The same, and the consumer weighs."""
 SECURE: dict[str, Any] = {"noise.source": "secure", "noise.seed": None}
 """Changes to a session file: noise and keys are not to be repeated."""
 

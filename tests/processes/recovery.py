@@ -14,8 +14,8 @@ from hushbid.transcripts.replay import replayed
 from hushbid.transcripts.verification.session import verify_all
 from protocol.names import CONSUMER, CURATOR
 from protocol.wire.codec import Direction, decode_message
-from protocol.wire.messages import Broadcast
-from tests.processes.cluster import SEALED, SECURE, Cluster, Ended
+from protocol.wire.messages import Broadcast, SealedBroadcast
+from tests.processes.cluster import BLIND, SEALED, SECURE, Cluster, Ended
 
 __all__ = [
     "KINDS",
@@ -56,6 +56,17 @@ KINDS: Final[Mapping[str, dict[str, Any]]] = {
         "target": {"mechanism": "gaussian", **_OF_VALIDATION},
         "summary": {"mechanism": "filtered-gaussian", **_OF_SUMMARY},
     },
+    "blind": {
+        **BLIND,
+        **SECURE,
+        "target": {"mechanism": "gaussian", **_OF_VALIDATION},
+        "summary": {"mechanism": "filtered-gaussian", **_OF_SUMMARY},
+    },
+    "blind-simulated": {
+        **BLIND,
+        "target": {"mechanism": "gaussian", **_OF_VALIDATION},
+        "summary": {"mechanism": "gaussian", **_OF_SUMMARY},
+    },
     "ask-all": {"acquisition.rule": "ask-all"},
     "winner-only": {
         "acquisition.rule": "winner-only",
@@ -63,7 +74,8 @@ KINDS: Final[Mapping[str, dict[str, Any]]] = {
         "summary": {"mechanism": "gaussian", **_OF_SUMMARY},
     },
 }
-"""Changes to a session file. The noise of all but "sealed" is simulated, so that two sessions are alike."""
+"""Changes to a session file. The noise of all but "sealed" and "blind" is simulated, so that two sessions are
+alike."""
 
 
 def session(place: Path, kind: str, changes: Mapping[str, Any] | None = None) -> Cluster:
@@ -134,9 +146,9 @@ def _broadcasts(cluster: Cluster) -> dict[int, set[bytes]]:
     sent = _fields(cluster, CURATOR, "send")
     received = [fields for owner in OWNERS for fields in _fields(cluster, owner, "received")]
     for frame in (fields["frame"] for fields in sent + received):
-        if frame["message"] == "broadcast":
+        if frame["message"] in ("broadcast", "sealed-broadcast"):
             message = decode_message(Direction.CURATOR_TO_OWNER, frame["body"])
-            assert isinstance(message, Broadcast)
+            assert isinstance(message, Broadcast | SealedBroadcast)
             found[message.round].add(frame["body"])
     return found
 
@@ -144,7 +156,8 @@ def _broadcasts(cluster: Cluster) -> dict[int, set[bytes]]:
 def _noise_drawn(cluster: Cluster) -> Counter[int]:
     """How often each round's noise was drawn."""
     drawn: Counter[int] = Counter()
-    for noise in _fields(cluster, CURATOR, "noise-drawn"):
+    weighs = CONSUMER if cluster.session.rule.blind else CURATOR
+    for noise in _fields(cluster, weighs, "noise-drawn"):
         drawn.update(range(noise["first"], noise["first"] + len(noise["rounds"])))
     return drawn
 

@@ -37,7 +37,7 @@ KILLS: Final = int(os.environ.get("HUSHBID_TEST_KILLS", "30"))
 SEED: Final = int(os.environ.get("HUSHBID_TEST_SEED", "0"))
 FEW: Final = 4
 """Kills of a session of the test that is not slow."""
-SESSIONS: Final = (("sealed", 0), ("ask-all", 2), ("winner-only", 4))
+SESSIONS: Final = (("sealed", 0), ("ask-all", 2), ("winner-only", 4), ("blind", 7))
 """What is run, each with a number that its moments are drawn from."""
 LAST: Final = OWNERS[-1]
 """Who comes last, so that no session is over before the first party was killed."""
@@ -134,8 +134,22 @@ def test_a_session_ends_as_it_would_have_without_the_crashes(
         ended = end_well(crashes.cluster)
         assert len(crashes.killed) >= moments
         check_whole(crashes.cluster, ended)
-        if kind != "sealed":  # whose noise is fresh
+        if not crashes.cluster.session.noise_protects:  # else it is fresh
             assert differences(delivery(crashes.cluster), expected.delivered) == []
+
+
+@pytest.mark.parametrize("victims", [(CONSUMER,), (CURATOR,), (CONSUMER, CURATOR)])
+def test_who_weighs_and_who_orders_go_on_with_the_same_noise(
+    tmp_path: Path, undisturbed: Callable[[str], Undisturbed], victims: tuple[str, ...]
+) -> None:
+    """Where the curator is blind, a round waits for the consumer."""
+    expected = undisturbed("blind-simulated")
+    with crashing(tmp_path, "blind-simulated", 8) as (crashes, _):
+        crashes.reach(0.4 * expected.bytes)
+        crashes.kill(*victims)
+        assert sorted(crashes.killed) == sorted(victims)
+        check_whole(crashes.cluster, end_well(crashes.cluster))
+        assert differences(delivery(crashes.cluster), expected.delivered) == []
 
 
 def test_all_parties_together_go_on(tmp_path: Path, undisturbed: Callable[[str], Undisturbed]) -> None:

@@ -271,6 +271,38 @@ def test_features_releases_and_bids_come_out_again_from_the_partys_data(
         assert compared[owner]["scored"] == ROUNDS
 
 
+@pytest.mark.parametrize("release", ["exact", "filtered-gaussian", "subspace", "race"])
+def test_where_the_curator_is_blind_the_consumer_redoes_what_it_weighed(
+    recorded: Callable[..., Path], release: str
+) -> None:
+    place = recorded("blind", release)
+    compared = {}
+    for party in PARTIES:
+        (found,) = replay_all([transcript(place, party)], party_file(place, party))["transcripts"]
+        assert found["rounds"] == ROUNDS
+        assert found["recomputed"]["skipped"] == {}
+        assert all(value == 0.0 for value in found["recomputed"]["largest_differences"].values())
+        compared[party] = found["recomputed"]["compared"]
+    drawn = {} if release == "exact" else {"noise-drawn": 1}
+    assert compared["curator"] == {"bids-checked": ROUNDS}, "signatures, and nothing else"
+    each_round = dict.fromkeys(("weights-computed", "weight-sealed", "purchases-checked"), ROUNDS)
+    assert compared["consumer"] == {"target-released": 1, "account-made": 1, **each_round, **drawn}
+    for owner in OWNERS:
+        assert compared[owner] == {"map-opened": 1, "blind-scored": ROUNDS}
+
+
+def test_a_blind_sessions_owner_with_other_data_is_found_out(
+    recorded: Callable[..., Path], tmp_path: Path
+) -> None:
+    place = recorded("blind", "exact")
+    points = np.load(place.parent / "owner-0.npz")["features"][::-1]
+    np.savez(tmp_path / "owner-0.npz", features=points, labels=np.zeros(len(points), dtype=np.int64))
+    other = tmp_path / "party.toml"
+    other.write_text(party_file(place, "owner-0").read_text(encoding="utf-8"), encoding="utf-8")
+    with pytest.raises(ReplayDivergence, match="blind-scored has another"):
+        replay_all([transcript(place, "owner-0")], other)
+
+
 def test_other_data_are_found_out(recorded: Callable[..., Path], tmp_path: Path) -> None:
     place = recorded("ask-all", "exact")
     own = party_file(place, "owner-0")

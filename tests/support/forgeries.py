@@ -31,6 +31,7 @@ from tests.support.transcripts import fixed_salts
 __all__ = [
     "TWO_FACED_ROUND",
     "VICTIM",
+    "Recording",
     "Stopped",
     "frame_in",
     "header_of",

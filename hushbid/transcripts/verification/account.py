@@ -8,13 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from protocol.errors import RemoteProtocolError
+from hushbid.transcripts.replay import opened_session
+from hushbid.transcripts.verification.awards import Awards, VoidBoxes
+from protocol.errors import DataError, RemoteProtocolError
 from protocol.machine.machine import Received, Send
-from protocol.names import CURATOR
-from protocol.transcript.reader import iterate
+from protocol.names import CONSUMER, CURATOR
+from protocol.transcript.reader import TranscriptReader, iterate
 from protocol.transcript.record import MalformedRecord, Record
 from protocol.transcript.verify import Fault, RecordedFrame, Verification, frame_of, verify
-from protocol.wire.codec import Direction, decode_message, encode_message
+from protocol.wire.blind import Award, BlindBid, SealedBroadcast
+from protocol.wire.codec import Direction, decode_message, encode_message, read_message
 from protocol.wire.messages import CONTROL_SEQUENCE, Broadcast, without_box
 
 __all__ = ["Account", "Noted", "Told", "Traffic", "account_of"]
@@ -83,6 +86,8 @@ class Account:
         received: By peer, what came from it.
         chain: Every digest of the chain, the header's first, with the number of its record.
         broadcasts: Of every round, the broadcasts that the file has, by their digest.
+        awards: Of a blind curator, awards beside what was bid.
+        void: Of a consumer whose curator is blind, what it found void.
         redacted: Frames that were taken out.
         faults: Frames that cannot be so, whatever the other side says.
     """
@@ -94,6 +99,8 @@ class Account:
         self.received: dict[str, Traffic] = defaultdict(Traffic)
         self.chain: dict[bytes, int] = {}
         self.broadcasts: dict[int, dict[bytes, Told]] = defaultdict(dict)
+        self.awards: Awards | None = None
+        self.void = VoidBoxes() if party == CONSUMER else None
         self.redacted = 0
         self.faults: list[Fault] = []
         self._rounds: dict[bytes, int] = {}
@@ -103,6 +110,8 @@ class Account:
         self.chain[record.digest] = record.number
         for item in record.items:
             if item.kind not in (Send.KIND, Received.KIND):
+                if self.void is not None:
+                    self.void.take(item)
                 continue
             try:
                 frame = frame_of(item)
@@ -122,7 +131,7 @@ class Account:
             self._fault(record, f"{_named(frame)} acknowledges frame {frame.acknowledged}, which never came")
         known = traffic.numbered.get(frame.sequence)
         if known is None:
-            self._take_new(record, frame, noted, traffic)
+            self._take_new(record, frame, noted, traffic, sent=True)
         elif not noted.same(known):
             self._fault(record, f"{_named(frame)} has other bytes than when it was sent in {known.record}")
 
@@ -131,9 +140,11 @@ class Account:
         if frame.sequence in traffic.numbered:
             self._fault(record, f"{_named(frame)} had come before")
             return
-        self._take_new(record, frame, _noted(record, frame), traffic)
+        self._take_new(record, frame, _noted(record, frame), traffic, sent=False)
 
-    def _take_new(self, record: int, frame: RecordedFrame, noted: Noted, traffic: Traffic) -> None:
+    def _take_new(
+        self, record: int, frame: RecordedFrame, noted: Noted, traffic: Traffic, *, sent: bool
+    ) -> None:
         if frame.sequence == CONTROL_SEQUENCE:
             traffic.unnumbered.setdefault(noted.digest, noted)
             return
@@ -142,10 +153,12 @@ class Account:
         traffic.numbered[frame.sequence] = noted
         traffic.last = max(traffic.last, frame.sequence)
         traffic.acknowledged = max(traffic.acknowledged, frame.acknowledged)
-        if frame.message == "broadcast":
-            self._take_broadcast(frame, noted)
+        if frame.message in ("broadcast", "sealed-broadcast"):
+            self._take_broadcast(frame, noted, sent=sent)
+        elif self.awards is not None and frame.message in ("blind-bid", "award"):
+            self._compare_award(record, frame, self.awards)
 
-    def _take_broadcast(self, frame: RecordedFrame, noted: Noted) -> None:
+    def _take_broadcast(self, frame: RecordedFrame, noted: Noted, *, sent: bool) -> None:
         round_number = self._rounds.get(noted.digest)
         if round_number is None:
             round_number = _round_of(frame.body)
@@ -154,8 +167,22 @@ class Account:
                 return
             self._rounds[noted.digest] = round_number
         told = self.broadcasts[round_number].setdefault(noted.digest, Told(noted.record, []))
-        if self.party == CURATOR:
+        if self.party == CURATOR and sent:
             told.owners.append(frame.peer)
+
+    def _compare_award(self, record: int, frame: RecordedFrame, awards: Awards) -> None:
+        award = frame.message == "award"
+        way = Direction.CURATOR_TO_CONSUMER if award else Direction.OWNER_TO_CURATOR
+        try:
+            message = read_message(way, frame.body)
+            if isinstance(message, Award):
+                awards.take_award(record, message)
+            elif isinstance(message, BlindBid):
+                awards.take_bid(frame.peer, message)
+            else:
+                self._fault(record, f"{_named(frame)} is called a {frame.message} and is none")
+        except (RemoteProtocolError, LookupError):
+            self._fault(record, f"{_named(frame)} is called a {frame.message} and is none")
 
     def _fault(self, record: int, what: str) -> None:
         self.faults.append(Fault(record, what))
@@ -171,8 +198,22 @@ def account_of(path: Path) -> tuple[Verification, Account]:
     with iterate(path) as reader:
         account = Account(path, reader.header.party)
         account.chain[reader.head] = _HEADER_RECORD
+        if reader.header.role == CURATOR:
+            account.awards = _awards(path, reader)
     verification = verify(path, account.take)
     return verification, account
+
+
+def _awards(path: Path, reader: TranscriptReader) -> Awards | None:
+    """What compares awards with bids; None where the curator is not blind, or its file is redacted."""
+    first = next(reader, None)
+    if first is None or first.event.redacted:
+        return None
+    try:
+        session = opened_session(path, reader.header, first)
+    except DataError:
+        return None  # `verify` says so
+    return Awards(session) if session.rule.blind else None
 
 
 def _noted(record: int, frame: RecordedFrame) -> Noted:
@@ -184,7 +225,7 @@ def _noted(record: int, frame: RecordedFrame) -> Noted:
 
 def _without_box(frame: RecordedFrame) -> bytes | None:
     """SHA-256 of a bid as the curator records it; None if that is as it was sent."""
-    if frame.message not in ("bid", "batch"):
+    if frame.message not in ("bid", "batch", "blind-bid"):
         return None
     try:
         kept = without_box(decode_message(Direction.OWNER_TO_CURATOR, frame.body))
@@ -198,7 +239,7 @@ def _round_of(body: bytes) -> int | None:
         message = decode_message(Direction.CURATOR_TO_OWNER, body)
     except RemoteProtocolError:
         return None
-    return message.round if isinstance(message, Broadcast) else None
+    return message.round if isinstance(message, Broadcast | SealedBroadcast) else None
 
 
 def _named(frame: RecordedFrame) -> str:

@@ -60,6 +60,10 @@ def verify_all(paths: Sequence[Path]) -> dict[str, Any]:
         ``signed_heads``. Of one that is not ok: ``error``, ``advice``, and ``record``, the number of the
         first bad record (-1 for the header, None for a file that is no transcript).
 
+        ``awards``: of each file of a blind curator that is not redacted: ``path``,
+        ``checked``, ``others`` (`awards.OtherAward`), and, with the consumer's file, ``void``
+        (`awards.Void`), else None.
+
         ``pairs``: the curator's file with each of its peers' (`agreement.Pair`). ``equivocations``: rounds
         of several broadcasts (`equivocation.Equivocation`). ``heads``: parties that signed several heads, or
         told of several outcomes (`equivocation.Heads`). ``versions``: files of one party
@@ -85,10 +89,16 @@ def verify_all(paths: Sequence[Path]) -> dict[str, Any]:
     equivocating = equivocations(accounts)
     heads = several_heads((each.account.path, each.verification.signed) for each in checked)
     related = versions(accounts)
-    agreed = all(pair.ok is not False for pair in pairs) and all(each.ok for each in related)
+    awards = _awards(accounts)
+    agreed = (
+        not any(each["others"] for each in awards)
+        and all(pair.ok is not False for pair in pairs)
+        and all(each.ok for each in related)
+    )
     return {
         "ok": all(each["ok"] for each in transcripts) and agreed and not equivocating and not heads,
         "transcripts": transcripts,
+        "awards": awards,
         "pairs": [pair.as_json() for pair in pairs],
         "equivocations": [each.as_json() for each in equivocating],
         "heads": [each.as_json() for each in heads],
@@ -178,6 +188,21 @@ def _pairs(checked: Sequence[_Checked]) -> list[Pair]:
         compare(curator.account, peer.account, curator.verification.signed, peer.verification.signed)
         for curator in curators
         for peer in peers
+    ]
+
+
+def _awards(accounts: Sequence[Account]) -> list[dict[str, Any]]:
+    """What blind curators' files say of their awards, beside what the first consumer's says was void."""
+    void = next((account.void for account in accounts if account.void is not None), None)
+    return [
+        {
+            "path": str(account.path),
+            "checked": account.awards.checked,
+            "others": [other._asdict() for other in account.awards.others],
+            "void": None if void is None else [each._asdict() for each in account.awards.void(void)],
+        }
+        for account in accounts
+        if account.awards is not None
     ]
 
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hushbid.transcripts.view import named, printable
-from protocol.names import CURATOR
+from protocol.names import CONSUMER, CURATOR
 
 __all__ = ["render_verification"]
 
@@ -40,6 +40,8 @@ def render_verification(found: Mapping[str, Any], console: Console) -> None:
         _render_file(each, console)
     for pair in found["pairs"]:
         _render_pair(pair, console)
+    for each in found["awards"]:
+        _render_awards(each, console)
     _render_equivocations(found["equivocations"], console)
     for each in found["heads"]:
         _render_heads(each, console)
@@ -109,6 +111,28 @@ def _place(place: Mapping[str, Any]) -> str:
     return f"in record {place['record']} of {printable(place['path'])} ({_digits(place['digest'])})"
 
 
+def _render_awards(found: Mapping[str, Any], console: Console) -> None:
+    others, path = found["others"], printable(found["path"])
+    if not others:
+        message = f"each of {found['checked']} awards has the best boxes that owners bid"
+        console.print(Text("✓ ", style="green") + Text(f"{path}: {message}"), soft_wrap=True)
+    for each in others[:_LISTED]:
+        what = f"in record {each['record']} of {path} is not what was bid: {each['what']}"
+        _say(console, f"✗ {_box(each)} {what}", "red")
+    if len(others) > _LISTED:
+        _say(console, f"✗ and {len(others) - _LISTED} more such boxes", "red")
+    void = found["void"] or ()
+    for each in void[:_LISTED]:
+        by = "the curator's" if each["by"] == CURATOR else "its owner's"
+        _say(console, f"{_box(each)} was void: {printable(each['what'])}. That is {by} doing.", "yellow")
+    if len(void) > _LISTED:
+        _say(console, f"and {len(void) - _LISTED} more void boxes", "yellow")
+
+
+def _box(found: Mapping[str, Any]) -> str:
+    return f"box {found['handle']} of {printable(found['owner'])}, awarded in round {found['round']},"
+
+
 def _render_equivocations(found: Sequence[Mapping[str, Any]], console: Console) -> None:
     for equivocation in found[:_LISTED]:
         broadcasts = equivocation["broadcasts"]
@@ -137,7 +161,8 @@ def _render_heads(found: Mapping[str, Any], console: Console) -> None:
 
 def _evidence(record: Mapping[str, Any]) -> str:
     owners, place = record["owners"], f"in record {record['record']} of {printable(record['path'])}"
-    told = f"sent to {_listed(owners)}" if owners else f"received by {printable(record['party'])}"
+    verb = "sent" if record["party"] == CONSUMER else "received"
+    told = f"sent to {_listed(owners)}" if owners else f"{verb} by {printable(record['party'])}"
     return f"{told}, {place}"
 
 

@@ -20,6 +20,8 @@ __all__ = [
     "CONNECTIONS_REFUSED_OFTEN",
     "CONNECTIONS_UNFOLLOWED",
     "CONNECTION_REFUSED",
+    "CONSUMER_AWAITED",
+    "CONSUMER_BACK",
     "CURATOR_BACK",
     "CURATOR_CONNECTED",
     "CURATOR_GONE",
@@ -187,6 +189,12 @@ ROUNDS_PAUSED: Final = _event(
     "fewer than {least} owners are here: paused, for {seconds:g} s at most; connected are {connected} of "
     "{owners}; missing: {missing}",
 )
+CONSUMER_AWAITED: Final = _event(
+    "rounds.consumer-awaited",
+    _warning,
+    "the consumer is away, which weighs: paused, for {seconds:g} s at most",
+)
+CONSUMER_BACK: Final = _event("rounds.consumer-back", _info, "the consumer is here: the rounds go on")
 ROUNDS_GO_ON: Final = _event("rounds.go-on", _info, "enough owners are here: the rounds go on")
 DELIVERY_RESENT: Final = _event("delivery.resent", _info, "a part of the delivery was sent again to {peer}")
 DELIVERY_DISPUTED: Final = _event(

@@ -53,7 +53,7 @@ class Status:
     owners: int | None
     """K, for a curator; else None."""
     paused: bool
-    """Whether the rounds stand still for want of owners."""
+    """Whether the rounds stand still for want of owners, or of a consumer that weighs."""
     beat: float
     """When the loop last turned, or a long computation began."""
     pid: int
@@ -76,12 +76,15 @@ class Status:
     seconds_left: float | None = None
     """Until the rounds are over, at the pace of late; None: unknown, or nothing is left."""
     missing: list[str] = field(default_factory=list)
-    """Owners without a connection to the curator, at most `protocol.machine.progress.MOST_NAMED`, while it
-    enrols or its rounds run. Where a rule asks, they are named before the first round only."""
+    """Who has no connection to the curator, at most `protocol.machine.progress.MOST_NAMED`, while it enrols
+    or its rounds run: owners, and first of all a consumer that the rounds wait for. Where a rule asks, owners
+    are named before the first round only."""
     spent: Mapping[str, str | float] | None = None
     """ε of what was released so far: `epsilon` at `delta`, of whose records (`protects`), between which
     `neighbours`. A curator has that of the owners' records, the consumer its own; None: no guarantee, or an
     owner."""
+    spent_of_owners: Mapping[str, str | float] | None = None
+    """The same of the owners' records, at a consumer that weighs; else None."""
 
     @property
     def progress(self) -> Progress:
@@ -128,9 +131,12 @@ class Status:
             }
             if not all(_fits(value, hints[name]) for name, value in known.items()) or known["pid"] <= 0:
                 raise ValueError("a field is not of its type")
-            spent = known.get("spent")
-            if spent is not None and not all(_fits(spent.get(name), float) for name in ("epsilon", "delta")):
-                raise ValueError("what was spent is no number")
+            told = (known.get("spent"), known.get("spent_of_owners"))
+            for spent in told:
+                if spent is not None and not all(
+                    _fits(spent.get(name), float) for name in ("epsilon", "delta")
+                ):
+                    raise ValueError("what was spent is no number")
             return cls(**known)
         except OSError as error:
             raise HushbidError(

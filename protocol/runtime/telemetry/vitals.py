@@ -167,6 +167,8 @@ class Vitals:
         self._untold = TELLS_OF_ASKS if self._asks else frozenset[str]()
         self.spent: Callable[[], Mapping[str, str | float] | None] = lambda: None
         """Says what was spent so far, as `Status.spent` has it; called when a picture is taken."""
+        self.spent_of_owners: Callable[[], Mapping[str, str | float] | None] = lambda: None
+        """Likewise `Status.spent_of_owners`."""
         self.control = control or Control()
         """What its loop asks whether it is to end."""
         self._every = PROGRESS_SECONDS if self.control.watched else STATUS_SECONDS
@@ -258,6 +260,7 @@ class Vitals:
                 # Such a round waits for an owner that was asked and is gone, and for no other.
                 missing=[] if self._asks and seen.round else list(seen.missing),
                 spent=self.spent(),
+                spent_of_owners=self.spent_of_owners(),
                 counters={**told, "status_failures": self.unwritten},
             )
 

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from curator.progress import Follower
+from hushbid.cli.progress import waiting
 from protocol.machine.progress import MOST_NAMED
+from protocol.names import CONSUMER
 from tests.simulation.harness import names, session_file
 
 
@@ -21,6 +23,7 @@ class Machine:
     phase: str = "enrolling"
     round: int = 0
     paused: bool = False
+    awaits_consumer: bool = False
     here: set[str] = field(default_factory=set)
     wins: int = 0
 
@@ -30,7 +33,7 @@ class Machine:
 
     @property
     def ledger(self) -> Any:
-        return SimpleNamespace(wins=range(self.wins))
+        return SimpleNamespace(chosen=self.wins)
 
 
 def follower_of(rule: str, owners: int = 3, **seen: Any) -> tuple[Machine, Follower]:
@@ -84,3 +87,13 @@ def test_the_pace_is_of_decided_rounds_alone() -> None:
     follower.note(99.0)
     assert follower.progress().points_per_second == pytest.approx(4.0), "the delivery is no round"
     assert follower.progress().seconds_left is None
+
+
+def test_a_consumer_that_the_rounds_wait_for_is_named_before_owners() -> None:
+    machine, follower = follower_of("blind", phase="weighing", round=3, paused=True, awaits_consumer=True)
+    machine.here = set(machine.owners[1:])
+    found = follower.progress()
+    assert (found.phase, found.paused, found.missing) == ("rounds", True, (CONSUMER, machine.owners[0]))
+    assert waiting(found) == f"consumer, {machine.owners[0]}"
+    machine.here = set(machine.owners)
+    assert waiting(follower.progress()) == "consumer"

@@ -96,7 +96,7 @@ def has(item: RecordedItem, kind: str, message: str, sequence: int | None = None
 
 
 @pytest.mark.parametrize("away", ["", OWNER])
-@pytest.mark.parametrize("rule", ["ask-all", "sealed", "winner-only"])
+@pytest.mark.parametrize("rule", ["ask-all", "blind", "sealed", "winner-only"])
 def test_honest_parties_agree_under_every_rule_and_after_a_lost_connection(
     tmp_path: Path, rule: str, away: str
 ) -> None:
@@ -114,7 +114,8 @@ def test_honest_parties_agree_under_every_rule_and_after_a_lost_connection(
         _, records = records_of(images[CURATOR], tmp_path)
         sent = [frame for record in records for frame in map(frame_in, record.effects) if frame]
         numbers = [frame["sequence"] for frame in sent if frame["peer"] == OWNER and frame["sequence"]]
-        assert len(numbers) > len(set(numbers)), "a frame was sent twice, or this shows nothing"
+        # A blind curator has a round's weight only when the round has begun, and its owner is away by then.
+        assert len(numbers) > len(set(numbers)) or rule == "blind", "a frame was sent twice"
 
 
 @pytest.mark.parametrize("frames", range(1, FRAMES, 3))
@@ -388,7 +389,7 @@ def test_a_signature_that_fails_is_no_evidence_against_who_should_have_signed(tm
     assert found["heads"] == []
 
 
-@pytest.mark.parametrize("rule", ["ask-all", "sealed"])
+@pytest.mark.parametrize("rule", ["ask-all", "blind", "sealed"])
 def test_honest_parties_that_crash_while_closing_sign_once(tmp_path: Path, rule: str) -> None:
     session = small_session(rule, release="exact", rounds=2, owners=2)
     course = run(session)
@@ -479,6 +480,7 @@ def test_exit_codes_tell_agreement_from_contradiction_and_from_misuse(hushbid: A
     assert set(json.loads(out)) == {
         "ok",
         "transcripts",
+        "awards",
         "pairs",
         "equivocations",
         "heads",

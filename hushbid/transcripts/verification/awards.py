@@ -1,0 +1,202 @@
+"""Whether a blind curator handed on what owners bid: the best of those present, in their own boxes.
+
+Its file has all that it ordered by: the masked scores, who bid in time, and SHA-256 of every box. Owners sign
+boxes and scores, so that a file with others in their place shows too. What the consumer found void is then
+the doing of one of the two: the curator's, if the award is not what was bid, and else the owner's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from consumer.events import PurchasesChecked
+from curator.blind import UncheckedBid, bid_holds
+from protocol.crypto.blinding import MASK_BYTES, NOT_SENT
+from protocol.names import CURATOR
+from protocol.session.session import Session
+from protocol.transcript.record import RecordedItem
+from protocol.wire.blind import Award, BlindBid, BlindPurchase
+from protocol.wire.messages import boxes_of, unfixed
+
+__all__ = ["Awards", "OtherAward", "Void", "VoidBoxes"]
+
+_OTHER: Final = "the owner bid another box under this number"
+_NOT_BID: Final = "the owner bid no box under this number, or it was awarded before"
+_SCORE: Final = "the owner's score of it was another one"
+_WORSE: Final = "better boxes were there, of owners that were present"
+_LEFT_OUT: Final = "it is among the best, and was not awarded"
+
+
+class OtherAward(NamedTuple):
+    """A place of an award that is not what was bid.
+
+    Args:
+        record: Number of the record of the curator's file.
+        round: The round.
+        owner: Whose box was awarded.
+        handle: Its owner's number of it.
+        what: What is wrong with it, in a sentence.
+    """
+
+    record: int
+    round: int
+    owner: str
+    handle: int
+    what: str
+
+
+class Void(NamedTuple):
+    """A box that the consumer found to be void.
+
+    Args:
+        round: In which it was awarded.
+        owner: Whose it is.
+        handle: Its owner's number of it.
+        what: What the consumer found.
+        by: Whose doing it is: the owner, or the curator.
+    """
+
+    round: int
+    owner: str
+    handle: int
+    what: str
+    by: str
+
+
+class _Kept(NamedTuple):
+    bid_round: int
+    box: bytes
+    """Its SHA-256."""
+    digests: bytes
+    signature: bytes
+
+
+class VoidBoxes:
+    """Takes from the consumer's file what it found void."""
+
+    def __init__(self) -> None:
+        self.found: dict[tuple[int, str], list[str]] = {}
+        """Round and owner → what was wrong with each point of its in that award, in order; empty: nothing."""
+
+    def take(self, item: RecordedItem) -> None:
+        """Look at one item."""
+        if item.kind != PurchasesChecked.KIND or "delivered" not in item.private:
+            return
+        try:
+            delivered = PurchasesChecked.restored({"mmd2": None, **item.private}).delivered
+        except (KeyError, TypeError):
+            return  # no party's own file; a replay says so
+        for entry in delivered:
+            self.found.setdefault((entry.chosen_round, entry.owner), []).append(entry.dispute)
+
+
+@dataclass
+class _Owner:
+    """What the curator has of one owner."""
+
+    rank: int
+    boxes: dict[int, _Kept] = field(default_factory=dict)
+    """By number, those that were not awarded."""
+    bids: int = 0
+    scores: bytes = b""
+    round: int = 0
+    """Of its last bid."""
+    faulty: bool = False
+
+    def scored(self) -> Iterable[tuple[bytes, int]]:
+        """Score and number of the boxes that can be awarded."""
+        for handle in self.boxes:
+            if (score := self.score(handle)) != NOT_SENT:
+                yield score, handle
+
+    def score(self, handle: int) -> bytes:
+        return self.scores[MASK_BYTES * (handle - 1) : MASK_BYTES * handle]
+
+
+class Awards:
+    """Follows a blind curator's file: what it received, and what it handed on.
+
+    Args:
+        session: The session.
+
+    Attributes:
+        checked: Awards that were compared.
+        others: Where they are not what was bid.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._owners = {owner: _Owner(rank) for rank, owner in enumerate(session.file.owners)}
+        self._awarded: dict[tuple[int, str], list[tuple[int, bool]]] = {}
+        """Round and owner → the number of each box, in order, and whether it is what was bid."""
+        self.checked = 0
+        self.others: list[OtherAward] = []
+
+    def take_bid(self, name: str, bid: BlindBid) -> None:
+        """Take in a bid as the curator recorded it: with SHA-256 of each box in the box's place."""
+        owner, session = self._owners[name], self._session
+        first = owner.bids * session.batch + 1
+        boxes = boxes_of(bid)
+        owner.bids += 1
+        owner.round = bid.round
+        if not bid_holds(session, UncheckedBid(name, bid, first), boxes):
+            owner.faulty = True
+            return
+        owner.scores = bid.scores
+        for handle, box in enumerate(boxes, start=first):
+            owner.boxes[handle] = _Kept(bid.round, box, bid.digests, bid.signature)
+
+    def take_award(self, record: int, award: Award) -> None:
+        """Compare an award with what was bid before it."""
+        best = self._best(award.round)
+        self.checked += 1
+        for purchase in award.purchases:
+            handle = unfixed(purchase.handle)
+            what = self._wrong(purchase, handle)
+            self._awarded.setdefault((award.round, purchase.owner), []).append((handle, not what))
+            if (purchase.owner, handle) in best:
+                best.remove((purchase.owner, handle))
+            else:
+                what = what or _WORSE
+            if what:
+                self.others.append(OtherAward(record, award.round, purchase.owner, handle, what))
+        self.others += [OtherAward(record, award.round, name, handle, _LEFT_OUT) for name, handle in best]
+        for purchase in award.purchases:
+            if purchase.owner in self._owners:
+                self._owners[purchase.owner].boxes.pop(unfixed(purchase.handle), None)
+
+    def _best(self, number: int) -> list[tuple[str, int]]:
+        """The boxes that a round buys, best first, by owner and number."""
+        found = [
+            (int.from_bytes(score, "big"), owner.rank, handle, name)
+            for name, owner in self._owners.items()
+            if owner.round == number and not owner.faulty
+            for score, handle in owner.scored()
+        ]
+        found.sort(key=lambda each: (-each[0], each[1], each[2]))
+        return [(name, handle) for _, _, handle, name in found[: self._session.bought_in(number)]]
+
+    def _wrong(self, purchase: BlindPurchase, handle: int) -> str:
+        owner = self._owners.get(purchase.owner)
+        kept = owner.boxes.get(handle) if owner is not None else None
+        if owner is None or kept is None:
+            return _NOT_BID
+        box = hashlib.sha256(purchase.candidate.box).digest()
+        candidate = purchase.candidate
+        if kept != (purchase.bid_round, box, candidate.digests, candidate.signature):
+            return _OTHER
+        return "" if owner.score(handle) == purchase.score else _SCORE
+
+    def void(self, boxes: VoidBoxes) -> list[Void]:
+        """What the consumer found void, and whose doing each is."""
+        found = []
+        for (number, owner), disputes in sorted(boxes.found.items()):
+            awarded = self._awarded.get((number, owner), [])
+            # Boxes of nothing stand in no delivery. They score lowest, and so come after an owner's points.
+            for dispute, (handle, as_bid) in zip(disputes, awarded, strict=False):
+                if dispute:
+                    found.append(Void(number, owner, handle, dispute, owner if as_bid else CURATOR))
+        return found
