@@ -14,6 +14,7 @@ from owner.numerics import OwnerNumerics
 from protocol.crypto.blinding import (
     NOT_SENT,
     BlindKeys,
+    Mask,
     blind_bid_statement,
     blind_digest,
     broadcast_statement,
@@ -165,7 +166,11 @@ class BlindOwnerNumerics(OwnerNumerics):
             )
         weights = self._keys.decrypt(effect.box, effect.round)
         check_weights(weights, session)
-        found = [best.entry for best in table.first(weights, session.batch)]
+        bound = score_bound(weights, session.space.coordinate_bound, session.jitter)
+        mask = self._keys.mask(effect.round, bound)
+        # In the curator's order, of ties too: else which of them it has depends on what was sent before.
+        best = table.first(weights, session.batch, tie=lambda features: -mask.tie(features))
+        found = [each.entry for each in best]
         missing = session.batch - len(found)
         contents = [
             pack_content(self._dataset.features[row], self._dataset.attributes(row), session.box_bytes)
@@ -178,7 +183,7 @@ class BlindOwnerNumerics(OwnerNumerics):
         ] + [self._blank_box] * missing
         rows = (*found, *[_NOTHING] * missing)
         self._sent += rows
-        scores = self._masked(self._keys, effect.round, weights)
+        scores = self._masked(mask, weights)
         digests = [blind_digest(effect.handle + place, box) for place, box in enumerate(boxes)]
         digests.append(hashlib.sha256(scores).digest())
         signed = sign(
@@ -189,10 +194,9 @@ class BlindOwnerNumerics(OwnerNumerics):
             effect.round, weights, rows, b"".join(boxes), scores, b"".join(digests), signed, ephemeral
         )
 
-    def _masked(self, keys: BlindKeys, number: int, weights: Weights) -> bytes:
+    def _masked(self, mask: Mask, weights: Weights) -> bytes:
         """The masked scores of all boxes so far, but for those that are lower than all new ones'."""
         session, table = self._session, self._points()
-        mask = keys.mask(number, score_bound(weights, session.space.coordinate_bound, session.jitter))
         sent = np.array(self._sent, dtype=np.intp)
         points = np.flatnonzero(sent != _NOTHING)
         features = table.rows(sent[points])

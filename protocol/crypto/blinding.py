@@ -159,10 +159,10 @@ class Mask:
         """
         if scores and not -self.bound <= min(scores) <= max(scores) <= self.bound:
             raise LocalProtocolError("A score lies outside of its bound.")
-        return [self._of(score, self._tie(row)) for score, row in zip(scores, features, strict=True)]
+        return [self._of(score, self.tie(row)) for score, row in zip(scores, features, strict=True)]
 
-    def _tie(self, features: Features) -> int:
-        """The place of a φ among those of one score."""
+    def tie(self, features: Features) -> int:
+        """t of a φ, int16 of shape (d,): of points of one score the highest comes first."""
         hashed = hashlib.blake2b(features.astype("<i2").tobytes(), key=self._ties, digest_size=8).digest()
         return int.from_bytes(hashed, "big") >> 3
 

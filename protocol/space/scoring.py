@@ -106,12 +106,15 @@ class Points:
         """Take an entry out for good; raises `LocalProtocolError` if it was out already."""
         self._withdrawn.add(entry)
 
-    def first(self, weights: Weights, count: int) -> tuple[Best, ...]:
+    def first(
+        self, weights: Weights, count: int, *, tie: Callable[[Features], Any] | None = None
+    ) -> tuple[Best, ...]:
         """The first entries in the total order that are not withdrawn, in order.
 
         Args:
             weights: As broadcast, in units of 2^-22: shape (d,), or (d + 1,) with jitter.
             count: How many; fewer are returned if there are no more.
+            tie: By what of φ entries of one score are in order; None: by its bytes.
         """
         available = len(self._features) - len(self._withdrawn)
         if available == 0:
@@ -121,7 +124,7 @@ class Points:
         whole = screened.scores.dtype == np.int32
         screened.scores[self._withdrawn.entries] = np.iinfo(np.int32).min if whole else -np.inf
         near = _near_the_top(screened, min(count, available))
-        return _first(near, count, self._features, weights, added, lambda entry: (entry,))
+        return _first(near, count, self._features, weights, added, lambda entry: (entry,), tie=tie)
 
 
 class Pool:
@@ -334,6 +337,7 @@ def _first(
     added: Scores | None,
     last_resort: Any,
     worth: Callable[[int, int], int] | None = None,
+    tie: Callable[[Features], Any] | None = None,
 ) -> tuple[Best, ...]:
     """The first `count` of the entries `near` in the total order; `worth` of entry and score comes first."""
     exact = np.concatenate(
@@ -351,9 +355,8 @@ def _first(
     if len(scores) == 1:
         return tuple(Best(entry, score) for entry, score in scores.items())
     firsts = scores if worth is None else {entry: worth(entry, score) for entry, score in scores.items()}
-    entries = sorted(
-        scores, key=lambda entry: (-firsts[entry], features[entry].tobytes(), *last_resort(entry))
-    )
+    tie = tie or np.ndarray.tobytes
+    entries = sorted(scores, key=lambda entry: (-firsts[entry], tie(features[entry]), *last_resort(entry)))
     return tuple(Best(entry, scores[entry]) for entry in entries[:count])
 
 

@@ -68,8 +68,10 @@ class Sender:
             if row >= 0:
                 self._numerics.perform(Withdraw(row))
         assert len(scored.boxes) == SESSION.box_bytes + SEAL_BYTES
-        content = open_sealed(scored.boxes, IDENTITY.sealing)
-        self._points.append(unpack_content(content)[0].tobytes() if any(content) else b"")
+        point = b""
+        if any(scored.boxes):
+            point = unpack_content(open_sealed(scored.boxes, IDENTITY.sealing))[0].tobytes()
+        self._points.append(point)
         masked = [scored.scores[at : at + MASK_BYTES] for at in range(0, len(scored.scores), MASK_BYTES)]
         return dict(zip(self._points, masked, strict=True))
 
