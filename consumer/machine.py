@@ -65,7 +65,7 @@ class ConsumerMachine(Participant):
         self._sealed = session.rule.sealed
         self._turns = session.turns
         self._filter = session.target_filter()
-        costs = session.target().cost(0, neighbours=Neighbours.SUBSTITUTE_ONE)
+        costs = session.target.cost(0, neighbours=Neighbours.SUBSTITUTE_ONE)
         self.charge = Charge(Neighbours.SUBSTITUTE_ONE.value, 1, 1, costs)
         """What a session costs D_v."""
         self.delivered: list[Delivered] = []

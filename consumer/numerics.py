@@ -110,9 +110,10 @@ class ConsumerNumerics:
         )
 
     def _draw(self, feature_map: FeatureMap, prior: Prior) -> TargetRelease:
-        mechanism = self._session.target(prior)
+        mechanism = self._session.target
         name = self._session.noise_name(mechanism)
-        return release_target(mechanism, feature_map, self._validation, self._noise, noise_name=name)
+        stream = mechanism.stream(prior=prior)
+        return release_target(stream, feature_map, self._validation, self._noise, noise_name=name)
 
     def _draw_map(self) -> tuple[bytes, bytes]:
         """A fresh secret map's seed, and the same sealed to each owner; nothing where the map is public."""

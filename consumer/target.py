@@ -18,7 +18,7 @@ import numpy.typing as npt
 from protocol.data import Dataset, dataset_digest
 from protocol.errors import ConfigError, DataError
 from protocol.privacy.noise import NoiseSource
-from protocol.privacy.releases import ReleaseMechanism
+from protocol.privacy.releases import ReleaseStream
 from protocol.session.session import Session
 from protocol.space.features import FeatureMap
 from protocol.space.grid import Totals
@@ -52,7 +52,7 @@ class TargetRelease:
 
 
 def release_target(
-    mechanism: ReleaseMechanism[Any],
+    stream: ReleaseStream,
     feature_map: FeatureMap,
     validation: Dataset,
     noise: NoiseSource,
@@ -62,18 +62,18 @@ def release_target(
     """Release the mean embedding of D_v, with noise that is drawn now.
 
     Args:
-        mechanism: A fresh one, of a single release.
+        stream: Of a single release, which was not made yet.
         feature_map: φ.
         validation: D_v.
         noise: Draws what the mechanism asks for.
         noise_name: What the release is to say of its noise.
     """
     points = feature_map.hash(validation.features)
-    drawn = tuple(noise.draw(draw) for draw in mechanism.draws(0))
+    drawn = tuple(noise.draw(draw) for draw in stream.mechanism.draws(0))
     for values in drawn:
         values.flags.writeable = False
-    total = mechanism.statistic().of(points).sum(axis=0)
-    return TargetRelease(mechanism.release(0, total, len(points), drawn), drawn, len(points), noise_name)
+    total = stream.statistic.of(points).sum(axis=0)
+    return TargetRelease(stream.release(0, total, len(points), drawn), drawn, len(points), noise_name)
 
 
 def map_identity(feature_map: FeatureMap) -> bytes:
@@ -191,7 +191,7 @@ def check_kept(
             "this release is of a public one.",
             advice="Leave the release out: the session makes one of its own, which is charged too.",
         )
-    mechanism = session.target()
+    mechanism = session.target
     section = session.file.target
     same = {
         "feature map or bounds": kept.map_identity == map_identity(session.public_map),

@@ -33,7 +33,7 @@ class Rounds(Closing):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._noise_name = session.noise_name(session.summary())
+        self._noise_name = session.noise_name(session.summary)
 
     @abstractmethod
     def _verify_or_decide(self) -> None:

@@ -115,7 +115,6 @@ class Advice:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """The advice under the names of the command line's JSON."""
         return {
             "settings": [proposal.as_json() for proposal in self.proposals],
             "trials": [trial.as_json() for trial in self.trials],

@@ -110,7 +110,6 @@ class Trial:
         return math.sqrt(math.log(2.0) / self.gamma)
 
     def as_json(self) -> dict[str, Any]:
-        """The attributes, and the reach."""
         return {
             "gamma": self.gamma,
             "dimension": self.dimension,

@@ -30,26 +30,7 @@ UNACCOUNTED: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class ScreenOptions:
-    """What a consumer screens a catalogue by.
-
-    Attributes:
-        session: The session file: its map, target and roster; the roster may be incomplete.
-        config: The consumer's private file.
-        validation: D_v, in place of the file's.
-        seed_set: D_init, likewise.
-        features: Feature columns of a table, as in ``"a,b,c"``.
-        epsilon: ε of the release of D_v; None: the session's target.
-        delta: The δ that goes with `epsilon`.
-        target_file: Where the release is kept, and used again if it is there.
-        ledger: D_v's lifetime ledger.
-        budget_epsilon: The most ε that D_v may lose in its life, at δ = 1e-5.
-        lift_budget: Whether the budget on record may be raised or lifted.
-        best: How many owners to choose.
-        unaccounted: Rank by the exact D_v. What comes of it is not private.
-        allow_simulated: Compare entries whose noise protects nobody, too.
-        write_session: Write the session file here, with the chosen owners alone.
-        plot: Write a page with a plot here.
-    """
+    """What a consumer screens a catalogue by: each option's help says what it is."""
 
     session: GivenPath = option(
         Path | None,

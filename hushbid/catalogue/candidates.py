@@ -34,7 +34,6 @@ class Candidate:
 
     @property
     def owner(self) -> str:
-        """The owner's name."""
         return self.entry.name
 
 

@@ -14,19 +14,16 @@ drawn as it says, and from these data, is the publisher's word.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
-import msgpack
-import numpy as np
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from hushbid.catalogue.kme import KmeRelease
-from hushbid.catalogue.model import EntryPart
+from hushbid.catalogue.model import EntryPart, decode_part, encode_part
 from hushbid.catalogue.race import RaceRelease
 from protocol import limits
-from protocol.config.session import FeatureSection, PartyName
+from protocol.config.session import PartyName
 from protocol.crypto.identity import Identity, PublicIdentity
 from protocol.crypto.sealing import SIGNATURE_BYTES, sign, verify_signature
 from protocol.errors import ConfigError, DataError, HushbidError
@@ -34,14 +31,12 @@ from protocol.faults import faults
 from protocol.plain_files import read_plain
 from protocol.privacy.accounting import Cost, cost_from_record, cost_to_record, epsilon_of, merge_costs
 from protocol.privacy.releases import Neighbours
-from protocol.wire.arrays import ARRAY_EXT, pack_array, unpack_extension
 
 __all__ = [
+    "KINDS",
     "SUFFIX",
     "CatalogueEntry",
     "EntryHead",
-    "decode_part",
-    "encode_part",
     "entry_epsilon",
     "read_entry",
     "signed_entry",
@@ -56,6 +51,9 @@ _ROUNDING: Final = 1e-9
 """Relative shortfall of a stated ε that the accountant's own rounding on another machine may have."""
 
 Release: TypeAlias = Annotated[KmeRelease | RaceRelease, Field(discriminator="kind")]
+"""The release of an entry: each kind has a file of its own, and is named here alone."""
+KINDS: Final[tuple[Any, ...]] = get_args(get_args(Release)[0])
+"""The classes of releases, by which `hushbid.catalogue.publishing` finds the one of its functions."""
 
 
 class EntryHead(EntryPart):
@@ -107,7 +105,6 @@ class CatalogueEntry(EntryHead):
 
     @property
     def key(self) -> PublicIdentity:
-        """The owner's public identity."""
         return PublicIdentity(self.owner)
 
     def described(self) -> dict[str, Any]:
@@ -137,7 +134,7 @@ class CatalogueEntry(EntryHead):
             ConfigError: Something does not hold; it says what, and not of which file.
         """
         self.release.check(self.relation)
-        if self.columns is not None and len(self.columns) != self.release.column_count:
+        if self.columns is not None and len(self.columns) != self.release.section.columns:
             raise ConfigError("It names another number of columns than its release has.")
         real = self.release.costs(self.relation)
         if merge_costs(cost_from_record(cost) for cost in self.costs) != merge_costs(real):
@@ -232,57 +229,6 @@ def _decoded(path: Path, body: bytes) -> CatalogueEntry:
     if encode_part(entry) != body:
         raise _refused(path, "It does not encode to the same bytes again.")
     return entry
-
-
-def encode_part(part: Any) -> bytes:
-    """Canonical msgpack of an entry, or of something made of its parts."""
-    return bytes(msgpack.packb(part, default=_packed, use_bin_type=True))
-
-
-def decode_part(body: bytes) -> Any:
-    """What `encode_part` made, models as dictionaries.
-
-    Raises:
-        ValueError: It is something else.
-    """
-    try:
-        values = msgpack.unpackb(
-            body,
-            ext_hook=unpack_extension,
-            use_list=False,
-            raw=False,
-            strict_map_key=True,
-            max_map_len=limits.MAX_MESSAGE_FIELDS,
-            max_array_len=limits.MAX_COLUMNS,
-        )
-    except (TypeError, RecursionError, msgpack.UnpackException) as error:
-        raise ValueError("not msgpack") from error
-    return _with_lists(values)
-
-
-def _packed(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return msgpack.ExtType(ARRAY_EXT, pack_array(value))
-    if isinstance(value, FeatureSection):
-        # Without what is not set of one map's own parameters.
-        return value.model_dump()
-    if isinstance(value, BaseModel):
-        return value.__dict__
-    raise TypeError(f"{type(value).__name__} has no place in an entry")
-
-
-def _with_lists(values: Any) -> Any:
-    """The values of a body as the models take them: bounds of a session file are lists."""
-    release = values.get("release") if isinstance(values, Mapping) else None
-    if not isinstance(release, Mapping):
-        return values
-    own = {
-        name: {key: list(each) if isinstance(each, tuple) else each for key, each in table.items()}
-        if isinstance(table, Mapping)
-        else table
-        for name, table in release.items()
-    }
-    return {**values, "release": own}
 
 
 def _refused(path: Path, why: str, *, advice: str = "") -> DataError:

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import math
-from typing import Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field, model_validator
 
 from consumer.target import map_identity
+from hushbid.catalogue.consumer_release import (
+    RELATION,
+    Asked,
+    exact_mean,
+    make_target,
+    other_price,
+    read_target,
+    target_mean,
+)
 from hushbid.catalogue.estimates import NoisyMean
-from hushbid.catalogue.model import Digest, EntryPart, Matrix, Vector, array_error, check_projection
+from hushbid.catalogue.model import Digest, EntryRelease, Matrix, Vector, array_error, check_projection
 from hushbid.kme.privacy import Calibration, calibrate
+from protocol import limits
 from protocol.config.session import FeatureSection
 from protocol.data import Dataset
 from protocol.data.dataset import row_chunks
@@ -20,18 +30,21 @@ from protocol.errors import ConfigError
 from protocol.privacy.accounting import Cost, DiscreteGaussianCost
 from protocol.privacy.noise import NoiseSource
 from protocol.privacy.releases import Neighbours
-from protocol.privacy.releases.gaussian_noise import SMALLEST_SIGMA
+from protocol.privacy.releases.gaussian import SMALLEST_SIGMA
 from protocol.session.session import feature_space_of
-from protocol.space.features import FeatureMap, FeatureSpace
+from protocol.space.features import FeatureMap, FeatureSpace, PairedSpace
 from protocol.space.grid import FEATURE_UNIT, Totals
 
-__all__ = ["MAX_POINTS", "KmeRelease", "feature_map_of", "kme_calibration", "release_kme"]
+if TYPE_CHECKING:
+    from hushbid.catalogue.screening import Consumer, Screening
+
+__all__ = ["MAX_POINTS", "KmeRelease", "feature_map_of"]
 
 MAX_POINTS: Final = 10_000
 """Most synthetic points of an entry."""
 
 
-class KmeRelease(EntryPart):
+class KmeRelease(EntryRelease):
     """A dataset's mean embedding (KME, §4; DESIGN §2, `gaussian`).
 
     `total` is Σφ + Z with Z discrete Gaussian of standard deviation `sigma` on each coordinate, in grid units
@@ -52,6 +65,7 @@ class KmeRelease(EntryPart):
         weights: float64 of shape (M,), Σ|w| ≤ 1.
     """
 
+    SECTION = FeatureSection
     kind: Literal["kme"] = "kme"
     features: FeatureSection
     digest: Digest
@@ -83,57 +97,124 @@ class KmeRelease(EntryPart):
             raise ValueError("the weights' absolute values add up to more than 1")
         return self
 
+    @classmethod
+    def check_points(cls, section: FeatureSection, points: int) -> None:
+        if section.map != PairedSpace.name:
+            super().check_points(section, points)
+        room = limits.MAX_ENTRY_FILE_BYTES // 2 // (8 * (section.columns + 1))
+        if points > (most := min(MAX_POINTS, room)):
+            raise ConfigError(
+                f"{points} synthetic points were asked for; an entry of these columns has {most} at most.",
+                advice="Ask for fewer.",
+            )
+
+    @classmethod
+    def calibration(
+        cls, section: FeatureSection, neighbours: Neighbours, epsilon: float, delta: float
+    ) -> Calibration:
+        """That of a KME release (`hushbid.kme.privacy.calibrate`).
+
+        One point in the place of another changes Σφ by 2·max‖φ‖ at most.
+
+        Raises:
+            ConfigError: ε or δ outside of its range, or so small that no noise meets them; or so large an ε
+                that there is hardly any. Or the map cannot be made.
+        """
+        space = feature_map_of(section).space
+        if delta == 0.0:
+            raise ConfigError("A `kme` entry has Gaussian noise, and no δ.", advice="Give a δ above 0.")
+        longest = _longest(space)
+        calibration = calibrate(
+            record_norm=longest,
+            distance=2.0 * longest,
+            width=space.dimension,
+            neighbours=neighbours,
+            epsilon=epsilon,
+            delta=delta,
+        )
+        if calibration.draw.scale < SMALLEST_SIGMA / FEATURE_UNIT:
+            raise ConfigError(
+                f"epsilon = {epsilon:g} leaves hardly any noise.", advice="Ask for a smaller ε."
+            )
+        return calibration
+
+    @classmethod
+    def of(
+        cls, dataset: Dataset, section: FeatureSection, calibration: Calibration, noise: NoiseSource
+    ) -> Self:
+        feature_map = feature_map_of(section)
+        count_unit = calibration.count_unit
+        total = np.zeros(section.dimension, dtype=np.int64)
+        for start, stop in row_chunks(dataset.features):
+            total += feature_map.hash(dataset.features[start:stop]).sum(axis=0, dtype=np.int64)
+        vector: Totals = np.append(total, np.int64(count_unit * len(dataset))) if count_unit else total
+        noisy = vector + noise.draw(calibration.draw)
+        return cls(
+            features=section,
+            digest=feature_map.digest,
+            sigma=calibration.draw.scale,
+            total=noisy[: section.dimension].copy(),
+            count=int(noisy[-1]) if count_unit else len(dataset),
+            count_unit=count_unit,
+        )
+
+    def with_points(self, count: int) -> Self:
+        """The release with synthetic points: post-processing of its noisy mean."""
+        if count == 0:
+            return self
+        from hushbid.kme.reduced_set import reduced_set
+
+        feature_map = feature_map_of(self.features)
+        space = feature_map.space
+        mean = self.noisy_mean()
+        points, weights = reduced_set(
+            mean.mean,
+            feature_map,
+            lower=space.lower,
+            upper=space.lower + space.range,
+            count=count,
+            sigma=self.sigma * FEATURE_UNIT / mean.size,
+            seed=self.features.seed or 0,
+        )
+        return type(self)(**{**self.__dict__, "points": points, "weights": weights})
+
     @property
-    def column_count(self) -> int:
-        """Feature columns of a point."""
-        return self.features.columns
+    def section(self) -> FeatureSection:
+        return self.features
 
     @property
     def norm_bound(self) -> float:
-        """Largest norm of a point in its mean."""
         return feature_space_of(self.features).norm_bound
 
     @property
     def point_count(self) -> int:
-        """Synthetic points."""
         return 0 if self.points is None else len(self.points)
+
+    def point_features(self) -> npt.NDArray[np.float64] | None:
+        if self.points is None:
+            return None
+        return np.asarray(feature_map_of(self.features).hash(self.points) * FEATURE_UNIT)
 
     @property
     def size(self) -> float:
-        """The number of points, noisy or not."""
         return self.count / (self.count_unit or 1)
 
     @property
     def size_deviation(self) -> float:
-        """Standard deviation of the noise on `size`."""
         return self.sigma / self.count_unit if self.count_unit else 0.0
 
     def functions(self) -> bytes:
-        """What entries that can be compared have in common, 32 bytes."""
         return map_identity(feature_map_of(self.features))
 
-    def check(self, neighbours: Neighbours) -> FeatureMap:
-        """Work the feature map out again and compare it with what the entry says of it.
-
-        Returns:
-            The map.
-
-        Raises:
-            ConfigError: The map cannot be made, is another, or synthetic points lie out of bounds.
-        """
+    def check(self, neighbours: Neighbours) -> None:
         feature_map = feature_map_of(self.features)
         if feature_map.digest != self.digest:
             raise ConfigError("Its feature map's digest is not that of the map that its seed gives.")
-        if (self.count_unit == 0) is not (neighbours is Neighbours.SUBSTITUTE_ONE):
-            raise ConfigError("Its number of points is noisy where it is public, or exact where it is not.")
-        if self.count_unit == 0 and self.count < 1:
-            raise ConfigError("Its number of points is none.")
+        self.check_size(neighbours, public=self.count_unit == 0)
         if self.points is not None and not _within(self.points, feature_map.space):
             raise ConfigError("A synthetic point lies out of its public bounds.")
-        return feature_map
 
     def costs(self, neighbours: Neighbours) -> tuple[Cost, ...]:
-        """What the noise costs, recomputed."""
         longest = _longest(feature_space_of(self.features))
         changed, width = 2.0 * longest, len(self.total)
         if neighbours is Neighbours.ADD_REMOVE_ONE:
@@ -141,7 +222,6 @@ class KmeRelease(EntryPart):
         return (DiscreteGaussianCost(sensitivity=changed, sigma=self.sigma, width=width, count=1),)
 
     def noisy_mean(self) -> NoisyMean:
-        """The mean embedding as a consumer estimates it."""
         size = max(self.size, 1.0)
         return NoisyMean(
             self.total * (FEATURE_UNIT / size),
@@ -149,6 +229,25 @@ class KmeRelease(EntryPart):
             fourth=0.0,
             size=size,
             size_variance=(self.size_deviation / size) ** 2,
+        )
+
+    def target(self, what: Screening, consumer: Consumer) -> tuple[NoisyMean, dict[str, Any] | None]:
+        """The target of a session (`consumer.target`), which a session may use again."""
+        feature_map = feature_map_of(self.features)
+        if what.unaccounted:
+            return exact_mean(feature_map, consumer.validation), None
+        asked, fresh = what.asked(), not consumer.target.exists()
+        if fresh:
+            kept = make_target(
+                asked, feature_map, consumer.validation, consumer.seed_set, what.noise(), consumer.payment()
+            )
+        else:
+            kept = read_target(consumer.target, feature_map, consumer.validation)
+            if Asked(kept.mechanism, kept.parameters, kept.delta) != asked:
+                raise other_price(consumer.target)
+        guarantee = asked.mechanism_of(feature_map).guarantee(neighbours=RELATION, delta=asked.delta)
+        return target_mean(kept), consumer.described(
+            asked.mechanism, guarantee.epsilon, asked.delta, kept.release.noise_name, charged=fresh
         )
 
 
@@ -164,68 +263,6 @@ def feature_map_of(section: FeatureSection) -> FeatureMap:
         )
     check_projection(section.dimension, section.columns)
     return feature_space_of(section).map(section.seed)
-
-
-def release_kme(
-    dataset: Dataset,
-    section: FeatureSection,
-    *,
-    neighbours: Neighbours,
-    epsilon: float,
-    delta: float,
-    noise: NoiseSource,
-) -> KmeRelease:
-    """Release a dataset's mean embedding. What it costs has been charged already (`kme_calibration`).
-
-    Args:
-        dataset: Its features within the public bounds of `section`.
-        section: The feature map, with a public seed.
-        neighbours: The datasets that ε compares.
-        epsilon: Positive.
-        delta: In (0, 1).
-        noise: Draws the noise.
-    """
-    feature_map = feature_map_of(section)
-    calibration = kme_calibration(feature_map.space, neighbours, epsilon, delta)
-    count_unit = calibration.count_unit
-    total = np.zeros(section.dimension, dtype=np.int64)
-    for start, stop in row_chunks(dataset.features):
-        total += feature_map.hash(dataset.features[start:stop]).sum(axis=0, dtype=np.int64)
-    vector: Totals = np.append(total, np.int64(count_unit * len(dataset))) if count_unit else total
-    noisy = vector + noise.draw(calibration.draw)
-    return KmeRelease(
-        features=section,
-        digest=feature_map.digest,
-        sigma=calibration.draw.scale,
-        total=noisy[: section.dimension].copy(),
-        count=int(noisy[-1]) if count_unit else len(dataset),
-        count_unit=count_unit,
-    )
-
-
-def kme_calibration(space: FeatureSpace, neighbours: Neighbours, epsilon: float, delta: float) -> Calibration:
-    """The noise of a release and what it costs: that of a KME release (`hushbid.kme.privacy.calibrate`).
-
-    One point in the place of another changes Σφ by 2·max‖φ‖ at most.
-
-    Raises:
-        ConfigError: ε or δ outside of its range, or so small that no noise meets them; or so large an ε that
-            there is hardly any.
-    """
-    if delta == 0.0:
-        raise ConfigError("A `kme` entry has Gaussian noise, and no δ.", advice="Give a δ above 0.")
-    longest = _longest(space)
-    calibration = calibrate(
-        record_norm=longest,
-        distance=2.0 * longest,
-        width=space.dimension,
-        neighbours=neighbours,
-        epsilon=epsilon,
-        delta=delta,
-    )
-    if calibration.draw.scale < SMALLEST_SIGMA / FEATURE_UNIT:
-        raise ConfigError(f"epsilon = {epsilon:g} leaves hardly any noise.", advice="Ask for a smaller ε.")
-    return calibration
 
 
 def _longest(space: FeatureSpace) -> float:

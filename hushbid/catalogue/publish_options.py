@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, MISSING, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -26,7 +26,8 @@ from protocol.runtime.command import KeyOption, by_option, option
 from protocol.runtime.given_tables import GivenPath, path_of
 
 if TYPE_CHECKING:
-    from hushbid.catalogue.publishing import Functions, Published
+    from hushbid.catalogue.model import Functions
+    from hushbid.catalogue.publishing import Published
     from protocol.config.session import FeatureSection
 
 __all__ = ["PublishKme", "PublishRace"]
@@ -48,60 +49,42 @@ class _Family(StrEnum):
 
 
 DataArgument: TypeAlias = Annotated[Path, typer.Argument(help="The dataset.", metavar="DATA")]
-NameOption: TypeAlias = Annotated[str, typer.Option(help="The owner's name, as it shall stand on a roster.")]
-NeighboursOption: TypeAlias = Annotated[
-    _Neighbours,
-    typer.Option(help="What ε compares: one record more or less, or one that is another (size public)."),
-]
-EpsilonOption: TypeAlias = Annotated[
-    float, typer.Option(help="ε of the entry, its number of points included.")
-]
-LowerOption: TypeAlias = Annotated[
-    str | None, typer.Option(help="Public lower bounds: one number, or one per column as in 0,0,18.")
-]
-UpperOption: TypeAlias = Annotated[str | None, typer.Option(help="Public upper bounds, likewise.")]
-ClipOption: TypeAlias = Annotated[
-    bool, typer.Option("--clip/--refuse", help="What becomes of rows out of bounds; they are counted.")
-]
-SimulatedOption: TypeAlias = Annotated[
-    int | None,
-    typer.Option(help="For experiments: noise of this seed, which protects nobody.", metavar="SEED"),
-]
 
 
 @dataclass(frozen=True)
 class _Publish(ABC):
-    """What both kinds of entries are told.
+    """What both kinds of entries are told: each option's help says what it is.
 
     Attributes:
-        data: The dataset's file.
-        name: The owner's name, as it shall stand on a roster.
-        neighbours: What ε compares: ``add-remove-one`` or ``substitute-one``.
-        epsilon: ε of the entry, its number of points included.
-        delta: The δ that goes with it.
-        lower, upper: Public bounds: one number, or one for each column, as in ``"0,0,18"``.
-        clip: Move rows outside of the bounds to the bounds; else such data are refused.
+        neighbours: ``add-remove-one`` or ``substitute-one``.
+        clip: Without it such data are refused.
         key: The owner's secret key; None: ``NAME.key``.
-        ledger: The dataset's lifetime ledger; None: beside it.
-        budget_epsilon: The most ε that the data may lose in their life, at δ = 1e-5.
-        lift_budget: Whether the budget on record may be raised or lifted.
-        features, label, identifier: Columns of a table.
-        simulated: For experiments: the seed of noise that protects nobody.
     """
 
     data: Path | str = field(metadata=by_option(DataArgument))
     _: KW_ONLY
-    name: str = field(metadata=by_option(NameOption))
-    neighbours: str = field(metadata=by_option(NeighboursOption))
-    epsilon: float = field(metadata=by_option(EpsilonOption))
+    name: str = option(str, default=MISSING, help="The owner's name, as it shall stand on a roster.")
+    neighbours: str = option(
+        _Neighbours,
+        default=MISSING,
+        help="What ε compares: one record more or less, or one that is another (size public).",
+    )
+    epsilon: float = option(float, default=MISSING, help="ε of the entry, its number of points included.")
     delta: float = option(
         float,
         default=1e-5,
         help="The δ that goes with it; 0, of `race`, for pure ε, which costs more noise.",
     )
-    lower: str | None = field(default=None, metadata=by_option(LowerOption))
-    upper: str | None = field(default=None, metadata=by_option(UpperOption))
-    clip: bool = field(default=False, metadata=by_option(ClipOption))
+    lower: str | None = option(
+        str | None, help="Public lower bounds: one number, or one per column as in 0,0,18."
+    )
+    upper: str | None = option(str | None, help="Public upper bounds, likewise.")
+    clip: bool = option(
+        bool,
+        "--clip/--refuse",
+        default=False,
+        help="What becomes of rows out of bounds; they are counted.",
+    )
     key: GivenPath = field(default=None, metadata=by_option(KeyOption))
     ledger: GivenPath = field(default=None, metadata=by_option(LedgerOption))
     budget_epsilon: float | None = field(default=None, metadata=by_option(BudgetOption))
@@ -109,7 +92,9 @@ class _Publish(ABC):
     features: str | None = field(default=None, metadata=by_option(FeaturesOption))
     label: str | None = field(default=None, metadata=by_option(LabelOption))
     identifier: str | None = field(default=None, metadata=by_option(IdentifierOption))
-    simulated: int | None = field(default=None, metadata=by_option(SimulatedOption))
+    simulated: int | None = option(
+        int | None, help="For experiments: noise of this seed, which protects nobody.", metavar="SEED"
+    )
 
     def publish(self, directory: Path) -> Published:
         """Charge the ledger, make the release, sign it, and write the entry to a directory.
@@ -161,15 +146,7 @@ class _Publish(ABC):
 
 @dataclass(frozen=True)
 class PublishKme(_Publish):
-    """A kernel mean embedding that is to be published; further attributes are those of both kinds.
-
-    Attributes:
-        session: The session file whose feature map and bounds are used.
-        seed: Of the feature map, public; None: the session's.
-        gamma: γ of the kernel, on columns scaled to [0, 1].
-        dimension: d, coordinates of φ; None: 140.
-        points: Synthetic points; 0: none.
-    """
+    """A kernel mean embedding that is to be published; further attributes are those of both kinds."""
 
     _: KW_ONLY
     session: GivenPath = field(default=None, metadata=by_option(SessionOption))
@@ -189,16 +166,7 @@ class PublishKme(_Publish):
 
 @dataclass(frozen=True)
 class PublishRace(_Publish):
-    """A RACE sketch that is to be published; further attributes are those of both kinds.
-
-    Attributes:
-        family: Hash functions: ``l2``, ``l1`` or ``srp``.
-        rows: R, how many of them.
-        width: W, most cells of each.
-        power: Functions of the family that make one.
-        bandwidth: Of l2 and l1: the distance at which points count as near.
-        seed: Of the functions, public.
-    """
+    """A RACE sketch that is to be published; further attributes are those of both kinds."""
 
     _: KW_ONLY
     family: str = option(_Family, default=_Family.L2, help="Hash functions.")

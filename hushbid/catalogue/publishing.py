@@ -10,19 +10,24 @@ import datetime
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from hushbid.catalogue.entry import CatalogueEntry, EntryHead, entry_epsilon, signed_entry, stated_costs
-from hushbid.catalogue.kme import MAX_POINTS, KmeRelease, feature_map_of, kme_calibration, release_kme
-from hushbid.catalogue.race import HashSection, RaceRelease, race_noise, release_race
+from hushbid.catalogue.entry import (
+    KINDS,
+    CatalogueEntry,
+    EntryHead,
+    entry_epsilon,
+    signed_entry,
+    stated_costs,
+)
+from hushbid.catalogue.model import Functions
 from hushbid.text_files import PUBLIC
-from protocol import __version__, limits
+from protocol import __version__
 from protocol.config.loading import validated
 from protocol.config.party import BudgetSection
-from protocol.config.session import FeatureSection
 from protocol.crypto.identity import Identity
 from protocol.data import DataColumns, Dataset, check_dataset, load_dataset
 from protocol.data.dataset import row_chunks
@@ -34,13 +39,8 @@ from protocol.runtime.files.durable import write_new
 from protocol.runtime.ledger.known_ledgers import KnownRows
 from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
 from protocol.runtime.ledger.spending import Spending
-from protocol.space.features import PairedSpace
-from protocol.space.grid import FEATURE_UNIT
 
 __all__ = ["Publication", "Published", "publish", "within_bounds"]
-
-Functions: TypeAlias = FeatureSection | HashSection
-"""What an entry's release is made with: a feature map, or hash functions."""
 
 _LEDGER_DELTA: Final = 1e-5
 """The δ at which a ledger is read where neither a budget nor the release has one."""
@@ -104,7 +104,6 @@ class Published:
     spent_neighbours: str
 
     def as_json(self) -> dict[str, Any]:
-        """The result under the names of the command line's JSON."""
         return {
             "entry": str(self.path),
             **self.entry.described(),
@@ -130,18 +129,19 @@ def publish(what: Publication, key: Identity, noise: NoiseSource) -> Published:
         ConfigError: A parameter that cannot hold, or a file that cannot be written.
         BudgetExceeded: The dataset's budget does not allow it; nothing was charged.
     """
-    _check_points(what)
+    kind = next(each for each in KINDS if isinstance(what.functions, each.SECTION))
+    kind.check_points(what.functions, what.points)
     whole = load_dataset(what.data, what.columns)
     dataset, clipped = within_bounds(whole, what.functions, clip=what.clip)
-    costs = _costs(what)
+    calibration = kind.calibration(what.functions, what.neighbours, what.epsilon, what.delta)
+    costs: tuple[Cost, ...] = calibration.costs
     delta = what.delta
     token = os.urandom(8).hex()
-    kind = "kme" if isinstance(what.functions, FeatureSection) else "race"
     now = datetime.datetime.now(datetime.UTC).date()
     epsilon = entry_epsilon(costs, delta)
     spending = Spending(
         kind="catalogue",
-        identifier=f"{what.name}/{kind}/{token}",
+        identifier=f"{what.name}/{kind.model_fields['kind'].default}/{token}",
         date=now,
         neighbours=what.neighbours.value,
         epsilon=epsilon if noise.protects else None,
@@ -174,7 +174,8 @@ def publish(what: Publication, key: Identity, noise: NoiseSource) -> Published:
         ledger.charge(spending)
         at = ledger.cap.budget.delta if ledger.cap is not None else delta or _LEDGER_DELTA
         spent, of = ledger.spent(at), ledger.neighbours
-    entry = CatalogueEntry(**head.__dict__, release=_release(what, dataset, noise))
+    release = kind.of(dataset, what.functions, calibration, noise)
+    entry = CatalogueEntry(**head.__dict__, release=release.with_points(what.points))
     path = what.directory / entry.file_name()
     write_new(path, signed_entry(entry, key), PUBLIC)
     return Published(entry, path, len(dataset), clipped, what.ledger, spent, at, of)
@@ -216,65 +217,6 @@ def _rows_outside(dataset: Dataset, lower: npt.ArrayLike, upper: npt.ArrayLike) 
         return int((((rows < low) | (rows > high)) & np.isfinite(rows)).any(axis=1).sum())
 
     return sum(outside(features[start:stop]) for start, stop in row_chunks(features))
-
-
-def _costs(what: Publication) -> tuple[Cost, ...]:
-    functions = what.functions
-    if isinstance(functions, HashSection):
-        return race_noise(functions, what.neighbours, what.epsilon, what.delta).costs
-    space = feature_map_of(functions).space
-    return kme_calibration(space, what.neighbours, what.epsilon, what.delta).costs
-
-
-def _release(what: Publication, dataset: Dataset, noise: NoiseSource) -> KmeRelease | RaceRelease:
-    functions = what.functions
-    if isinstance(functions, HashSection):
-        calibration = race_noise(functions, what.neighbours, what.epsilon, what.delta)
-        return release_race(dataset, functions, calibration, noise)
-    release = release_kme(
-        dataset,
-        functions,
-        neighbours=what.neighbours,
-        epsilon=what.epsilon,
-        delta=what.delta,
-        noise=noise,
-    )
-    return release if what.points == 0 else _with_points(release, what)
-
-
-def _with_points(release: KmeRelease, what: Publication) -> KmeRelease:
-    """The release with synthetic points: post-processing of its noisy mean."""
-    from hushbid.kme.reduced_set import reduced_set
-
-    feature_map = feature_map_of(release.features)
-    space = feature_map.space
-    mean = release.noisy_mean()
-    points, weights = reduced_set(
-        mean.mean,
-        feature_map,
-        lower=space.lower,
-        upper=space.lower + space.range,
-        count=what.points,
-        sigma=release.sigma * FEATURE_UNIT / mean.size,
-        seed=release.features.seed or 0,
-    )
-    return KmeRelease(**{**release.__dict__, "points": points, "weights": weights})
-
-
-def _check_points(what: Publication) -> None:
-    """Before budget is spent on points that cannot be had."""
-    if what.points == 0:
-        return
-    if isinstance(what.functions, HashSection) or what.functions.map != PairedSpace.name:
-        raise ConfigError(
-            "Synthetic points are made for the feature map `paired` alone.", advice="Leave `--points` out."
-        )
-    room = limits.MAX_ENTRY_FILE_BYTES // 2 // (8 * (what.functions.columns + 1))
-    if what.points > (most := min(MAX_POINTS, room)):
-        raise ConfigError(
-            f"{what.points} synthetic points were asked for; an entry of these columns has {most} at most.",
-            advice="Ask for fewer.",
-        )
 
 
 def _make_directory(directory: Path) -> None:

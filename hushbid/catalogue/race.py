@@ -4,37 +4,49 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, Self
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field, model_validator
 
+from hushbid.catalogue.consumer_release import RELATION, Payment, another, other_price
 from hushbid.catalogue.estimates import NoisyMean
-from hushbid.catalogue.model import Digest, EntryPart, Vector, array_error, check_projection
+from hushbid.catalogue.model import (
+    Digest,
+    EntryPart,
+    EntryRelease,
+    Vector,
+    array_error,
+    check_projection,
+    decode_part,
+    encode_part,
+)
 from hushbid.race.counts import Counts, count_cells
 from hushbid.race.release import Calibration, calibrate
 from protocol import limits
 from protocol.config.session import Real
-from protocol.data import Dataset
+from protocol.data import Dataset, dataset_digest
 from protocol.data.dataset import row_chunks
-from protocol.errors import ConfigError
+from protocol.errors import ConfigError, DataError
 from protocol.privacy.accounting import ApproximateCost, Cost, DiscreteGaussianCost
 from protocol.privacy.noise import Draw, NoiseSource
 from protocol.privacy.releases import Neighbours
+from protocol.runtime.files.durable import write_new
+from protocol.runtime.files.private_files import read_private
 from protocol.space.lsh import FAMILIES, HashFamily
 
-__all__ = [
-    "HashSection",
-    "RaceRelease",
-    "exact_counts",
-    "hash_family_of",
-    "race_noise",
-    "release_race",
-]
+if TYPE_CHECKING:
+    from hushbid.catalogue.screening import Consumer, Screening
+
+__all__ = ["HashSection", "RaceRelease", "exact_counts", "hash_family_of"]
 
 SMALLEST_SCALE: Final = 2.0**-10
 """Of the noise on a count: far below it noise is 0, and hides nothing."""
+_SKETCH_TAG: Final = b"hushbid target sketch 1\n"
+"""What the file of a kept sketch begins with."""
 MAX_CELLS: Final = 2**20
 """Most cells of an entry's sketch: rows times columns."""
 
@@ -76,7 +88,7 @@ class HashSection(EntryPart):
         return self
 
 
-class RaceRelease(EntryPart):
+class RaceRelease(EntryRelease):
     """An LSH count sketch (RACE, Algorithm 1) with noise on every cell (`hushbid.race.release.calibrate`).
 
     A point adds 1 to one cell of each of R rows, so that one record more or less changes R cells by 1, and
@@ -96,6 +108,7 @@ class RaceRelease(EntryPart):
         count_scale: Of the discrete Laplace noise on `count`; 0 where the number is public.
     """
 
+    SECTION = HashSection
     kind: Literal["race"] = "race"
     hashes: HashSection
     digest: Digest
@@ -111,55 +124,60 @@ class RaceRelease(EntryPart):
             raise array_error("counts", "of the smallest type of whole numbers")
         return self
 
-    @property
-    def column_count(self) -> int:
-        """Feature columns of a point."""
-        return self.hashes.columns
+    @classmethod
+    def calibration(
+        cls, section: HashSection, neighbours: Neighbours, epsilon: float, delta: float
+    ) -> Calibration:
+        cells = int(hash_family_of(section).cells.sum())
+        found = calibrate(rows=section.rows, cells=cells, neighbours=neighbours, epsilon=epsilon, delta=delta)
+        if found.cells.scale <= SMALLEST_SCALE:
+            raise ConfigError(
+                f"epsilon = {epsilon:g} leaves hardly any noise.", advice="Ask for a smaller ε."
+            )
+        return found
+
+    @classmethod
+    def of(cls, dataset: Dataset, section: HashSection, calibration: Calibration, noise: NoiseSource) -> Self:
+        """Release a dataset's sketch, in one pass."""
+        family = hash_family_of(section)
+        counts = exact_counts(family, dataset) + noise.draw(calibration.cells)
+        sizes = calibration.sizes
+        distribution: Literal["discrete-laplace", "discrete-gaussian"] = "discrete-laplace"
+        if calibration.cells.distribution == "discrete-gaussian":
+            distribution = "discrete-gaussian"
+        return cls(
+            hashes=section,
+            digest=family.digest,
+            distribution=distribution,
+            scale=calibration.cells.scale,
+            counts=counts.astype(_smallest(counts)),
+            count=len(dataset) + (0 if sizes is None else int(noise.draw(sizes)[0])),
+            count_scale=0.0 if sizes is None else sizes.scale,
+        )
 
     @property
-    def norm_bound(self) -> float:
-        """Largest norm of a point in its mean (`noisy_mean`)."""
-        return 1.0
-
-    @property
-    def point_count(self) -> int:
-        """Synthetic points: a sketch has none."""
-        return 0
+    def section(self) -> HashSection:
+        return self.hashes
 
     @property
     def size(self) -> float:
-        """The number of points, noisy or not."""
         return float(self.count)
 
     @property
     def size_deviation(self) -> float:
-        """Standard deviation of the noise on `size`."""
         if self.count_scale == 0.0:
             return 0.0
         return math.sqrt(Draw("discrete-laplace", self.count_scale, 1).variance)
 
-    def check(self, neighbours: Neighbours) -> HashFamily:
-        """Work the hash functions out again and compare them with what the entry says of them.
-
-        Returns:
-            The functions.
-
-        Raises:
-            ConfigError: They cannot be made, are others, or do not have as many cells.
-        """
+    def check(self, neighbours: Neighbours) -> None:
         family = hash_family_of(self.hashes)
         if family.digest != self.digest:
             raise ConfigError("Its hash functions' digest is not that of the functions that its seed gives.")
         if len(self.counts) != int(family.cells.sum()):
             raise ConfigError("It has another number of counts than its hash functions have cells.")
-        if (self.count_scale == 0.0) is not (neighbours is Neighbours.SUBSTITUTE_ONE):
-            raise ConfigError("Its number of points is noisy where it is public, or exact where it is not.")
-        if self.count_scale == 0.0 and self.count < 1:
-            raise ConfigError("Its number of points is none.")
-        return family
+        self.check_size(neighbours, public=self.count_scale == 0.0)
 
     def functions(self) -> bytes:
-        """What entries that can be compared have in common, 32 bytes."""
         return self.digest
 
     def costs(self, neighbours: Neighbours) -> tuple[Cost, ...]:
@@ -191,6 +209,32 @@ class RaceRelease(EntryPart):
             size_variance=(self.size_deviation / size) ** 2,
         )
 
+    def target(self, what: Screening, consumer: Consumer) -> tuple[NoisyMean, dict[str, Any] | None]:
+        """The mean of a sketch by the entry's hash functions."""
+        if what.unaccounted:
+            return _exact_mean(self.hashes, consumer.validation), None
+        if what.epsilon is None:
+            raise ConfigError(
+                "Sketches are compared with a sketch of the validation set, which no session releases.",
+                advice="Say at which ε it is to be made, with `--epsilon`.",
+            )
+        noise, fresh = what.noise(), not consumer.target.exists()
+        if fresh:
+            kept = _make_sketch(
+                self.hashes,
+                consumer.validation,
+                noise,
+                consumer.payment(),
+                epsilon=what.epsilon,
+                delta=what.delta,
+            )
+        else:
+            kept = _read_sketch(consumer.target, self.digest, consumer.validation)
+            if (kept.epsilon, kept.delta) != (what.epsilon, what.delta):
+                raise other_price(consumer.target)
+        described = consumer.described("race", kept.epsilon, kept.delta, kept.noise, charged=fresh)
+        return kept.release.noisy_mean(), described
+
 
 def hash_family_of(section: HashSection) -> HashFamily:
     """The hash functions of a section.
@@ -209,47 +253,6 @@ def hash_family_of(section: HashSection) -> HashFamily:
         rows=section.rows, width=section.width, power=section.power, seed=section.seed,
         lower=lower, upper=upper, **own,
     )  # fmt: skip
-
-
-def race_noise(section: HashSection, neighbours: Neighbours, epsilon: float, delta: float) -> Calibration:
-    """The noise that a release needs, and what it costs.
-
-    Raises:
-        ConfigError: ε or δ outside of its range, or hash functions that cannot be made.
-    """
-    cells = int(hash_family_of(section).cells.sum())
-    found = calibrate(rows=section.rows, cells=cells, neighbours=neighbours, epsilon=epsilon, delta=delta)
-    if found.cells.scale <= SMALLEST_SCALE:
-        raise ConfigError(f"epsilon = {epsilon:g} leaves hardly any noise.", advice="Ask for a smaller ε.")
-    return found
-
-
-def release_race(
-    dataset: Dataset, section: HashSection, calibration: Calibration, noise: NoiseSource
-) -> RaceRelease:
-    """Release a dataset's sketch, in one pass. What it costs has been charged already.
-
-    Args:
-        dataset: Its features within the public bounds of `section`.
-        section: The hash functions.
-        calibration: The noise (`race_noise`).
-        noise: Draws it.
-    """
-    family = hash_family_of(section)
-    counts = exact_counts(family, dataset) + noise.draw(calibration.cells)
-    sizes = calibration.sizes
-    distribution: Literal["discrete-laplace", "discrete-gaussian"] = "discrete-laplace"
-    if calibration.cells.distribution == "discrete-gaussian":
-        distribution = "discrete-gaussian"
-    return RaceRelease(
-        hashes=section,
-        digest=family.digest,
-        distribution=distribution,
-        scale=calibration.cells.scale,
-        counts=counts.astype(_smallest(counts)),
-        count=len(dataset) + (0 if sizes is None else int(noise.draw(sizes)[0])),
-        count_scale=0.0 if sizes is None else sizes.scale,
-    )
 
 
 def exact_counts(family: HashFamily, dataset: Dataset) -> Counts:
@@ -273,3 +276,76 @@ def _smallest(counts: npt.NDArray[Any]) -> np.dtype[Any]:
         if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
             return np.dtype(kind)
     return np.dtype(np.int64)
+
+
+@dataclass(frozen=True)
+class _KeptSketch:
+    """A sketch of D_v that was made and charged for screening.
+
+    Attributes:
+        release: The sketch, under substitution.
+        charged_as: What the lifetime ledger of D_v has it under.
+        data: Digest of D_v.
+        epsilon: What it was asked to cost.
+        delta: The δ that goes with it.
+        noise: Where its noise came from.
+    """
+
+    release: RaceRelease
+    charged_as: str
+    data: bytes
+    epsilon: float
+    delta: float
+    noise: str
+
+
+def _make_sketch(
+    section: HashSection,
+    validation: Dataset,
+    noise: NoiseSource,
+    payment: Payment,
+    *,
+    epsilon: float,
+    delta: float,
+) -> _KeptSketch:
+    """Charge D_v's lifetime ledger, make a sketch by the entries' hash functions, and keep it.
+
+    Raises:
+        BudgetExceeded, ConfigError: As `make_target`.
+    """
+    calibration = RaceRelease.calibration(section, RELATION, epsilon, delta)
+    charged_as = payment.charge(epsilon, delta, calibration.costs, noise)
+    release = RaceRelease.of(validation, section, calibration, noise)
+    kept = _KeptSketch(release, charged_as, dataset_digest(validation), epsilon, delta, noise.name)
+    write_new(payment.path, _SKETCH_TAG + encode_part(dict(kept.__dict__)))
+    return kept
+
+
+def _read_sketch(path: Path, functions: bytes, validation: Dataset) -> _KeptSketch:
+    """A sketch that was kept, if it is one of D_v by these hash functions.
+
+    Raises:
+        DataError, ConfigError: It cannot be read, or is another.
+    """
+    content = read_private(path, limits.MAX_TARGET_FILE_BYTES)
+    if not content.startswith(_SKETCH_TAG):
+        raise another(path, "kind")
+    try:
+        values = decode_part(content[len(_SKETCH_TAG) :])
+        kept = _KeptSketch(**{**values, "release": RaceRelease.model_validate(values["release"])})
+    except (ValueError, TypeError, KeyError):
+        raise DataError(
+            f"{path}: the release in it is damaged.", advice="Restore the file, or screen again."
+        ) from None
+    if kept.release.functions() != functions:
+        raise another(path, "set of hash functions than the entries'")
+    if kept.data != dataset_digest(validation):
+        raise another(path, "validation set")
+    return kept
+
+
+def _exact_mean(section: HashSection, validation: Dataset) -> NoisyMean:
+    """The mean of D_v's sketch without noise: whoever learns what comes of it learns of D_v."""
+    counts = exact_counts(hash_family_of(section), validation)
+    mean = counts / (len(validation) * math.sqrt(section.rows))
+    return NoisyMean(mean, 0.0, 0.0, float(len(validation)), 0.0)

@@ -13,9 +13,7 @@ import numpy as np
 
 from hushbid.catalogue.candidates import Candidate
 from hushbid.catalogue.estimates import Estimate, NoisyMean, best_mixture, mmd2, point_weights
-from hushbid.catalogue.kme import KmeRelease, feature_map_of
 from protocol.errors import ConfigError
-from protocol.space.grid import FEATURE_UNIT
 
 __all__ = ["OwnerRow", "Ranking", "Subset", "rank"]
 
@@ -45,7 +43,6 @@ class OwnerRow:
     point_mass: float | None
 
     def as_json(self) -> dict[str, Any]:
-        """The row under the names of the command line's JSON."""
         entry = self.candidate.entry
         return {
             "owner": entry.name,
@@ -82,7 +79,6 @@ class Subset:
     by_size: Estimate
 
     def as_json(self) -> dict[str, Any]:
-        """The choice under the names of the command line's JSON."""
         return {
             "owners": list(self.owners),
             "weights": list(self.weights),
@@ -230,10 +226,10 @@ def _point_masses(target: NoisyMean, candidates: Sequence[Candidate]) -> list[fl
     """How much weight each owner's synthetic points get together; None where one of them has none."""
     hashed = []
     for each in candidates:
-        release = each.entry.release
-        if not isinstance(release, KmeRelease) or release.points is None:
+        features = each.entry.release.point_features()
+        if features is None:
             return [None] * len(candidates)
-        hashed.append(feature_map_of(release.features).hash(release.points) * FEATURE_UNIT)
+        hashed.append(features)
     weights = point_weights(target, np.concatenate(hashed))
     ends = np.cumsum([len(features) for features in hashed])[:-1]
     return [float(part.sum()) for part in np.split(weights, ends)]

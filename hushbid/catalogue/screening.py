@@ -9,20 +9,9 @@ from typing import Any
 
 from consumer.party import check_disjoint
 from hushbid.catalogue.candidates import Candidate, Refusal, candidates, entry_files
-from hushbid.catalogue.consumer_release import (
-    Asked,
-    Payment,
-    exact_mean,
-    exact_sketch_mean,
-    make_sketch,
-    make_target,
-    read_sketch,
-    read_target,
-    target_mean,
-)
+from hushbid.catalogue.consumer_release import RELATION, Asked, Payment
 from hushbid.catalogue.estimates import NoisyMean
-from hushbid.catalogue.kme import KmeRelease, feature_map_of
-from hushbid.catalogue.race import RaceRelease
+from hushbid.catalogue.kme import feature_map_of
 from hushbid.catalogue.ranking import Ranking, rank
 from hushbid.roster.file import RosterFile
 from protocol.config.party import BudgetSection
@@ -30,7 +19,6 @@ from protocol.data import Dataset, check_dataset
 from protocol.errors import ConfigError
 from protocol.names import CONSUMER
 from protocol.privacy.noise import NoiseSource, SecureNoise, SimulatedNoise
-from protocol.privacy.releases import Neighbours
 from protocol.runtime.ledger.known_ledgers import KnownRows
 
 __all__ = ["Consumer", "Screening", "ScreeningResult", "screen", "write_session"]
@@ -53,6 +41,25 @@ class Consumer:
     target: Path
     ledger: Path
     budget: BudgetSection | None
+
+    def payment(self) -> Payment:
+        """From what a release is paid."""
+        return Payment(self.ledger, self.budget, KnownRows(self.validation), self.target)
+
+    def described(
+        self, mechanism: str, epsilon: float | None, delta: float, noise: str, *, charged: bool
+    ) -> dict[str, Any]:
+        """A release, as `ScreeningResult.release` has it."""
+        return {
+            "mechanism": mechanism,
+            "epsilon": epsilon,
+            "delta": delta,
+            "neighbours": RELATION.value,
+            "noise": noise,
+            "file": str(self.target),
+            "ledger": str(self.ledger),
+            "charged": charged,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +84,29 @@ class Screening:
     unaccounted: bool
     allow_simulated: bool
 
+    def asked(self) -> Asked:
+        """The release that the session would make; without one, or by `epsilon`, a Gaussian one.
+
+        Raises:
+            ConfigError: Nothing says its ε.
+        """
+        if self.session is None or self.epsilon is not None:
+            if self.epsilon is None:
+                raise ConfigError(
+                    "At which ε is the validation set to be released?",
+                    advice="Give `--epsilon`, or a session file whose [target] says it; `--unaccounted` "
+                    "releases nothing, and what comes of it is not private.",
+                )
+            return Asked("gaussian", {"epsilon": self.epsilon, "neighbours": RELATION.value}, self.delta)
+        section = self.session.draft.target
+        return Asked(section.mechanism, section.parameters, self.session.draft.session.delta)
+
+    def noise(self) -> NoiseSource:
+        """Where the noise of that release comes from: as the session has it."""
+        if self.session is None or self.session.draft.noise.source == SecureNoise.name:
+            return SecureNoise()
+        return SimulatedNoise(self.session.draft.noise.seed or 0, CONSUMER)
+
 
 @dataclass(frozen=True)
 class ScreeningResult:
@@ -97,11 +127,9 @@ class ScreeningResult:
 
     @property
     def chosen(self) -> tuple[str, ...]:
-        """The owners that were chosen."""
         return self.ranking.chosen.owners
 
     def as_json(self) -> dict[str, Any]:
-        """The result under the names of the command line's JSON."""
         return {
             "accounted": self.accounted,
             "release": self.release,
@@ -176,95 +204,10 @@ def _target(
 ) -> tuple[NoisyMean, dict[str, Any] | None]:
     """The consumer's mean by the entries' functions, and what was released of D_v for it."""
     release = example.entry.release
-    section = release.features if isinstance(release, KmeRelease) else release.hashes
+    section = release.section
     for dataset in filter(None, (consumer.validation, consumer.seed_set)):
         check_dataset(dataset, columns=section.columns, lower=section.lower, upper=section.upper)
     if consumer.seed_set is not None:
         values = None if what.session is None else what.session.draft.session.column_values
         check_disjoint(consumer.validation, consumer.seed_set, column_values=values)
-    if isinstance(release, RaceRelease):
-        return _sketch(what, consumer, release)
-    feature_map = feature_map_of(release.features)
-    if what.unaccounted:
-        return exact_mean(feature_map, consumer.validation), None
-    asked, fresh = _asked(what), not consumer.target.exists()
-    if fresh:
-        payment = Payment(consumer.ledger, consumer.budget, KnownRows(consumer.validation), consumer.target)
-        kept = make_target(
-            asked, feature_map, consumer.validation, consumer.seed_set, _noise(what.session), payment
-        )
-    else:
-        kept = read_target(consumer.target, feature_map, consumer.validation)
-        if (kept.mechanism, kept.parameters, kept.delta) != (asked.mechanism, asked.parameters, asked.delta):
-            raise _other_price(consumer.target)
-    guarantee = asked.mechanism_of(feature_map, None).guarantee(
-        neighbours=Neighbours.SUBSTITUTE_ONE, delta=asked.delta
-    )
-    described = _described(consumer, asked.mechanism, guarantee.epsilon, asked.delta, kept.release.noise_name)
-    return target_mean(kept), {**described, "charged": fresh}
-
-
-def _sketch(
-    what: Screening, consumer: Consumer, release: RaceRelease
-) -> tuple[NoisyMean, dict[str, Any] | None]:
-    if what.unaccounted:
-        return exact_sketch_mean(release.hashes, consumer.validation), None
-    if what.epsilon is None:
-        raise ConfigError(
-            "Sketches are compared with a sketch of the validation set, which no session releases.",
-            advice="Say at which ε it is to be made, with `--epsilon`.",
-        )
-    noise, fresh = _noise(what.session), not consumer.target.exists()
-    if fresh:
-        payment = Payment(consumer.ledger, consumer.budget, KnownRows(consumer.validation), consumer.target)
-        kept = make_sketch(
-            release.hashes, consumer.validation, noise, payment, epsilon=what.epsilon, delta=what.delta
-        )
-    else:
-        kept = read_sketch(consumer.target, release.functions(), consumer.validation)
-        if (kept.epsilon, kept.delta) != (what.epsilon, what.delta):
-            raise _other_price(consumer.target)
-    described = _described(consumer, "race", kept.epsilon, kept.delta, kept.noise)
-    return kept.release.noisy_mean(), {**described, "charged": fresh}
-
-
-def _asked(what: Screening) -> Asked:
-    """The release that the session would make; without one, or by `--epsilon`, a Gaussian one."""
-    if what.session is None or what.epsilon is not None:
-        if what.epsilon is None:
-            raise ConfigError(
-                "At which ε is the validation set to be released?",
-                advice="Give `--epsilon`, or a session file whose [target] says it; `--unaccounted` releases "
-                "nothing, and what comes of it is not private.",
-            )
-        parameters = {"epsilon": what.epsilon, "neighbours": Neighbours.SUBSTITUTE_ONE.value}
-        return Asked("gaussian", parameters, what.delta)
-    section = what.session.draft.target
-    return Asked(section.mechanism, section.parameters, what.session.draft.session.delta)
-
-
-def _noise(session: RosterFile | None) -> NoiseSource:
-    if session is None or session.draft.noise.source == SecureNoise.name:
-        return SecureNoise()
-    return SimulatedNoise(session.draft.noise.seed or 0, CONSUMER)
-
-
-def _described(
-    consumer: Consumer, mechanism: str, epsilon: float | None, delta: float, noise: str
-) -> dict[str, Any]:
-    return {
-        "mechanism": mechanism,
-        "epsilon": epsilon,
-        "delta": delta,
-        "neighbours": Neighbours.SUBSTITUTE_ONE.value,
-        "noise": noise,
-        "file": str(consumer.target),
-        "ledger": str(consumer.ledger),
-    }
-
-
-def _other_price(path: Path) -> ConfigError:
-    return ConfigError(
-        f"{path}: the release that is kept there was made by another mechanism, or at another ε or δ.",
-        advice="Screen as it was made; or name a new file with `--target-file`: another release is charged.",
-    )
+    return release.target(what, consumer)

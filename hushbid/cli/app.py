@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Annotated, Final, NoReturn
+from typing import Annotated, Final, NoReturn
 
 import typer
 
@@ -38,9 +38,6 @@ from hushbid.cli.weigh import weigh_command
 from owner.cli import command as owner_command
 from protocol import __version__
 from protocol.runtime.command import run_app
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["app", "main"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -10,7 +9,7 @@ from typing import Any, Final
 from hushbid.cli.progress import job_progress
 from hushbid.evidence.audit.machines import AuditOptions, audit_machines
 from protocol.errors import ExitCode
-from protocol.runtime.command import JsonOption, run_verb, takes
+from protocol.runtime.command import takes, verb
 
 __all__ = ["command"]
 
@@ -18,30 +17,6 @@ NO_PROOF: Final = (
     "An audit can show that a guarantee does not hold. It cannot show that one does: it tries the attacks "
     "that are listed, and no others."
 )
-
-
-@takes(AuditOptions)
-def command(options: AuditOptions, as_json: JsonOption = False) -> None:
-    """Attack the real machines on neighbouring datasets: broken controls must be caught, the others pass."""
-    ended_well = True
-
-    def body() -> dict[str, Any]:
-        nonlocal ended_well
-        with job_progress("auditing", "runs") as progress:
-            results = audit_machines.of(replace(options, progress=progress))
-        ended_well = all(result.as_expected for result in results)
-        return {
-            "suites": [result.as_json() for result in results],
-            "as_expected": ended_well,
-            "note": NO_PROOF,
-        }
-
-    try:
-        run_verb(body, as_json=as_json, show=_show)
-    except SystemExit as ended:
-        if ended.code == ExitCode.DONE and not ended_well:
-            sys.exit(ExitCode.FAILED)
-        raise
 
 
 def _show(result: Mapping[str, Any]) -> None:
@@ -80,3 +55,20 @@ def _verdict(suite: Mapping[str, Any]) -> str:
     if suite["expected"] == "reject":
         return "caught" if suite["as_expected"] else "NOT CAUGHT"
     return "passed" if suite["as_expected"] else "REJECTED"
+
+
+def _ends(result: Mapping[str, Any]) -> ExitCode:
+    return ExitCode.DONE if result["as_expected"] else ExitCode.FAILED
+
+
+@takes(AuditOptions)
+@verb(show=_show, ends=_ends)
+def command(options: AuditOptions) -> dict[str, Any]:
+    """Attack the real machines on neighbouring datasets: broken controls must be caught, the others pass."""
+    with job_progress("auditing", "runs") as progress:
+        results = audit_machines.of(replace(options, progress=progress))
+    return {
+        "suites": [result.as_json() for result in results],
+        "as_expected": all(result.as_expected for result in results),
+        "note": NO_PROOF,
+    }

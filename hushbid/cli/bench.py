@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from protocol.errors import ConfigError
-from protocol.runtime.command import JsonOption, run_verb
+from protocol.runtime.command import verb
 
 __all__ = ["bench_app"]
 
@@ -24,60 +24,100 @@ def _bench() -> None:
     pass
 
 
+def _show_rounds(result: Mapping[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("rounds per second", "", "ratio to bare", title=f"{result['owners']} owners")
+    table.add_row("bare scatter-gather", f"{result['bare_rounds_per_second']:.0f}", "1")
+    table.add_row("session, flush", f"{result['flush_rounds_per_second']:.0f}", f"{result['ratio']:.3f}")
+    table.add_row(
+        "session, fsync", f"{result['fsync_rounds_per_second']:.0f}", f"{result['ratio_fsync']:.3f}"
+    )
+    Console().print(table)
+
+
 @bench_app.command("rounds")
+@verb(show=_show_rounds)
 def _rounds(
     owners: Annotated[int, typer.Option(min=1, max=64, help="Number of owners.")] = 4,
     points: Annotated[int, typer.Option(min=1, help="Points of each owner.")] = 10_000,
     columns: Annotated[int, typer.Option(min=1, help="Columns of a point.")] = 784,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds that are timed.")] = 1000,
-    as_json: JsonOption = False,
-) -> None:
+) -> dict[str, Any]:
     """Compare a session's rounds per second with a bare scatter-gather of the same frames."""
+    from hushbid.evidence.bench.rounds import bench_rounds
 
-    def body() -> dict[str, Any]:
-        from hushbid.evidence.bench.rounds import bench_rounds
+    return bench_rounds(
+        owners=owners,
+        points=points,
+        columns=columns,
+        rounds=rounds,
+        say=_say,
+    )
 
-        return bench_rounds(
-            owners=owners,
-            points=points,
-            columns=columns,
-            rounds=rounds,
-            say=_say,
-        )
 
-    run_verb(body, as_json=as_json, show=_show)
+def _show_rules(result: Mapping[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("rounds per second", "", "ratio to ask-all", title=f"{result['owners']} owners")
+    rows = (
+        ("ask-all, exact, flush", "ask_all", 1.0),
+        ("sealed, exact, flush", "sealed", result["sealed_ratio"]),
+        ("sealed, filtered-gaussian, secure noise, fsync", "private", result["private_ratio"]),
+    )
+    for name, setting, ratio in rows:
+        table.add_row(name, f"{result[f'{setting}_rounds_per_second']:.0f}", f"{ratio:.2f}")
+    Console().print(table)
 
 
 @bench_app.command("rules")
+@verb(show=_show_rules)
 def _rules(
     owners: Annotated[int, typer.Option(min=1, max=64, help="Number of owners.")] = 5,
     points: Annotated[int, typer.Option(min=1, help="Points of each owner.")] = 11_000,
     columns: Annotated[int, typer.Option(min=1, max=900, help="Columns of a point, bytes.")] = 784,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of a session.")] = 1000,
     repeats: Annotated[int, typer.Option(min=1, help="Sessions of each setting.")] = 3,
-    as_json: JsonOption = False,
-) -> None:
+) -> dict[str, Any]:
     """Compare sealed sessions, and the default private one, with `ask-all` without noise."""
+    from hushbid.cli.progress import job_progress
+    from hushbid.evidence.bench.rules import bench_rules
 
-    def body() -> dict[str, Any]:
-        from hushbid.cli.progress import job_progress
-        from hushbid.evidence.bench.rules import bench_rules
+    with job_progress("measuring", "rounds") as progress:
+        return bench_rules(
+            owners=owners,
+            points=points,
+            columns=columns,
+            rounds=rounds,
+            repeats=repeats,
+            say=_say,
+            progress=lambda done, total: progress("all sessions", done, total),
+        )
 
-        with job_progress("measuring", "rounds") as progress:
-            return bench_rules(
-                owners=owners,
-                points=points,
-                columns=columns,
-                rounds=rounds,
-                repeats=repeats,
-                say=_say,
-                progress=lambda done, total: progress("all sessions", done, total),
-            )
 
-    run_verb(body, as_json=as_json, show=_show_rules)
+def _show_points(result: Mapping[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    title = f"{result['owners']} owners, {result['rounds']} rounds of {result['batch']} points"
+    if result["delay"]:
+        title += f", {result['delay']:g} s each way"
+    ratio = "–" if result["ratio"] is None else f"{result['ratio']:.2f}"
+    table = Table("a second", "", "ratio to bare", title=title)
+    table.add_row("bare scatter-gather, rounds", f"{result['bare_rounds_per_second']:.0f}", "1")
+    table.add_row("the default private session, points", f"{result['points_per_second']:.0f}", ratio)
+    blind = f"{result['blind_ratio']:.2f} of that"
+    table.add_row("the same with a blind curator, points", f"{result['blind_points_per_second']:.0f}", blind)
+    console = Console()
+    console.print(table)
+    rounds, whole = f"{result['session_seconds']:.2f} s", f"{result['whole_seconds']:.2f} s"
+    console.print(f"The rounds took {rounds}; from the start of processes to the last points it was {whole}.")
 
 
 @bench_app.command("points")
+@verb(show=_show_points)
 def _points(
     owners: Annotated[int, typer.Option(min=1, max=64, help="Number of owners.")] = 5,
     points: Annotated[int, typer.Option(min=1, help="Points of each owner.")] = 11_000,
@@ -94,54 +134,28 @@ def _points(
             help="One-way delay of the network between the curator and the others. The bare loop has none.",
         ),
     ] = 0.0,
-    as_json: JsonOption = False,
-) -> None:
+) -> dict[str, Any]:
     """Compare the points that the default private session buys a second with a bare loop's rounds.
 
     With --delay the session is one of parties that are far apart, and is not compared with the bare loop.
     """
+    from hushbid.evidence.bench.points import bench_points
 
-    def body() -> dict[str, Any]:
-        from hushbid.evidence.bench.points import bench_points
-
-        if bought % batch:
-            raise ConfigError(
-                f"{bought} points are not bought in rounds of {batch}.",
-                advice="Give a number of points that the batch divides.",
-            )
-        return bench_points(
-            owners=owners,
-            points=points,
-            columns=columns,
-            bought=bought,
-            batch=batch,
-            repeats=repeats,
-            delay=delay,
-            say=_say,
+    if bought % batch:
+        raise ConfigError(
+            f"{bought} points are not bought in rounds of {batch}.",
+            advice="Give a number of points that the batch divides.",
         )
-
-    run_verb(body, as_json=as_json, show=_show_points)
-
-
-@bench_app.command("replay")
-def _replay(
-    owners: Annotated[int, typer.Option(min=1, max=64, help="Number of owners.")] = 5,
-    points: Annotated[int, typer.Option(min=1, help="Points of each owner.")] = 11_000,
-    columns: Annotated[int, typer.Option(min=1, max=900, help="Columns of a point, bytes.")] = 784,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of a session.")] = 1000,
-    repeats: Annotated[int, typer.Option(min=1, help="Replays of each transcript.")] = 3,
-    as_json: JsonOption = False,
-) -> None:
-    """Compare a curator's replay with the session that it records, and with reading the file alone."""
-
-    def body() -> dict[str, Any]:
-        from hushbid.evidence.bench.replay import bench_replay
-
-        return bench_replay(
-            owners=owners, points=points, columns=columns, rounds=rounds, repeats=repeats, say=_say
-        )
-
-    run_verb(body, as_json=as_json, show=_show_replay)
+    return bench_points(
+        owners=owners,
+        points=points,
+        columns=columns,
+        bought=bought,
+        batch=batch,
+        repeats=repeats,
+        delay=delay,
+        say=_say,
+    )
 
 
 def _show_replay(result: Mapping[str, Any]) -> None:
@@ -164,52 +178,22 @@ def _show_replay(result: Mapping[str, Any]) -> None:
     Console().print(table)
 
 
-def _show_points(result: Mapping[str, Any]) -> None:
-    from rich.console import Console
-    from rich.table import Table
+@bench_app.command("replay")
+@verb(show=_show_replay)
+def _replay(
+    owners: Annotated[int, typer.Option(min=1, max=64, help="Number of owners.")] = 5,
+    points: Annotated[int, typer.Option(min=1, help="Points of each owner.")] = 11_000,
+    columns: Annotated[int, typer.Option(min=1, max=900, help="Columns of a point, bytes.")] = 784,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of a session.")] = 1000,
+    repeats: Annotated[int, typer.Option(min=1, help="Replays of each transcript.")] = 3,
+) -> dict[str, Any]:
+    """Compare a curator's replay with the session that it records, and with reading the file alone."""
+    from hushbid.evidence.bench.replay import bench_replay
 
-    title = f"{result['owners']} owners, {result['rounds']} rounds of {result['batch']} points"
-    if result["delay"]:
-        title += f", {result['delay']:g} s each way"
-    ratio = "–" if result["ratio"] is None else f"{result['ratio']:.2f}"
-    table = Table("a second", "", "ratio to bare", title=title)
-    table.add_row("bare scatter-gather, rounds", f"{result['bare_rounds_per_second']:.0f}", "1")
-    table.add_row("the default private session, points", f"{result['points_per_second']:.0f}", ratio)
-    blind = f"{result['blind_ratio']:.2f} of that"
-    table.add_row("the same with a blind curator, points", f"{result['blind_points_per_second']:.0f}", blind)
-    console = Console()
-    console.print(table)
-    rounds, whole = f"{result['session_seconds']:.2f} s", f"{result['whole_seconds']:.2f} s"
-    console.print(f"The rounds took {rounds}; from the start of processes to the last points it was {whole}.")
-
-
-def _show_rules(result: Mapping[str, Any]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("rounds per second", "", "ratio to ask-all", title=f"{result['owners']} owners")
-    rows = (
-        ("ask-all, exact, flush", "ask_all", 1.0),
-        ("sealed, exact, flush", "sealed", result["sealed_ratio"]),
-        ("sealed, filtered-gaussian, secure noise, fsync", "private", result["private_ratio"]),
+    return bench_replay(
+        owners=owners, points=points, columns=columns, rounds=rounds, repeats=repeats, say=_say
     )
-    for name, setting, ratio in rows:
-        table.add_row(name, f"{result[f'{setting}_rounds_per_second']:.0f}", f"{ratio:.2f}")
-    Console().print(table)
 
 
 def _say(what: str) -> None:
     sys.stderr.write(f"measuring: {what}\n")
-
-
-def _show(result: Mapping[str, Any]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("rounds per second", "", "ratio to bare", title=f"{result['owners']} owners")
-    table.add_row("bare scatter-gather", f"{result['bare_rounds_per_second']:.0f}", "1")
-    table.add_row("session, flush", f"{result['flush_rounds_per_second']:.0f}", f"{result['ratio']:.3f}")
-    table.add_row(
-        "session, fsync", f"{result['fsync_rounds_per_second']:.0f}", f"{result['ratio_fsync']:.3f}"
-    )
-    Console().print(table)

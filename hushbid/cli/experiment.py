@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from protocol.errors import ConfigError
-from protocol.runtime.command import JsonOption, run_verb
+from protocol.runtime.command import verb
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -44,7 +44,28 @@ def _print(table: Table) -> None:
     Console(width=max(console.width, needed)).print(table)
 
 
+def _show_selection(result: Mapping[str, Any]) -> None:
+    rows = result["rows"]
+    table = _table(
+        "p",
+        "ε",
+        "MMD²",
+        "greedy",
+        "uniform",
+        "accuracy",
+        title=f"{rows[0]['dataset']}, {rows[0]['mechanism']}, b = {rows[0]['batch']}, "
+        f"s = {rows[0]['seed_weight']:g}, jitter {rows[0]['jitter']:g}, "
+        f"mean of {len(rows[0]['mmd2_each'])} seeds",
+    )
+    for row in rows:
+        accuracy = "-" if row["accuracy"] is None else f"{row['accuracy']:.3f}"
+        figures = (f"{row[name]:.4f}" for name in ("mmd2", "mmd2_greedy", "mmd2_uniform"))
+        table.add_row(str(row["points"]), f"{row['epsilon']:g}", *figures, accuracy)
+    _print(table)
+
+
 @experiment_app.command("selection")
+@verb(show=_show_selection)
 def _selection(
     dataset: Annotated[
         str | None, typer.Argument(help="digits, mnist or insurance; default: digits.", show_default=False)
@@ -82,70 +103,33 @@ def _selection(
     jitter: Annotated[
         float | None, typer.Option(min=0.0, help="N, points' worth of jitter; default: 25, or 50.")
     ] = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> dict[str, Any]:
     """Say how near privately bought points come to the consumer's, beside greedy and uniform choices.
 
     With --session on the data of a cluster file's parties, as `simulate` has them: no ledger is charged, and
     what is printed is not private.
     """
+    from hushbid.evidence.experiments.selection import selection
 
-    def body() -> dict[str, Any]:
-        from hushbid.evidence.experiments.selection import selection
-
-        if session is not None and dataset is not None:
-            raise ConfigError(
-                f"Both a dataset ({dataset}) and a cluster file ({session}) are named.",
-                advice="Leave one of them out.",
-            )
-        rows = selection(
-            session or dataset or "digits",
-            data,
-            epsilons=epsilon or [1.0, 3.0],
-            points=points or ([100] if session is None else [None]),
-            seeds=range(first_seed, first_seed + seeds),
-            mechanism=mechanism,
-            delta=delta,
-            batch=batch,
-            seed_weight=seed_weight,
-            jitter=jitter,
-            say=_say,
+    if session is not None and dataset is not None:
+        raise ConfigError(
+            f"Both a dataset ({dataset}) and a cluster file ({session}) are named.",
+            advice="Leave one of them out.",
         )
-        return {"rows": [row.as_json() for row in rows]}
-
-    run_verb(body, as_json=as_json, show=_show)
-
-
-@experiment_app.command("screening")
-def _screening(
-    data: Annotated[Path, typer.Option(envvar="HUSHBID_DATA", help="Where MNIST lies.")],
-    epsilon: Annotated[
-        float | None, typer.Option(min=0.0, help="ε of the entries, in place of both.")
-    ] = None,
-    owner_points: Annotated[
-        int | None, typer.Option(min=1, help="With --epsilon: most points of an owner; default: all.")
-    ] = None,
-    points: Annotated[
-        int | None, typer.Option(min=1, help="Buy so many of all and of the chosen owners; default: none.")
-    ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 20,
-    first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
-    as_json: JsonOption = False,
-) -> None:
-    """Say how often catalogue entries rank the right owner first, and what a screened session loses."""
-
-    def body() -> dict[str, Any]:
-        from hushbid.evidence.experiments.screening import SETTINGS, screening
-
-        settings = SETTINGS if epsilon is None else [(epsilon, owner_points)]
-        drawn = range(first_seed, first_seed + seeds)
-        # Rows of a public dataset, dealt out again and again, are not to fill the user's list of ledgers.
-        with tempfile.TemporaryDirectory(prefix="hushbid-screening-") as state:
-            os.environ["XDG_STATE_HOME"] = state
-            rows = screening(data, settings=settings, seeds=drawn, points=points, say=_say)
-        return {"rows": [row.as_json() for row in rows]}
-
-    run_verb(body, as_json=as_json, show=_show_screening)
+    rows = selection(
+        session or dataset or "digits",
+        data,
+        epsilons=epsilon or [1.0, 3.0],
+        points=points or ([100] if session is None else [None]),
+        seeds=range(first_seed, first_seed + seeds),
+        mechanism=mechanism,
+        delta=delta,
+        batch=batch,
+        seed_weight=seed_weight,
+        jitter=jitter,
+        say=_say,
+    )
+    return {"rows": [row.as_json() for row in rows]}
 
 
 def _show_screening(result: Mapping[str, Any]) -> None:
@@ -164,39 +148,32 @@ def _show_screening(result: Mapping[str, Any]) -> None:
     _print(table)
 
 
-@experiment_app.command("race")
-def _race(
-    task: Annotated[
-        list[str] | None,
-        typer.Argument(help="density, classification, defaults or salaries; all if none is named."),
+@experiment_app.command("screening")
+@verb(show=_show_screening)
+def _screening(
+    data: Annotated[Path, typer.Option(envvar="HUSHBID_DATA", help="Where MNIST lies.")],
+    epsilon: Annotated[
+        float | None, typer.Option(min=0.0, help="ε of the entries, in place of both.")
     ] = None,
-    data: Annotated[
-        Path, typer.Option(envvar="HUSHBID_DATA", help="Directory of codrna.npz, skin.npz and so on.")
-    ] = Path(),
-    epsilon: Annotated[list[float] | None, typer.Option(min=0.0, help="ε; may be repeated.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 10,
+    owner_points: Annotated[
+        int | None, typer.Option(min=1, help="With --epsilon: most points of an owner; default: all.")
+    ] = None,
+    points: Annotated[
+        int | None, typer.Option(min=1, help="Buy so many of all and of the chosen owners; default: none.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 20,
     first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
-    rows: Annotated[
-        int, typer.Option(min=1, help="Rows of a sketch; the task defaults chooses its own.")
-    ] = 1000,
-    as_json: JsonOption = False,
-) -> None:
-    """Say how well RACE sketches answer at sound ε, beside what the authors' code does."""
+) -> dict[str, Any]:
+    """Say how often catalogue entries rank the right owner first, and what a screened session loses."""
+    from hushbid.evidence.experiments.screening import SETTINGS, screening
 
-    def body() -> dict[str, Any]:
-        from hushbid.evidence.experiments.race import EPSILONS, TASKS, race
-
-        found = race(
-            task or list(TASKS),
-            data,
-            epsilons=epsilon or EPSILONS,
-            seeds=range(first_seed, first_seed + seeds),
-            rows=rows,
-            say=_say,
-        )
-        return {"rows": [row.as_json() for row in found]}
-
-    run_verb(body, as_json=as_json, show=_show_race)
+    settings = SETTINGS if epsilon is None else [(epsilon, owner_points)]
+    drawn = range(first_seed, first_seed + seeds)
+    # Rows of a public dataset, dealt out again and again, are not to fill the user's list of ledgers.
+    with tempfile.TemporaryDirectory(prefix="hushbid-screening-") as state:
+        os.environ["XDG_STATE_HOME"] = state
+        rows = screening(data, settings=settings, seeds=drawn, points=points, say=_say)
+    return {"rows": [row.as_json() for row in rows]}
 
 
 def _show_race(result: Mapping[str, Any]) -> None:
@@ -228,38 +205,35 @@ def _show_race(result: Mapping[str, Any]) -> None:
     _print(table)
 
 
-@experiment_app.command("kme")
-def _kme(
-    data: Annotated[Path, typer.Option(envvar="HUSHBID_DATA", help="Where the mixture's files lie.")],
-    setting: Annotated[
-        list[str] | None, typer.Option(help="A row, such as 1-2d-leak-977 or 2-5d-1000; may be repeated.")
+@experiment_app.command("race")
+@verb(show=_show_race)
+def _race(
+    task: Annotated[
+        list[str] | None,
+        typer.Argument(help="density, classification, defaults or salaries; all if none is named."),
     ] = None,
+    data: Annotated[
+        Path, typer.Option(envvar="HUSHBID_DATA", help="Directory of codrna.npz, skin.npz and so on.")
+    ] = Path(),
     epsilon: Annotated[list[float] | None, typer.Option(min=0.0, help="ε; may be repeated.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 10,
     first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
-    full: Annotated[
-        bool, typer.Option(help="Settings of 10,000 points too; Algorithm 2 with one seed.")
-    ] = False,
-    simulated: Annotated[bool, typer.Option(help="Simulated noise: faster, and protects nobody.")] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Say how near a dataset's private release as weighted points comes to it, beside published figures."""
+    rows: Annotated[
+        int, typer.Option(min=1, help="Rows of a sketch; the task defaults chooses its own.")
+    ] = 1000,
+) -> dict[str, Any]:
+    """Say how well RACE sketches answer at sound ε, beside what the authors' code does."""
+    from hushbid.evidence.experiments.race import EPSILONS, TASKS, race
 
-    def body() -> dict[str, Any]:
-        from hushbid.evidence.experiments.kme import kme
-
-        rows = kme(
-            data,
-            settings=setting or (),
-            epsilons=epsilon or [0.01, 0.1, 1.0],
-            seeds=range(first_seed, first_seed + seeds),
-            full=full,
-            simulated=simulated,
-            say=_say,
-        )
-        return {"rows": [row.as_json() for row in rows]}
-
-    run_verb(body, as_json=as_json, show=_show_kme)
+    found = race(
+        task or list(TASKS),
+        data,
+        epsilons=epsilon or EPSILONS,
+        seeds=range(first_seed, first_seed + seeds),
+        rows=rows,
+        say=_say,
+    )
+    return {"rows": [row.as_json() for row in found]}
 
 
 def _show_kme(result: Mapping[str, Any]) -> None:
@@ -303,34 +277,34 @@ def _show_kme(result: Mapping[str, Any]) -> None:
     _print(table)
 
 
-@experiment_app.command("regression")
-def _regression(
-    dataset: Annotated[str, typer.Argument(help="linear or airfoil.")] = "linear",
-    data: Annotated[
-        Path | None, typer.Option(envvar="HUSHBID_DATA", help="Directory of airfoil.npz.")
+@experiment_app.command("kme")
+@verb(show=_show_kme)
+def _kme(
+    data: Annotated[Path, typer.Option(envvar="HUSHBID_DATA", help="Where the mixture's files lie.")],
+    setting: Annotated[
+        list[str] | None, typer.Option(help="A row, such as 1-2d-leak-977 or 2-5d-1000; may be repeated.")
     ] = None,
-    epsilon: Annotated[
-        list[float] | None, typer.Option(min=0.0, help="ε of a model; may be repeated.")
-    ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 3,
+    epsilon: Annotated[list[float] | None, typer.Option(min=0.0, help="ε; may be repeated.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
     first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
-    as_json: JsonOption = False,
-) -> None:
-    """Fit a linear model by RACE, beside least squares, AdaSSP and the mean."""
+    full: Annotated[
+        bool, typer.Option(help="Settings of 10,000 points too; Algorithm 2 with one seed.")
+    ] = False,
+    simulated: Annotated[bool, typer.Option(help="Simulated noise: faster, and protects nobody.")] = False,
+) -> dict[str, Any]:
+    """Say how near a dataset's private release as weighted points comes to it, beside published figures."""
+    from hushbid.evidence.experiments.kme import kme
 
-    def body() -> dict[str, Any]:
-        from hushbid.evidence.experiments.regression import regression
-
-        rows = regression(
-            dataset,
-            data,
-            epsilons=epsilon or [1.0],
-            seeds=range(first_seed, first_seed + seeds),
-            say=_say,
-        )
-        return {"rows": [row.as_json() for row in rows]}
-
-    run_verb(body, as_json=as_json, show=_show_regression)
+    rows = kme(
+        data,
+        settings=setting or (),
+        epsilons=epsilon or [0.01, 0.1, 1.0],
+        seeds=range(first_seed, first_seed + seeds),
+        full=full,
+        simulated=simulated,
+        say=_say,
+    )
+    return {"rows": [row.as_json() for row in rows]}
 
 
 def _show_regression(result: Mapping[str, Any]) -> None:
@@ -355,25 +329,31 @@ def _show_regression(result: Mapping[str, Any]) -> None:
     _print(table)
 
 
+@experiment_app.command("regression")
+@verb(show=_show_regression)
+def _regression(
+    dataset: Annotated[str, typer.Argument(help="linear or airfoil.")] = "linear",
+    data: Annotated[
+        Path | None, typer.Option(envvar="HUSHBID_DATA", help="Directory of airfoil.npz.")
+    ] = None,
+    epsilon: Annotated[
+        list[float] | None, typer.Option(min=0.0, help="ε of a model; may be repeated.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 3,
+    first_seed: Annotated[int, typer.Option(min=0, help="The first of them.")] = 0,
+) -> dict[str, Any]:
+    """Fit a linear model by RACE, beside least squares, AdaSSP and the mean."""
+    from hushbid.evidence.experiments.regression import regression
+
+    rows = regression(
+        dataset,
+        data,
+        epsilons=epsilon or [1.0],
+        seeds=range(first_seed, first_seed + seeds),
+        say=_say,
+    )
+    return {"rows": [row.as_json() for row in rows]}
+
+
 def _say(what: str) -> None:
     sys.stderr.write(f"running: {what}\n")
-
-
-def _show(result: Mapping[str, Any]) -> None:
-    rows = result["rows"]
-    table = _table(
-        "p",
-        "ε",
-        "MMD²",
-        "greedy",
-        "uniform",
-        "accuracy",
-        title=f"{rows[0]['dataset']}, {rows[0]['mechanism']}, b = {rows[0]['batch']}, "
-        f"s = {rows[0]['seed_weight']:g}, jitter {rows[0]['jitter']:g}, "
-        f"mean of {len(rows[0]['mmd2_each'])} seeds",
-    )
-    for row in rows:
-        accuracy = "-" if row["accuracy"] is None else f"{row['accuracy']:.3f}"
-        figures = (f"{row[name]:.4f}" for name in ("mmd2", "mmd2_greedy", "mmd2_uniform"))
-        table.add_row(str(row["points"]), f"{row['epsilon']:g}", *figures, accuracy)
-    _print(table)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from protocol.errors import ConfigError, HushbidError
-from protocol.runtime.command import JsonOption, run_verb
+from protocol.runtime.command import verb
 from protocol.runtime.telemetry.logs import printable
 from protocol.runtime.telemetry.status_file import Status, find_statuses
 
@@ -40,6 +40,13 @@ StateOption: TypeAlias = Annotated[
 ]
 
 
+def _show(found: Mapping[str, Any]) -> None:
+    for status in found["parties"]:
+        line = f"{status['party']} is alive: {status['busy'] or status['phase']}."
+        sys.stdout.write(f"{printable(line)}\n")
+
+
+@verb(show=_show)
 def health_command(
     context: typer.Context,
     states: StatesArgument = None,
@@ -54,20 +61,15 @@ def health_command(
         float,
         typer.Option(min=0, help="Seconds since the last turn of its loop after which it is not alive."),
     ] = MAX_AGE_SECONDS,
-    as_json: JsonOption = False,
-) -> None:
+) -> dict[str, Any]:
     """Whether the parties of state directories are alive: exit code 0 if all are, 1 if not."""
-
-    def body() -> dict[str, Any]:
-        statuses = named_statuses(context, states, state)()
-        now = time.time()
-        wrong = [(each.party, trouble(each, now, max_age=max_age, ready=ready)) for each in statuses]
-        said = [f"{party} {what}." for party, what in wrong if what is not None]
-        if said:
-            raise HushbidError("\n".join(said), advice="Its log says more.")
-        return {"parties": [asdict(status) for status in statuses]}
-
-    run_verb(body, as_json=as_json, show=_show)
+    statuses = named_statuses(context, states, state)()
+    now = time.time()
+    wrong = [(each.party, trouble(each, now, max_age=max_age, ready=ready)) for each in statuses]
+    said = [f"{party} {what}." for party, what in wrong if what is not None]
+    if said:
+        raise HushbidError("\n".join(said), advice="Its log says more.")
+    return {"parties": [asdict(status) for status in statuses]}
 
 
 def named_statuses(
@@ -125,9 +127,3 @@ def trouble(status: Status, now: float, *, max_age: float, ready: bool) -> str |
     if ready and not status.ready:
         return f"is not ready ({status.phase})"
     return None
-
-
-def _show(found: Mapping[str, Any]) -> None:
-    for status in found["parties"]:
-        line = f"{status['party']} is alive: {status['busy'] or status['phase']}."
-        sys.stdout.write(f"{printable(line)}\n")

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from protocol.runtime.command import JsonOption, run_verb
+from protocol.runtime.command import verb
 
 __all__ = ["interop_app"]
 
@@ -22,6 +22,7 @@ def _interop() -> None:
 
 
 @interop_app.command("curator")
+@verb(show=lambda told: _say(f"All {told['frames']} frames are as recorded."))
 def _curator(
     golden: Annotated[
         Path,
@@ -33,50 +34,41 @@ def _curator(
         str | None, typer.Option(help="tcp://HOST:PORT; else the address of its session file.")
     ] = None,
     seconds: Annotated[float, typer.Option(min=0.1, help="How long the owner may take to answer.")] = 60.0,
-    as_json: JsonOption = False,
-) -> None:
+) -> dict[str, Any]:
     """Play a golden session to an owner under test, and name the first byte of its answers that is another.
 
     Exit code 0: all answers are as recorded; 1: one is another; 3: none came; 4: this is no golden session.
     """
+    from hushbid.interop.exchange import read_exchange
+    from hushbid.interop.mock_curator import play
 
-    def body() -> dict[str, Any]:
-        from hushbid.interop.exchange import read_exchange
-        from hushbid.interop.mock_curator import play
+    frames = play(read_exchange(golden), listen=listen, seconds=seconds, say=_say)
+    return {"frames": frames}
 
-        frames = play(read_exchange(golden), listen=listen, seconds=seconds, say=_say)
-        return {"frames": frames}
 
-    run_verb(body, as_json=as_json, show=lambda told: _say(f"All {told['frames']} frames are as recorded."))
+def _show(told: Mapping[str, Any]) -> None:
+    for what, files in told.items():
+        _say(f"{len(files)} files {what}.")
 
 
 @interop_app.command("vectors")
+@verb(show=_show)
 def _vectors(
     place: Annotated[Path, typer.Argument(help="Where the vectors lie, or are to.", metavar="DIRECTORY")],
     check: Annotated[
         bool,
         typer.Option("--check", help="Write nothing: compare those that are there with what is computed."),
     ] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> dict[str, Any]:
     """Write the vectors: an example of everything that another implementation computes.
 
     With --check, exit code 1 names the first vector that is not what this version computes.
     """
+    from hushbid.interop.vectors import check_vectors, write_vectors
 
-    def body() -> dict[str, Any]:
-        from hushbid.interop.vectors import check_vectors, write_vectors
-
-        if check:
-            return {"checked": check_vectors(place)}
-        return {"written": write_vectors(place)}
-
-    run_verb(body, as_json=as_json, show=_show)
-
-
-def _show(told: Mapping[str, Any]) -> None:
-    for what, files in told.items():
-        _say(f"{len(files)} files {what}.")
+    if check:
+        return {"checked": check_vectors(place)}
+    return {"written": write_vectors(place)}
 
 
 def _say(line: str) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from protocol.errors import ConfigError
 from protocol.names import CONSUMER
-from protocol.runtime.command import JsonOption, run_verb
+from protocol.runtime.command import verb
 
 if TYPE_CHECKING:
     from protocol.config.session import SessionFile
@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 __all__ = ["invite_command"]
 
 
+def _show(made: Mapping[str, Any]) -> None:
+    sys.stdout.write(f"invitation   {made['invitation_file']} (send it to {made['party']})\n")
+    sys.stdout.write(f"address      {made['address']}\n")
+    sys.stdout.write(f"curator      {made['curator_fingerprint']} (read it to them over the telephone)\n")
+    sys.stdout.write(f"session      {made['digest']}\n")
+
+
+@verb(show=_show)
 def invite_command(
     session: Annotated[
         Path, typer.Option(help="The session file, its roster complete.", envvar="HUSHBID_SESSION")
@@ -37,45 +45,34 @@ def invite_command(
         str | None,
         typer.Option(help="Where this party finds the curator, if not at the session file's address."),
     ] = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> dict[str, Any]:
     """Write an invitation for one party of a session, signed by the curator."""
+    import tomli_w
 
-    def body() -> dict[str, Any]:
-        import tomli_w
+    from hushbid.text_files import write_new_file
+    from protocol.config.invitation import invitation
+    from protocol.config.loading import load_toml
+    from protocol.config.session import SessionFile
+    from protocol.runtime.keys import read_secret
+    from protocol.session.session import open_session
 
-        from hushbid.text_files import write_new_file
-        from protocol.config.invitation import invitation
-        from protocol.config.loading import load_toml
-        from protocol.config.session import SessionFile
-        from protocol.runtime.keys import read_secret
-        from protocol.session.session import open_session
-
-        if (owner is None) is not consumer:
-            raise ConfigError("Who is invited?", advice="Give either --owner NAME or --consumer.")
-        party = CONSUMER if owner is None else owner
-        file = _reached_at(load_toml(SessionFile, session), address)
-        open_session(file)
-        pair = read_secret(_key_file(session, key, config))
-        values = invitation(file, party, pair)
-        written = out or Path(f"{party}.invitation")
-        head = f"# An invitation to a session, for {party}. Nothing in it is secret.\n"
-        write_new_file(written, head + tomli_w.dumps(values))
-        return {
-            "invitation_file": str(written),
-            "party": party,
-            "address": file.network.address,
-            "curator_fingerprint": values["curator_fingerprint"],
-            "digest": values["digest"],
-        }
-
-    def show(made: Mapping[str, Any]) -> None:
-        sys.stdout.write(f"invitation   {made['invitation_file']} (send it to {made['party']})\n")
-        sys.stdout.write(f"address      {made['address']}\n")
-        sys.stdout.write(f"curator      {made['curator_fingerprint']} (read it to them over the telephone)\n")
-        sys.stdout.write(f"session      {made['digest']}\n")
-
-    run_verb(body, as_json=as_json, show=show)
+    if (owner is None) is not consumer:
+        raise ConfigError("Who is invited?", advice="Give either --owner NAME or --consumer.")
+    party = CONSUMER if owner is None else owner
+    file = _reached_at(load_toml(SessionFile, session), address)
+    open_session(file)
+    pair = read_secret(_key_file(session, key, config))
+    values = invitation(file, party, pair)
+    written = out or Path(f"{party}.invitation")
+    head = f"# An invitation to a session, for {party}. Nothing in it is secret.\n"
+    write_new_file(written, head + tomli_w.dumps(values))
+    return {
+        "invitation_file": str(written),
+        "party": party,
+        "address": file.network.address,
+        "curator_fingerprint": values["curator_fingerprint"],
+        "digest": values["digest"],
+    }
 
 
 def _reached_at(file: SessionFile, address: str | None) -> SessionFile:

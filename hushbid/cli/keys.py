@@ -12,7 +12,7 @@ import typer
 
 from hushbid.cli.roster import approve_command, list_command, revoke_command
 from protocol.errors import ConfigError, KeyFileError
-from protocol.runtime.command import JsonOption, run_verb
+from protocol.runtime.command import verb
 from protocol.runtime.keys import (
     PublicKey,
     new_keypair,
@@ -33,47 +33,40 @@ _SECRET_SUFFIX: Final = ".key"  # noqa: S105 - the ending of a file's name
 keys_app = typer.Typer(help="Make a party's key, and collect those of a session.")
 
 
+def _show_new(made: Mapping[str, Any]) -> None:
+    sys.stdout.write(f"secret key   {made['secret_file']} (keep it to yourself)\n")
+    sys.stdout.write(f"public key   {made['public']} (in {made['public_file']})\n")
+    sys.stdout.write(f"fingerprint  {made['fingerprint']}\n")
+
+
 @keys_app.command("new")
+@verb(show=_show_new)
 def _new(
     name: Annotated[str, typer.Argument(help="The party's name, which the files are named by.")],
     directory: Annotated[Path, typer.Option(help="Where to write the two files.")] = Path(),
-    as_json: JsonOption = False,
-) -> None:
+) -> dict[str, Any]:
     """Make a key: NAME.key, which stays with the party, and NAME.pub, which the roster needs."""
+    _check_name(name)
+    pair = new_keypair()
+    secret, public = (directory / f"{name}{suffix}" for suffix in (_SECRET_SUFFIX, _PUBLIC_SUFFIX))
+    write_secret(secret, pair)
+    try:
+        write_public(public, pair.public)
+    except KeyFileError:
+        secret.unlink()  # nobody knows this key yet
+        raise
+    return {"secret_file": str(secret), "public_file": str(public), **_described(pair.public)}
 
-    def body() -> dict[str, Any]:
-        _check_name(name)
-        pair = new_keypair()
-        secret, public = (directory / f"{name}{suffix}" for suffix in (_SECRET_SUFFIX, _PUBLIC_SUFFIX))
-        write_secret(secret, pair)
-        try:
-            write_public(public, pair.public)
-        except KeyFileError:
-            secret.unlink()  # nobody knows this key yet
-            raise
-        return {"secret_file": str(secret), "public_file": str(public), **_described(pair.public)}
 
-    def show(made: Mapping[str, Any]) -> None:
-        sys.stdout.write(f"secret key   {made['secret_file']} (keep it to yourself)\n")
-        sys.stdout.write(f"public key   {made['public']} (in {made['public_file']})\n")
-        sys.stdout.write(f"fingerprint  {made['fingerprint']}\n")
-
-    run_verb(body, as_json=as_json, show=show)
+def _show_key(found: Mapping[str, Any]) -> None:
+    sys.stdout.write(f"public key   {found['public']}\nfingerprint  {found['fingerprint']}\n")
 
 
 @keys_app.command("show")
-def _show(
-    file: Annotated[Path, typer.Argument(help="A secret or a public key file.")], as_json: JsonOption = False
-) -> None:
+@verb(show=_show_key)
+def _key(file: Annotated[Path, typer.Argument(help="A secret or a public key file.")]) -> dict[str, Any]:
     """Show a file's public key, for a roster, and its fingerprint, to compare by telephone."""
-
-    def body() -> dict[str, Any]:
-        return {"file": str(file), **_described(_public_key(file))}
-
-    def show(found: Mapping[str, Any]) -> None:
-        sys.stdout.write(f"public key   {found['public']}\nfingerprint  {found['fingerprint']}\n")
-
-    run_verb(body, as_json=as_json, show=show)
+    return {"file": str(file), **_described(_public_key(file))}
 
 
 class _Role(StrEnum):
@@ -84,35 +77,32 @@ class _Role(StrEnum):
     CURATOR = "curator"
 
 
+def _show_request(made: Mapping[str, Any]) -> None:
+    sys.stdout.write(f"request      {made['request_file']} (send it to whoever keeps the session file)\n")
+    sys.stdout.write(f"fingerprint  {made['fingerprint']} (read it to them over the telephone)\n")
+
+
 @keys_app.command("request")
+@verb(show=_show_request)
 def _request(
     name: Annotated[str, typer.Argument(help="The party's name, as it shall stand on the roster.")],
     role: Annotated[_Role, typer.Option(help="What it shall be in the session.")],
     key: Annotated[Path | None, typer.Option(help="Its secret key file; default: NAME.key.")] = None,
     out: Annotated[Path | None, typer.Option(help="The file to write; default: NAME.request.")] = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> dict[str, Any]:
     """Ask to be put on a session's roster: a file with the public key, signed by the secret one."""
+    import tomli_w
 
-    def body() -> dict[str, Any]:
-        import tomli_w
+    from hushbid.text_files import write_new_file
+    from protocol.config.key_request import key_request
 
-        from hushbid.text_files import write_new_file
-        from protocol.config.key_request import key_request
-
-        _check_name(name)
-        pair = read_secret(key or Path(f"{name}{_SECRET_SUFFIX}"))
-        wanted: Role = role.value
-        text = tomli_w.dumps(key_request(name, wanted, pair))
-        file = out or Path(f"{name}.request")
-        write_new_file(file, f"# A request to be put on a session's roster. Nothing in it is secret.\n{text}")
-        return {"request_file": str(file), "name": name, "role": role.value, **_described(pair.public)}
-
-    def show(made: Mapping[str, Any]) -> None:
-        sys.stdout.write(f"request      {made['request_file']} (send it to whoever keeps the session file)\n")
-        sys.stdout.write(f"fingerprint  {made['fingerprint']} (read it to them over the telephone)\n")
-
-    run_verb(body, as_json=as_json, show=show)
+    _check_name(name)
+    pair = read_secret(key or Path(f"{name}{_SECRET_SUFFIX}"))
+    wanted: Role = role.value
+    text = tomli_w.dumps(key_request(name, wanted, pair))
+    file = out or Path(f"{name}.request")
+    write_new_file(file, f"# A request to be put on a session's roster. Nothing in it is secret.\n{text}")
+    return {"request_file": str(file), "name": name, "role": role.value, **_described(pair.public)}
 
 
 keys_app.command("approve")(approve_command)

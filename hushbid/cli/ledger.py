@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from protocol.errors import ConfigError
-from protocol.runtime.command import JsonOption, run_verb
+from protocol.runtime.command import verb
 
 if TYPE_CHECKING:
     from protocol.runtime.ledger.lifetime_ledger import LedgerOnRecord
@@ -25,25 +25,42 @@ _SHOWN_DIGITS: Final = 8
 """Of an identifier: enough to tell sessions of one name apart."""
 
 
+def _show(result: Mapping[str, Any]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console()
+    for ledger in result["ledgers"]:
+        sys.stdout.write(f"{ledger['file']}\n")
+        if ledger["spendings"]:
+            table = Table("date", "kind", "name", "", "ε", "δ", "neighbours", box=SIMPLE_HEAD, pad_edge=False)
+            for row in ledger["spendings"]:
+                epsilon = "no guarantee" if row["epsilon"] is None else f"{row['epsilon']:.4g}"
+                name, place = escape(row["name"]), escape(_shortened(row["identifier"]))
+                figures = (epsilon, f"{row['delta']:.1g}", row["neighbours"])
+                table.add_row(row["date"], row["kind"], name, place, *figures)
+            sys.stdout.flush()
+            console.print(table)
+        sys.stdout.write("".join(f"{line}\n" for line in _totals(ledger)))
+
+
+@verb(show=_show)
 def ledger_command(
     files: Annotated[
         list[Path],
         typer.Argument(help="Lifetime ledgers, or the data beside which they lie.", metavar="FILE..."),
     ],
-    as_json: JsonOption = False,
-) -> None:
+) -> dict[str, Any]:
     """Show what was spent of a dataset's privacy, by session and catalogue entry, and what its budget is.
 
     A ledger is neither changed nor held: a party may be using it.
     """
+    from protocol.runtime.ledger.lifetime_ledger import read_ledger
 
-    def body() -> dict[str, Any]:
-        from protocol.runtime.ledger.lifetime_ledger import read_ledger
-
-        paths = [_ledger_of(file) for file in files]
-        return {"ledgers": [_described(path, read_ledger(path)) for path in paths]}
-
-    run_verb(body, as_json=as_json, show=_show)
+    paths = [_ledger_of(file) for file in files]
+    return {"ledgers": [_described(path, read_ledger(path)) for path in paths]}
 
 
 def _ledger_of(file: Path) -> Path:
@@ -91,27 +108,6 @@ def _spent(spending: Spending) -> dict[str, Any]:
         "delta": spending.delta,
         "neighbours": spending.neighbours,
     }
-
-
-def _show(result: Mapping[str, Any]) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    console = Console()
-    for ledger in result["ledgers"]:
-        sys.stdout.write(f"{ledger['file']}\n")
-        if ledger["spendings"]:
-            table = Table("date", "kind", "name", "", "ε", "δ", "neighbours", box=SIMPLE_HEAD, pad_edge=False)
-            for row in ledger["spendings"]:
-                epsilon = "no guarantee" if row["epsilon"] is None else f"{row['epsilon']:.4g}"
-                name, place = escape(row["name"]), escape(_shortened(row["identifier"]))
-                figures = (epsilon, f"{row['delta']:.1g}", row["neighbours"])
-                table.add_row(row["date"], row["kind"], name, place, *figures)
-            sys.stdout.flush()
-            console.print(table)
-        sys.stdout.write("".join(f"{line}\n" for line in _totals(ledger)))
 
 
 def _shortened(identifier: str) -> str:

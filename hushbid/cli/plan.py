@@ -7,24 +7,21 @@ from typing import Any
 from rich.console import Console
 
 from hushbid.plan.planning import PlanOptions, plan_session
-from protocol.runtime.command import JsonOption, run_verb, takes
+from protocol.runtime.command import JsonOption, takes, verb
 
 __all__ = ["plan_command"]
 
 
 @takes(PlanOptions)
-def plan_command(options: PlanOptions, as_json: JsonOption = False) -> None:
+@verb()
+def plan_command(options: PlanOptions, as_json: JsonOption = False) -> dict[str, Any]:
     """Say what a session would come to: noise, error, points seen, bytes, time, and whether to run it.
 
     Options go before what the file says. Without a file --owners, --points, --validation, and both ε, are
     needed.
     """
+    from hushbid.plan.result import render
 
-    def body() -> dict[str, Any]:
-        from hushbid.plan.result import render
-
-        plan = plan_session.of(options)
-        render(plan, Console(stderr=as_json))
-        return plan
-
-    run_verb(body, as_json=as_json)
+    plan = plan_session.of(options)
+    render(plan, Console(stderr=as_json))
+    return plan

@@ -5,42 +5,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from owner.role import (
-    BudgetOption,
-    ConfigOption,
-    DataOption,
-    FeaturesOption,
-    IdentifierOption,
-    InvitationOption,
-    LabelOption,
-    LedgerOption,
-    LiftOption,
-    Owner,
-    SessionOption,
-)
+from owner.role import Owner
 from protocol.errors import ExitCode
-from protocol.runtime.command import JsonOption, KeyOption, StateOption, run_verb
+from protocol.runtime.command import JsonOption, run_verb, takes
+
+if TYPE_CHECKING:
+    from hushbid.preflight.checks import Finding
 
 __all__ = ["preflight_command"]
 
 
+@takes(Owner, without=("metrics",))
 def preflight_command(
-    session: SessionOption = None,
-    config: ConfigOption = None,
-    invitation: InvitationOption = None,
-    data: DataOption = None,
-    key: KeyOption = None,
-    state: StateOption = None,
-    ledger: LedgerOption = None,
-    features: FeaturesOption = None,
-    label: LabelOption = None,
-    identifier: IdentifierOption = None,
-    budget_epsilon: BudgetOption = None,
-    lift_budget: LiftOption = False,
+    options: Owner,
     listen: Annotated[
         str | None, typer.Option(help="Of a curator, as it is given it.", envvar="HUSHBID_LISTEN")
     ] = None,
@@ -70,29 +51,14 @@ def preflight_command(
     as_json: JsonOption = False,
 ) -> None:
     """Check whether a party can take part from this machine. Give it the options that the party is given."""
-    options = Owner(
-        session=session,
-        config=config,
-        invitation=invitation,
-        data=data,
-        key=key,
-        state=state,
-        ledger=ledger,
-        features=features,
-        label=label,
-        identifier=identifier,
-        budget_epsilon=budget_epsilon,
-        lift_budget=lift_budget,
-    )
-    code = ExitCode.DONE
+    findings: list[Finding] = []
 
     def body() -> dict[str, Any]:
         from functools import partial
 
-        from hushbid.preflight.checks import exit_code, preflight
+        from hushbid.preflight.checks import preflight
         from hushbid.preflight.subject import open_subject
 
-        nonlocal code
         opening = partial(
             open_subject,
             options,
@@ -103,19 +69,17 @@ def preflight_command(
             rehearse=rehearsal,
             anyway=anyway,
         )
-        findings = []
         for finding in preflight(opening):
             findings.append(finding)
             _say(finding.as_json(), as_json=as_json)
-        code = exit_code(findings)
         return {"checks": [finding.as_json() for finding in findings]}
 
-    try:
-        run_verb(body, as_json=as_json)
-    except SystemExit as ending:
-        if ending.code == ExitCode.DONE:
-            sys.exit(code)
-        raise
+    def ends(_: Mapping[str, Any]) -> ExitCode:
+        from hushbid.preflight.checks import exit_code
+
+        return exit_code(findings)
+
+    run_verb(body, as_json=as_json, ends=ends)
 
 
 def _say(finding: Mapping[str, str], *, as_json: bool) -> None:

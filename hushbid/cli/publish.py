@@ -11,7 +11,7 @@ import typer
 
 from hushbid.catalogue.api import Catalogue
 from hushbid.catalogue.publish_options import PublishKme, PublishRace
-from protocol.runtime.command import JsonOption, run_verb, takes
+from protocol.runtime.command import takes, verb
 
 __all__ = ["publish_app"]
 
@@ -23,46 +23,6 @@ _TOO_SMALL: Final = (
 )
 
 OutOption: TypeAlias = Annotated[Path, typer.Option(help="The catalogue's directory.")]
-
-
-@publish_app.command("kme")
-@takes(PublishKme)
-def _kme(options: PublishKme, out: OutOption = Path(), as_json: JsonOption = False) -> None:
-    """Publish a kernel mean embedding: from it a consumer tells how near the dataset comes to its own."""
-    run_verb(lambda: _published(options, out), as_json=as_json, show=_show)
-
-
-@publish_app.command("race")
-@takes(PublishRace)
-def _race(options: PublishRace, out: OutOption = Path(), as_json: JsonOption = False) -> None:
-    """Publish a RACE sketch: counts of points by hash functions, from which kernel sums are read."""
-    run_verb(lambda: _published(options, out), as_json=as_json, show=_show)
-
-
-@publish_app.command("verify")
-def _verify(
-    files: Annotated[
-        list[Path], typer.Argument(help="Entries, and directories of entries.", metavar="FILE...")
-    ],
-    as_json: JsonOption = False,
-) -> None:
-    """Check entries: signature, functions, and that their noise costs what they state."""
-
-    def body() -> dict[str, Any]:
-        found = Catalogue(*files).entries()
-        return {"entries": [{"file": str(path), **entry.described()} for path, entry in found.items()]}
-
-    run_verb(body, as_json=as_json, show=_show_verified)
-
-
-def _published(options: PublishKme | PublishRace, out: Path) -> dict[str, Any]:
-    """Publish what the options say."""
-    from hushbid.catalogue.candidates import too_small
-
-    made = Catalogue(out).publish(options)
-    if too_small(made.entry):
-        sys.stderr.write(_TOO_SMALL)
-    return made.as_json()
 
 
 def _show(made: Mapping[str, Any]) -> None:
@@ -80,6 +40,22 @@ def _show(made: Mapping[str, Any]) -> None:
     sys.stdout.write("".join(f"{name:<10} {value}\n" for name, value in lines.items()))
 
 
+@publish_app.command("kme")
+@takes(PublishKme)
+@verb(show=_show)
+def _kme(options: PublishKme, out: OutOption = Path()) -> dict[str, Any]:
+    """Publish a kernel mean embedding: from it a consumer tells how near the dataset comes to its own."""
+    return _published(options, out)
+
+
+@publish_app.command("race")
+@takes(PublishRace)
+@verb(show=_show)
+def _race(options: PublishRace, out: OutOption = Path()) -> dict[str, Any]:
+    """Publish a RACE sketch: counts of points by hash functions, from which kernel sums are read."""
+    return _published(options, out)
+
+
 def _show_verified(checked: Mapping[str, Any]) -> None:
     for entry in checked["entries"]:
         sys.stdout.write(
@@ -87,3 +63,25 @@ def _show_verified(checked: Mapping[str, Any]) -> None:
             f"ε = {entry['epsilon']:.4g} at δ = {entry['delta']:.1g} ({entry['neighbours']}), "
             f"{entry['noise']} noise, {entry['date']}\n"
         )
+
+
+@publish_app.command("verify")
+@verb(show=_show_verified)
+def _verify(
+    files: Annotated[
+        list[Path], typer.Argument(help="Entries, and directories of entries.", metavar="FILE...")
+    ],
+) -> dict[str, Any]:
+    """Check entries: signature, functions, and that their noise costs what they state."""
+    found = Catalogue(*files).entries()
+    return {"entries": [{"file": str(path), **entry.described()} for path, entry in found.items()]}
+
+
+def _published(options: PublishKme | PublishRace, out: Path) -> dict[str, Any]:
+    """Publish what the options say."""
+    from hushbid.catalogue.candidates import too_small
+
+    made = Catalogue(out).publish(options)
+    if too_small(made.entry):
+        sys.stderr.write(_TOO_SMALL)
+    return made.as_json()

@@ -12,11 +12,18 @@ from rich.text import Text
 
 from owner.role import FeaturesOption, LabelOption
 from protocol.errors import ConfigError
-from protocol.runtime.command import JsonOption, run_verb
+from protocol.runtime.command import verb
 
 __all__ = ["report_command"]
 
 
+def _show(result: Mapping[str, Any]) -> None:
+    lines = [f"The report is {result['report']}"]
+    lines += [f"Not in it: {each['what']} ({each['why']})." for each in result["figures"]["missing"]]
+    Console().print(Text("\n".join(lines)), soft_wrap=True)
+
+
+@verb(show=_show)
 def report_command(
     files: Annotated[
         list[Path], typer.Argument(help="Transcripts of one session, one of each party.", metavar="FILE...")
@@ -41,35 +48,25 @@ def report_command(
         str | None,
         typer.Option(help="Rows are grey images of so many pixels, as in 28x28.", metavar="WIDTHxHEIGHT"),
     ] = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> dict[str, Any]:
     """Write a page on a session: how close its points came, who won, what was spent, what went wrong.
 
     It is one file that loads nothing from anywhere. Redacted transcripts do, and show less.
     """
+    from hushbid.report.own_rows import Wanted, read_image
+    from hushbid.running.report import write_report
+    from protocol.data import DataColumns
+    from protocol.runtime.party import one_blas_thread
 
-    def body() -> dict[str, Any]:
-        from hushbid.report.own_rows import Wanted, read_image
-        from hushbid.running.report import write_report
-        from protocol.data import DataColumns
-        from protocol.runtime.party import one_blas_thread
-
-        one_blas_thread()  # as the parties' processes do: the same sums in the same order
-        wanted = None
-        if validation is not None:
-            named = None if features is None else tuple(features.split(","))
-            size = None if image is None else read_image(image)
-            wanted = Wanted(validation=validation, columns=DataColumns(named, label, None), image=size)
-        elif image is not None:
-            raise ConfigError(
-                "--image says what rows are, and no rows are drawn.", advice="Name them with --validation."
-            )
-        figures = write_report(files, output, evaluation=evaluation, wanted=wanted)
-        return {"report": str(output.resolve()), "figures": figures.as_json()}
-
-    def show(result: Mapping[str, Any]) -> None:
-        lines = [f"The report is {result['report']}"]
-        lines += [f"Not in it: {each['what']} ({each['why']})." for each in result["figures"]["missing"]]
-        Console().print(Text("\n".join(lines)), soft_wrap=True)
-
-    run_verb(body, as_json=as_json, show=show)
+    one_blas_thread()  # as the parties' processes do: the same sums in the same order
+    wanted = None
+    if validation is not None:
+        named = None if features is None else tuple(features.split(","))
+        size = None if image is None else read_image(image)
+        wanted = Wanted(validation=validation, columns=DataColumns(named, label, None), image=size)
+    elif image is not None:
+        raise ConfigError(
+            "--image says what rows are, and no rows are drawn.", advice="Name them with --validation."
+        )
+    figures = write_report(files, output, evaluation=evaluation, wanted=wanted)
+    return {"report": str(output.resolve()), "figures": figures.as_json()}

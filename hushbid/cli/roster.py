@@ -10,13 +10,29 @@ from typing import Annotated, Any
 import typer
 
 from protocol.errors import ExitCode
-from protocol.runtime.command import JsonOption, run_verb
+from protocol.runtime.command import verb
 
 __all__ = ["approve_command", "list_command", "revoke_command"]
 
 SessionOption = Annotated[Path, typer.Option("--session", help="The session file.", envvar="HUSHBID_SESSION")]
 
 
+def _show_approved(done: Mapping[str, Any]) -> None:
+    from hushbid.roster.changes import ALL_ANEW
+
+    for party in done["approved"]:
+        asked = "" if party["asked_by"] in (party["name"], party["role"]) else f" {party['asked_by']}"
+        name = f" {party['name']}" if party["role"] == "owner" else asked
+        sys.stdout.write(f"{party['role']}{name}, {party['fingerprint']}: on the roster\n")
+    if done["problem"]:
+        sys.stdout.write(f"{done['problem']}\n")
+        return
+    changed = done["digest_before"] not in (None, done["digest"])
+    sys.stdout.write(f"{ALL_ANEW if changed else 'The roster is complete: invite the parties.'}\n")
+    sys.stdout.write(f"session digest {done['digest']}\n")
+
+
+@verb(show=_show_approved)
 def approve_command(
     requests: Annotated[list[Path], typer.Argument(help="What `keys request` made.", metavar="REQUEST...")],
     session: SessionOption,
@@ -33,64 +49,43 @@ def approve_command(
     replace: Annotated[
         bool, typer.Option("--replace", help="Where a party has another key, put this in its place.")
     ] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> dict[str, Any]:
     """Put parties' keys on the session file's roster, once fingerprints and roles have been confirmed."""
+    from hushbid.roster.changes import approve
 
-    def body() -> dict[str, Any]:
-        from hushbid.roster.changes import approve
-
-        return approve(session, requests, fingerprints=fingerprints, compare=not yes, replace=replace)
-
-    def show(done: Mapping[str, Any]) -> None:
-        from hushbid.roster.changes import ALL_ANEW
-
-        for party in done["approved"]:
-            asked = "" if party["asked_by"] in (party["name"], party["role"]) else f" {party['asked_by']}"
-            name = f" {party['name']}" if party["role"] == "owner" else asked
-            sys.stdout.write(f"{party['role']}{name}, {party['fingerprint']}: on the roster\n")
-        if done["problem"]:
-            sys.stdout.write(f"{done['problem']}\n")
-            return
-        changed = done["digest_before"] not in (None, done["digest"])
-        sys.stdout.write(f"{ALL_ANEW if changed else 'The roster is complete: invite the parties.'}\n")
-        sys.stdout.write(f"session digest {done['digest']}\n")
-
-    run_verb(body, as_json=as_json, show=show)
+    return approve(session, requests, fingerprints=fingerprints, compare=not yes, replace=replace)
 
 
-def list_command(session: SessionOption, as_json: JsonOption = False) -> None:
+def _show_parties(found: Mapping[str, Any]) -> None:
+    width = max(len(party["name"]) for party in found["parties"])
+    for party in found["parties"]:
+        told = party["fingerprint"] or party["missing"]
+        sys.stdout.write(f"{party['name']:<{width}}  {party['role']:<8}  {told}\n")
+    sys.stdout.write(f"{found['problem'] or 'session digest ' + found['digest']}\n")
+    if found["wrong"] not in (None, found["problem"]):
+        sys.stdout.write(f"{found['wrong']}\n")
+
+
+def _ends(found: Mapping[str, Any]) -> ExitCode:
+    return ExitCode.DONE if found["wrong"] is None else ExitCode.USAGE
+
+
+@verb(show=_show_parties, ends=_ends)
+def list_command(session: SessionOption) -> dict[str, Any]:
     """List the parties of a session file, with their fingerprints, or what is missing.
 
     Exit code 4: something is wrong with the file that no missing key explains.
     """
-    code = ExitCode.DONE
+    from hushbid.roster.changes import parties
 
-    def body() -> dict[str, Any]:
-        from hushbid.roster.changes import parties
-
-        nonlocal code
-        found = parties(session)
-        code = ExitCode.DONE if found["wrong"] is None else ExitCode.USAGE
-        return found
-
-    def show(found: Mapping[str, Any]) -> None:
-        width = max(len(party["name"]) for party in found["parties"])
-        for party in found["parties"]:
-            told = party["fingerprint"] or party["missing"]
-            sys.stdout.write(f"{party['name']:<{width}}  {party['role']:<8}  {told}\n")
-        sys.stdout.write(f"{found['problem'] or 'session digest ' + found['digest']}\n")
-        if found["wrong"] not in (None, found["problem"]):
-            sys.stdout.write(f"{found['wrong']}\n")
-
-    try:
-        run_verb(body, as_json=as_json, show=show)
-    except SystemExit as ending:
-        if ending.code == ExitCode.DONE:
-            sys.exit(code)
-        raise
+    return parties(session)
 
 
+def _show_revoked(done: Mapping[str, Any]) -> None:
+    sys.stdout.write(f"{done['revoked']} was revoked in {done['file']}. {done['next']}\n")
+
+
+@verb(show=_show_revoked)
 def revoke_command(
     name: Annotated[str, typer.Argument(help="The party, as on the roster.")],
     session: SessionOption,
@@ -101,16 +96,8 @@ def revoke_command(
             "the same session."
         ),
     ] = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> dict[str, Any]:
     """Take a party's key off the roster; or, with --config, shut an owner out of a session that runs."""
+    from hushbid.roster.changes import revoke
 
-    def body() -> dict[str, Any]:
-        from hushbid.roster.changes import revoke
-
-        return revoke(name, session, config)
-
-    def show(done: Mapping[str, Any]) -> None:
-        sys.stdout.write(f"{done['revoked']} was revoked in {done['file']}. {done['next']}\n")
-
-    run_verb(body, as_json=as_json, show=show)
+    return revoke(name, session, config)

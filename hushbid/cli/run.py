@@ -14,7 +14,7 @@ from rich.console import Console
 from hushbid.cli.consumer import AnywayOption, RehearsalOption
 from hushbid.cli.progress import session_progress
 from protocol import platform
-from protocol.runtime.command import JsonOption, by_option, option, run_verb, takes
+from protocol.runtime.command import JsonOption, by_option, option, takes, verb
 
 if TYPE_CHECKING:
     from hushbid.cluster.file import Cluster
@@ -62,6 +62,7 @@ class _ClusterOptions:
 
 
 @takes(_ClusterOptions)
+@verb()
 def run_command(
     options: _ClusterOptions,
     directory: Annotated[
@@ -69,24 +70,19 @@ def run_command(
         typer.Option(help="Where the run's directory is made; default: runs.", envvar="HUSHBID_DIRECTORY"),
     ] = None,
     as_json: JsonOption = False,
-) -> None:
+) -> dict[str, Any]:
     """Run a whole cluster on this machine, every party as its own process."""
+    from hushbid.running.launcher import run
 
-    def body() -> dict[str, Any]:
-        from hushbid.running.launcher import run
-
-        opened = options.opened()
-        _end_on_signals()
-        with session_progress() as follow:
-            result = run(
-                opened, directory=directory, follow=follow, say=_say, rehearsing=options.rehearsing()
-            )
-        return _finished(result, as_json=as_json)
-
-    run_verb(body, as_json=as_json)
+    opened = options.opened()
+    _end_on_signals()
+    with session_progress() as follow:
+        result = run(opened, directory=directory, follow=follow, say=_say, rehearsing=options.rehearsing())
+    return _finished(result, as_json=as_json)
 
 
 @takes(_ClusterOptions)
+@verb()
 def simulate_command(
     options: _ClusterOptions,
     owners: Annotated[
@@ -98,26 +94,22 @@ def simulate_command(
     ] = None,
     record: Annotated[Path | None, typer.Option(help="Directory for the parties' transcripts.")] = None,
     as_json: JsonOption = False,
-) -> None:
+) -> dict[str, Any]:
     """Run a whole cluster in one process: the same machines and messages, no network."""
+    from hushbid.running.simulate import simulate
 
-    def body() -> dict[str, Any]:
-        from hushbid.running.simulate import simulate
-
-        opened = options.opened()
-        with session_progress() as follow:
-            result = simulate(
-                opened,
-                owners=owners,
-                owner_points=owner_points,
-                record=record,
-                follow=follow,
-                say=_say,
-                rehearsing=options.rehearsing(),
-            )
-        return _finished(result, as_json=as_json)
-
-    run_verb(body, as_json=as_json)
+    opened = options.opened()
+    with session_progress() as follow:
+        result = simulate(
+            opened,
+            owners=owners,
+            owner_points=owner_points,
+            record=record,
+            follow=follow,
+            say=_say,
+            rehearsing=options.rehearsing(),
+        )
+    return _finished(result, as_json=as_json)
 
 
 def _finished(result: RunResult, *, as_json: bool) -> dict[str, Any]:

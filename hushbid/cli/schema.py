@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from protocol.runtime.command import JsonOption, run_verb
+from protocol.runtime.command import verb
 
 __all__ = ["schema_app"]
 
@@ -19,87 +19,72 @@ SchemaArgument = Annotated[Path, typer.Argument(help="The public schema.", metav
 LabelOption = Annotated[str | None, typer.Option(help="The column of labels.")]
 
 
+def _show_draft(result: Mapping[str, Any]) -> None:
+    sys.stdout.write(result["schema"])
+
+
 @schema_app.command("draft")
+@verb(show=_show_draft)
 def _draft(
     table: Annotated[Path, typer.Argument(help="A CSV or Parquet file.", metavar="FILE")],
     public: Annotated[
         bool,
         typer.Option("--public", help="Everybody may know the file: read bounds and categories off it."),
     ] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> dict[str, Any]:
     """Draft a schema for a table's columns."""
+    from hushbid.tables.schema_files import draft
 
-    def body() -> dict[str, Any]:
-        from hushbid.tables.schema_files import draft
-
-        return {"schema": draft(table, public=public)}
-
-    run_verb(body, as_json=as_json, show=_show_draft)
-
-
-def _show_draft(result: Mapping[str, Any]) -> None:
-    sys.stdout.write(result["schema"])
-
-
-@schema_app.command("features")
-def _features(schema: SchemaArgument, as_json: JsonOption = False) -> None:
-    """Print what the session file's [features] has to say of a schema."""
-
-    def body() -> dict[str, Any]:
-        from protocol.data.schema import Schema
-
-        found = Schema.read(schema)
-        return {"columns": found.width, "lower": list(found.lower), "upper": list(found.upper)}
-
-    run_verb(body, as_json=as_json, show=_show_features)
+    return {"schema": draft(table, public=public)}
 
 
 def _show_features(result: Mapping[str, Any]) -> None:
     sys.stdout.write("".join(f"{name} = {result[name]}\n" for name in ("columns", "lower", "upper")))
 
 
+@schema_app.command("features")
+@verb(show=_show_features)
+def _features(schema: SchemaArgument) -> dict[str, Any]:
+    """Print what the session file's [features] has to say of a schema."""
+    from protocol.data.schema import Schema
+
+    found = Schema.read(schema)
+    return {"columns": found.width, "lower": list(found.lower), "upper": list(found.upper)}
+
+
+def _show_written(result: Mapping[str, Any]) -> None:
+    sys.stdout.write(f"{result['rows']} rows written to {result['output']}\n")
+
+
 @schema_app.command("encode")
+@verb(show=_show_written)
 def _encode(
     schema: SchemaArgument,
     table: Annotated[Path, typer.Argument(help="A party's own table.", metavar="FILE")],
     output: Annotated[Path, typer.Option(help="The .npz to write.", metavar="FILE")],
     label: LabelOption = None,
     identifier: Annotated[str | None, typer.Option(help="The column of identifiers.")] = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> dict[str, Any]:
     """Encode a table's rows for a session. Nothing leaves this machine."""
+    from hushbid.tables.schema_files import encode_file
+    from protocol.data.schema import Schema
 
-    def body() -> dict[str, Any]:
-        from hushbid.tables.schema_files import encode_file
-        from protocol.data.schema import Schema
-
-        found = Schema.read(schema)
-        rows = encode_file(found, table, output, label=label, identifier=identifier)
-        return {"rows": rows, "columns": found.width, "output": str(output)}
-
-    run_verb(body, as_json=as_json, show=_show_written)
+    found = Schema.read(schema)
+    rows = encode_file(found, table, output, label=label, identifier=identifier)
+    return {"rows": rows, "columns": found.width, "output": str(output)}
 
 
 @schema_app.command("decode")
+@verb(show=_show_written)
 def _decode(
     schema: SchemaArgument,
     delivered: Annotated[Path, typer.Argument(help="The consumer's delivered.npz.", metavar="DELIVERED")],
     output: Annotated[Path, typer.Option(help="The .csv or .parquet to write.", metavar="FILE")],
     label: LabelOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> dict[str, Any]:
     """Write delivered rows as a table with the schema's columns. Nothing leaves this machine."""
+    from hushbid.tables.schema_files import decode_file
+    from protocol.data.schema import Schema
 
-    def body() -> dict[str, Any]:
-        from hushbid.tables.schema_files import decode_file
-        from protocol.data.schema import Schema
-
-        rows = decode_file(Schema.read(schema), delivered, output, label=label or "label")
-        return {"rows": rows, "output": str(output)}
-
-    run_verb(body, as_json=as_json, show=_show_written)
-
-
-def _show_written(result: Mapping[str, Any]) -> None:
-    sys.stdout.write(f"{result['rows']} rows written to {result['output']}\n")
+    rows = decode_file(Schema.read(schema), delivered, output, label=label or "label")
+    return {"rows": rows, "output": str(output)}

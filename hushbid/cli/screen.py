@@ -10,33 +10,11 @@ from typing import Annotated, Any, Final
 import typer
 
 from hushbid.catalogue.api import UNACCOUNTED, Catalogue, ScreenOptions
-from protocol.runtime.command import JsonOption, run_verb, takes
+from protocol.runtime.command import takes, verb
 
 __all__ = ["screen_command"]
 
 _SEARCHES: Final = {"all": "all choices were tried", "greedy": "owners were added one by one"}
-
-
-@takes(ScreenOptions)
-def screen_command(
-    options: ScreenOptions,
-    catalogue: Annotated[
-        list[Path], typer.Argument(help="Entries, and directories of entries.", metavar="ENTRIES...")
-    ],
-    as_json: JsonOption = False,
-) -> None:
-    """Rank owners by their catalogue entries, by a release of one's own validation set."""
-
-    def body() -> dict[str, Any]:
-        if options.unaccounted:
-            sys.stderr.write(UNACCOUNTED)
-        result = Catalogue(*catalogue).screen(options)
-        written = {"session": options.write_session, "plot": options.plot}
-        return result.as_json() | {
-            name: None if path is None else str(path) for name, path in written.items()
-        }
-
-    run_verb(body, as_json=as_json, show=_show)
 
 
 def _show(result: Mapping[str, Any]) -> None:
@@ -73,6 +51,22 @@ def _show(result: Mapping[str, Any]) -> None:
         *(f"{name:<8} {result[name]}" for name in ("session", "plot") if result[name] is not None),
     ]
     sys.stdout.write("\n".join(lines) + "\n")
+
+
+@takes(ScreenOptions)
+@verb(show=_show)
+def screen_command(
+    options: ScreenOptions,
+    catalogue: Annotated[
+        list[Path], typer.Argument(help="Entries, and directories of entries.", metavar="ENTRIES...")
+    ],
+) -> dict[str, Any]:
+    """Rank owners by their catalogue entries, by a release of one's own validation set."""
+    if options.unaccounted:
+        sys.stderr.write(UNACCOUNTED)
+    result = Catalogue(*catalogue).screen(options)
+    written = {"session": options.write_session, "plot": options.plot}
+    return result.as_json() | {name: None if path is None else str(path) for name, path in written.items()}
 
 
 def _release_line(release: Mapping[str, Any] | None) -> str:

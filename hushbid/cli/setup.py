@@ -10,11 +10,28 @@ from typing import Annotated, Any
 import typer
 
 from protocol.errors import ConfigError
-from protocol.runtime.command import JsonOption, run_verb
+from protocol.runtime.command import verb
 
 __all__ = ["setup_command"]
 
 
+def _show(made: Mapping[str, Any]) -> None:
+    was = "is set up" if made["new"] else "was there already, and goes on"
+    if made["over"]:
+        was = "is over: every party has ended it well, and says again what came of it"
+    sys.stdout.write(
+        f"Session {made['session']} {was}: {', '.join(made['parties'])}.\nIts file: {made['session_file']}\n"
+    )
+    if made["over"]:
+        sys.stdout.write(
+            "Nothing is bought anew. For another session give another session.nonce and new states.\n"
+        )
+    for owner, whose in made["points_of"].items():
+        if owner != whose:
+            sys.stdout.write(f"{owner} has points of {whose}.\n")
+
+
+@verb(show=_show)
 def setup_command(
     cluster: Annotated[Path, typer.Argument(help="The cluster file.", metavar="CLUSTER.toml")],
     parties: Annotated[Path, typer.Option(help="Directory of the parties' directories.")],
@@ -51,59 +68,38 @@ def setup_command(
             envvar="HUSHBID_SET",
         ),
     ] = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> dict[str, Any]:
     """Make each party's key, private file and data, and the session file, where they are missing.
 
     What is there stays: run again, it goes on with the same session.
     """
+    from hushbid.cluster.containers import OwnKeys, check_readable, set_up
+    from hushbid.cluster.file import open_cluster
 
-    def body() -> dict[str, Any]:
-        from hushbid.cluster.containers import OwnKeys, check_readable, set_up
-        from hushbid.cluster.file import open_cluster
-
-        own_keys = None
-        if public_keys is not None and secret_key is not None and secret_key.is_absolute():
-            own_keys = OwnKeys(public_keys, secret_key)
-        elif public_keys is not None or secret_key is not None:
-            raise ConfigError(
-                "Keys of the parties' own take --public-keys and an absolute --secret-key.",
-                advice="Give both, or neither.",
-            )
-        for path in filter(None, (cluster, data)):
-            check_readable(path)
-        made = set_up(
-            open_cluster(cluster, data=data, settings=settings or ()),
-            parties,
-            session,
-            address=address,
-            owners=owners,
-            own_keys=own_keys,
+    own_keys = None
+    if public_keys is not None and secret_key is not None and secret_key.is_absolute():
+        own_keys = OwnKeys(public_keys, secret_key)
+    elif public_keys is not None or secret_key is not None:
+        raise ConfigError(
+            "Keys of the parties' own take --public-keys and an absolute --secret-key.",
+            advice="Give both, or neither.",
         )
-        return {
-            "session": made.session.session.name,
-            "identifier": made.session.digest()[:16].hex(),
-            "new": made.new,
-            "over": made.over,
-            "session_file": str(session),
-            "parties": {party.name: str(party.directory) for party in made.parties},
-            "points_of": dict(made.points_of),
-        }
-
-    run_verb(body, as_json=as_json, show=_show)
-
-
-def _show(made: Mapping[str, Any]) -> None:
-    was = "is set up" if made["new"] else "was there already, and goes on"
-    if made["over"]:
-        was = "is over: every party has ended it well, and says again what came of it"
-    sys.stdout.write(
-        f"Session {made['session']} {was}: {', '.join(made['parties'])}.\nIts file: {made['session_file']}\n"
+    for path in filter(None, (cluster, data)):
+        check_readable(path)
+    made = set_up(
+        open_cluster(cluster, data=data, settings=settings or ()),
+        parties,
+        session,
+        address=address,
+        owners=owners,
+        own_keys=own_keys,
     )
-    if made["over"]:
-        sys.stdout.write(
-            "Nothing is bought anew. For another session give another session.nonce and new states.\n"
-        )
-    for owner, whose in made["points_of"].items():
-        if owner != whose:
-            sys.stdout.write(f"{owner} has points of {whose}.\n")
+    return {
+        "session": made.session.session.name,
+        "identifier": made.session.digest()[:16].hex(),
+        "new": made.new,
+        "over": made.over,
+        "session_file": str(session),
+        "parties": {party.name: str(party.directory) for party in made.parties},
+        "points_of": dict(made.points_of),
+    }

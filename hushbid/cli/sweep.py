@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +12,7 @@ import typer
 
 from hushbid.cli.progress import job_progress
 from protocol.errors import ConfigError, ExitCode
-from protocol.runtime.command import JsonOption, run_verb
+from protocol.runtime.command import verb
 
 if TYPE_CHECKING:
     from hushbid.evidence.sweep.crash_sweep import Setting
@@ -31,175 +30,8 @@ def _sweep() -> None:
     pass
 
 
-@sweep_app.command("crashes")
-def _crashes(
-    rules: Annotated[
-        list[str] | None, typer.Option("--rule", help="An acquisition rule, may be repeated; default: all.")
-    ] = None,
-    release: Annotated[str, typer.Option(help="The release of target and summary.")] = "filtered-gaussian",
-    rounds: Annotated[int, typer.Option(min=2, help="Rounds of a session.")] = 20,
-    owners: Annotated[
-        int, typer.Option(min=1, help="Owners of a session; with logistic at least three.")
-    ] = 2,
-    pairs: Annotated[
-        bool, typer.Option("--pairs", help="Two crashes in a session, any two: minutes to hours.")
-    ] = False,
-    same_step: Annotated[
-        bool, typer.Option("--same-step", help="Two parties crash at steps that they take at the same time.")
-    ] = False,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="One session with these crashes, may be repeated. LEFT: how many of the step's frames had "
-            "left; -1: the step was not durable.",
-            metavar="PARTY:STEP:LEFT[,...]",
-        ),
-    ] = None,
-    share: Annotated[
-        str, typer.Option(help="Every N-th session, from the I-th on, counted from 0.", metavar="I/N")
-    ] = "0/1",
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one a core.")] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Crash parties at every step of a session, in simulation: it has to come to the same as without.
-
-    By default one party crashes in a session, and there is a session for every party, every step, and every
-    moment of it: before it is durable, before its first frame leaves, and after each frame. Ends with 1 if a
-    session came to another result, sent other frames, or left a transcript that does not replay; with --only,
-    also if a crash that was asked for never came.
-    """
-
-    def body() -> dict[str, Any]:
-        from hushbid.evidence.sweep.crash_sweep import sweep, uncrashed
-        from hushbid.evidence.sweep.crashes import Which, every, read_crashes
-
-        if pairs + same_step + bool(only) > 1:
-            raise ConfigError("--pairs, --same-step and --only are three sweeps.", advice="Give one of them.")
-        which = Which.PAIRS if pairs else Which.SAME_STEP if same_step else Which.SINGLE
-        part = _share(share)
-        results = []
-        settings = list(_settings(rules, release, rounds, owners))
-        for setting in settings:
-            uncrashed(setting)  # what cannot be swept is refused before anything is
-        with job_progress("sweeping", "session" if len(only or ()) == 1 else "sessions") as progress:
-            for setting in settings:
-                given = [read_crashes(text) for text in only or ()]
-                plan = given or every(uncrashed(setting)[1], which)[part]
-                done = sweep(
-                    setting, plan, all_come=bool(given), jobs=jobs or os.cpu_count() or 1, progress=progress
-                )
-                results.append(done)
-        return {
-            "crashes": "only" if only else which.value,
-            "share": share,
-            "rules": [result.as_json() for result in results],
-            "ok": not any(result.failures for result in results),
-        }
-
-    _end(body, as_json=as_json, show=_show_crashes)
-
-
-@sweep_app.command("faults")
-def _faults(
-    rules: Annotated[
-        list[str] | None, typer.Option("--rule", help="An acquisition rule, may be repeated; default: all.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The first session's seed; the next have the next.")] = 0,
-    sessions: Annotated[
-        int | None, typer.Option(min=1, help="How many; default: 200, or as many as --minutes allow.")
-    ] = None,
-    minutes: Annotated[
-        float | None, typer.Option(min=0, help="After which no further session is begun.")
-    ] = None,
-    share: Annotated[
-        str, typer.Option(help="Every N-th session, from the I-th on, counted from 0.", metavar="I/N")
-    ] = "0/1",
-    transcripts: Annotated[
-        Path | None,
-        typer.Option(
-            help="A directory to make, for the transcripts of the session of --seed.", metavar="DIR"
-        ),
-    ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one a core.")] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Let everything go wrong in short sessions, in simulation: what must hold has to hold in each.
-
-    A seed says which session it is, and all that goes wrong in it: frames late, twice, held up, or lost with
-    their connection; partitions of one way or both; crashes; owners that break the protocol. After a time the
-    faults end, and the session has to. The same seed gives the same session again, to the last byte. Ends
-    with 1 if an invariant was broken (docs/faults.md), and tells the seeds and their faults.
-    """
-
-    def body() -> dict[str, Any]:
-        from hushbid.evidence.sweep.fault_sweep import seeds_of, sweep_faults, write_transcripts
-        from protocol.privacy.acquisition import RULES
-
-        chosen = tuple(dict.fromkeys(rules or ()))
-        for rule in chosen:
-            if rule not in RULES:
-                raise ConfigError(
-                    f"There is no rule named {rule!r}.", advice=f"Choose of: {', '.join(RULES)}."
-                )
-        if transcripts is not None:
-            write_transcripts(seed, chosen, transcripts)
-        most = 200 if sessions is None and minutes is None else sessions
-        begun = time.monotonic()
-        with job_progress("sweeping", "sessions") as progress:
-            result = sweep_faults(
-                seeds_of(seed, most, _share(share)),
-                rules=chosen,
-                jobs=1 if most == 1 else jobs or os.cpu_count() or 1,
-                seconds=None if minutes is None else 60 * minutes,
-                progress=lambda done: progress("faults", done, most or done),
-            )
-        return {
-            "seed": seed,
-            "share": share,
-            "rule": list(chosen),
-            "seconds": time.monotonic() - begun,
-            **result.as_json(),
-            "ok": not result.failures,
-        }
-
-    _end(body, as_json=as_json, show=_show_faults)
-
-
-def _end(
-    body: Callable[[], Mapping[str, Any]], *, as_json: bool, show: Callable[[Mapping[str, Any]], None]
-) -> None:
-    """Run a sweep, and end with 1 if it is not ok."""
-    ended_well = True
-
-    def noted() -> Mapping[str, Any]:
-        nonlocal ended_well
-        result = body()
-        ended_well = bool(result["ok"])
-        return result
-
-    try:
-        run_verb(noted, as_json=as_json, show=show)
-    except SystemExit as ended:
-        if ended.code == ExitCode.DONE and not ended_well:
-            sys.exit(ExitCode.FAILED)
-        raise
-
-
-def _settings(rules: list[str] | None, release: str, rounds: int, owners: int) -> Iterator[Setting]:
-    from hushbid.evidence.sweep.crash_sweep import Setting
-    from protocol.privacy.acquisition import RULES
-
-    for rule in dict.fromkeys(rules or RULES):
-        fewest = RULES[rule].fewest_owners if rule in RULES else 1  # a sweep refuses what there is not
-        yield Setting(rule, release, rounds, max(owners, fewest))
-
-
-def _share(text: str) -> slice:
-    """Which of a plan's sessions `I/N` stands for."""
-    index, slash, count = text.partition("/")
-    if not (slash and index.isdecimal() and count.isdecimal() and int(index) < int(count)):
-        raise ConfigError(f"--share {text}: no share.", advice="Give I/N with 0 <= I < N, such as 0/8.")
-    return slice(int(index), None, int(count))
+def _ends(result: Mapping[str, Any]) -> ExitCode:
+    return ExitCode.DONE if result["ok"] else ExitCode.FAILED
 
 
 def _show_crashes(result: Mapping[str, Any]) -> None:
@@ -248,3 +80,144 @@ def _show_faults(result: Mapping[str, Any]) -> None:
         lines += ["  enough to break it:", *(f"    {line}" for line in failure["smallest"])]
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+@sweep_app.command("crashes")
+@verb(show=_show_crashes, ends=_ends)
+def _crashes(
+    rules: Annotated[
+        list[str] | None, typer.Option("--rule", help="An acquisition rule, may be repeated; default: all.")
+    ] = None,
+    release: Annotated[str, typer.Option(help="The release of target and summary.")] = "filtered-gaussian",
+    rounds: Annotated[int, typer.Option(min=2, help="Rounds of a session.")] = 20,
+    owners: Annotated[
+        int, typer.Option(min=1, help="Owners of a session; with logistic at least three.")
+    ] = 2,
+    pairs: Annotated[
+        bool, typer.Option("--pairs", help="Two crashes in a session, any two: minutes to hours.")
+    ] = False,
+    same_step: Annotated[
+        bool, typer.Option("--same-step", help="Two parties crash at steps that they take at the same time.")
+    ] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="One session with these crashes, may be repeated. LEFT: how many of the step's frames had "
+            "left; -1: the step was not durable.",
+            metavar="PARTY:STEP:LEFT[,...]",
+        ),
+    ] = None,
+    share: Annotated[
+        str, typer.Option(help="Every N-th session, from the I-th on, counted from 0.", metavar="I/N")
+    ] = "0/1",
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one a core.")] = None,
+) -> dict[str, Any]:
+    """Crash parties at every step of a session, in simulation: it has to come to the same as without.
+
+    By default one party crashes in a session, and there is a session for every party, every step, and every
+    moment of it: before it is durable, before its first frame leaves, and after each frame. Ends with 1 if a
+    session came to another result, sent other frames, or left a transcript that does not replay; with --only,
+    also if a crash that was asked for never came.
+    """
+    from hushbid.evidence.sweep.crash_sweep import sweep, uncrashed
+    from hushbid.evidence.sweep.crashes import Which, every, read_crashes
+
+    if pairs + same_step + bool(only) > 1:
+        raise ConfigError("--pairs, --same-step and --only are three sweeps.", advice="Give one of them.")
+    which = Which.PAIRS if pairs else Which.SAME_STEP if same_step else Which.SINGLE
+    part = _share(share)
+    results = []
+    settings = list(_settings(rules, release, rounds, owners))
+    for setting in settings:
+        uncrashed(setting)  # what cannot be swept is refused before anything is
+    with job_progress("sweeping", "session" if len(only or ()) == 1 else "sessions") as progress:
+        for setting in settings:
+            given = [read_crashes(text) for text in only or ()]
+            plan = given or every(uncrashed(setting)[1], which)[part]
+            done = sweep(
+                setting, plan, all_come=bool(given), jobs=jobs or os.cpu_count() or 1, progress=progress
+            )
+            results.append(done)
+    return {
+        "crashes": "only" if only else which.value,
+        "share": share,
+        "rules": [result.as_json() for result in results],
+        "ok": not any(result.failures for result in results),
+    }
+
+
+@sweep_app.command("faults")
+@verb(show=_show_faults, ends=_ends)
+def _faults(
+    rules: Annotated[
+        list[str] | None, typer.Option("--rule", help="An acquisition rule, may be repeated; default: all.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The first session's seed; the next have the next.")] = 0,
+    sessions: Annotated[
+        int | None, typer.Option(min=1, help="How many; default: 200, or as many as --minutes allow.")
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(min=0, help="After which no further session is begun.")
+    ] = None,
+    share: Annotated[
+        str, typer.Option(help="Every N-th session, from the I-th on, counted from 0.", metavar="I/N")
+    ] = "0/1",
+    transcripts: Annotated[
+        Path | None,
+        typer.Option(
+            help="A directory to make, for the transcripts of the session of --seed.", metavar="DIR"
+        ),
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; default: one a core.")] = None,
+) -> dict[str, Any]:
+    """Let everything go wrong in short sessions, in simulation: what must hold has to hold in each.
+
+    A seed says which session it is, and all that goes wrong in it: frames late, twice, held up, or lost with
+    their connection; partitions of one way or both; crashes; owners that break the protocol. After a time the
+    faults end, and the session has to. The same seed gives the same session again, to the last byte. Ends
+    with 1 if an invariant was broken (docs/faults.md), and tells the seeds and their faults.
+    """
+    from hushbid.evidence.sweep.fault_sweep import seeds_of, sweep_faults, write_transcripts
+    from protocol.privacy.acquisition import RULES
+
+    chosen = tuple(dict.fromkeys(rules or ()))
+    for rule in chosen:
+        if rule not in RULES:
+            raise ConfigError(f"There is no rule named {rule!r}.", advice=f"Choose of: {', '.join(RULES)}.")
+    if transcripts is not None:
+        write_transcripts(seed, chosen, transcripts)
+    most = 200 if sessions is None and minutes is None else sessions
+    begun = time.monotonic()
+    with job_progress("sweeping", "sessions") as progress:
+        result = sweep_faults(
+            seeds_of(seed, most, _share(share)),
+            rules=chosen,
+            jobs=1 if most == 1 else jobs or os.cpu_count() or 1,
+            seconds=None if minutes is None else 60 * minutes,
+            progress=lambda done: progress("faults", done, most or done),
+        )
+    return {
+        "seed": seed,
+        "share": share,
+        "rule": list(chosen),
+        "seconds": time.monotonic() - begun,
+        **result.as_json(),
+        "ok": not result.failures,
+    }
+
+
+def _settings(rules: list[str] | None, release: str, rounds: int, owners: int) -> Iterator[Setting]:
+    from hushbid.evidence.sweep.crash_sweep import Setting
+    from protocol.privacy.acquisition import RULES
+
+    for rule in dict.fromkeys(rules or RULES):
+        fewest = RULES[rule].fewest_owners if rule in RULES else 1  # a sweep refuses what there is not
+        yield Setting(rule, release, rounds, max(owners, fewest))
+
+
+def _share(text: str) -> slice:
+    """Which of a plan's sessions `I/N` stands for."""
+    index, slash, count = text.partition("/")
+    if not (slash and index.isdecimal() and count.isdecimal() and int(index) < int(count)):
+        raise ConfigError(f"--share {text}: no share.", advice="Give I/N with 0 <= I < N, such as 0/8.")
+    return slice(int(index), None, int(count))

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from hushbid.transcripts.api import Transcript, verify_transcripts
 from protocol.errors import ConfigError, ExitCode
-from protocol.runtime.command import JsonOption, run_verb
+from protocol.runtime.command import verb
 
 __all__ = ["transcript_app"]
 
@@ -23,6 +23,7 @@ JsonLinesOption = Annotated[bool, typer.Option("--json", help="JSON objects on s
 
 
 @transcript_app.command("show")
+@verb()
 def _show(
     file: Annotated[Path, typer.Argument(help="A transcript.")],
     rounds: Annotated[
@@ -40,58 +41,54 @@ def _show(
     ] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Show at most this many records.")] = None,
     as_json: JsonLinesOption = False,
-) -> None:
+) -> dict[str, Any]:
     """Show what a party was given and did, record by record."""
+    from hushbid.transcripts.view import render_lines
 
-    def body() -> dict[str, Any]:
-        from hushbid.transcripts.view import render_lines
+    chosen = None if rounds is None else _rounds(rounds)
+    all_of_it = Transcript(file).show(chosen, peer=peer, kind=kind, private=private, limit=limit)
+    shown = _noting_missing(all_of_it, private=private)
+    # As it is read: a transcript may be large, and damage at its end is no reason to show nothing.
+    if as_json:
+        return _as_lines(shown)
+    render_lines(shown, Console())
+    return {}
 
-        chosen = None if rounds is None else _rounds(rounds)
-        all_of_it = Transcript(file).show(chosen, peer=peer, kind=kind, private=private, limit=limit)
-        shown = _noting_missing(all_of_it, private=private)
-        # As it is read: a transcript may be large, and damage at its end is no reason to show nothing.
-        if as_json:
-            return _as_lines(shown)
-        render_lines(shown, Console())
-        return {}
 
-    run_verb(body, as_json=as_json)
+def _show_comparison(found: Mapping[str, Any]) -> None:
+    from hushbid.transcripts.diff_view import render_comparison
+
+    render_comparison(found, Console())
+
+
+def _ends_alike(found: Mapping[str, Any]) -> ExitCode:
+    return ExitCode.DONE if found["same"] else ExitCode.FAILED
 
 
 @transcript_app.command("diff")
+@verb(show=_show_comparison, ends=_ends_alike)
 def _diff(
     a: Annotated[Path, typer.Argument(help="A transcript.")],
     b: Annotated[Path, typer.Argument(help="Another of the same role.")],
     private: Annotated[bool, typer.Option("--private", help="Show private values too.")] = False,
     times: Annotated[bool, typer.Option("--times", help="Compare times too.")] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> dict[str, Any]:
     """Show where two sessions part, and how much is alike; ends with 1 if anything differs.
 
     What is compared is what happened: not when, with which salts, or how frames were numbered.
     """
-    same = True
+    return Transcript(a).compare(b, private=private, times=times)
 
-    def body() -> dict[str, Any]:
-        nonlocal same
-        found = Transcript(a).compare(b, private=private, times=times)
-        same = found["same"]
-        return found
 
-    def say(found: Mapping[str, Any]) -> None:
-        from hushbid.transcripts.diff_view import render_comparison
+def _show_export(result: Mapping[str, Any]) -> None:
+    from hushbid.transcripts.export import export_lines
 
-        render_comparison(found, Console())
-
-    try:
-        run_verb(body, as_json=as_json, show=say)
-    except SystemExit as ending:
-        if ending.code or same:
-            raise
-        raise SystemExit(ExitCode.FAILED) from None
+    for line in export_lines(result):
+        sys.stderr.write(line + "\n")
 
 
 @transcript_app.command("export")
+@verb(show=_show_export)
 def _export(
     file: Annotated[Path, typer.Argument(help="A transcript.")],
     output: Annotated[Path, typer.Option(help="The file to write; none is replaced.")],
@@ -99,85 +96,70 @@ def _export(
     form: Annotated[
         str, typer.Option("--format", help="transcript (with --redact), jsonl, or parquet.")
     ] = "transcript",
-    as_json: JsonOption = False,
-) -> None:
+) -> dict[str, Any]:
     """Write a transcript without its private fields, or as JSON lines or a table for other tools."""
+    done = Transcript(file).export(output, redact=redact, format=form)
+    return {
+        "output": str(output),
+        "format": form,
+        "redacted": redact,
+        "records": done.records,
+        "head": done.head.hex(),
+        "private_fields": done.private,
+        "torn_bytes": done.torn_bytes,
+    }
 
-    def body() -> dict[str, Any]:
-        done = Transcript(file).export(output, redact=redact, format=form)
-        return {
-            "output": str(output),
-            "format": form,
-            "redacted": redact,
-            "records": done.records,
-            "head": done.head.hex(),
-            "private_fields": done.private,
-            "torn_bytes": done.torn_bytes,
-        }
 
-    def say(result: Mapping[str, Any]) -> None:
-        from hushbid.transcripts.export import export_lines
+def _show_replay(result: Mapping[str, Any]) -> None:
+    from hushbid.transcripts.replay_view import render_replays
 
-        for line in export_lines(result):
-            sys.stderr.write(line + "\n")
-
-    run_verb(body, as_json=as_json, show=say)
+    render_replays(result, Console())
 
 
 @transcript_app.command("replay")
+@verb(show=_show_replay)
 def _replay(
     files: Annotated[list[Path], typer.Argument(help="Transcripts, each as its party recorded it.")],
     recompute: Annotated[
         Path | None,
         typer.Option(help="The party's own file: redo features, releases and bids from its data, too."),
     ] = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> dict[str, Any]:
     """Feed the recorded events and noise to the same machine again; ends with 1 if it does something else."""
+    from hushbid.transcripts.replay_view import replay_all
 
-    def body() -> dict[str, Any]:
-        from hushbid.transcripts.replay_view import replay_all
+    return replay_all(files, recompute)
 
-        return replay_all(files, recompute)
 
-    def show(result: Mapping[str, Any]) -> None:
-        from hushbid.transcripts.replay_view import render_replays
+def _show_verified(result: Mapping[str, Any]) -> None:
+    from hushbid.transcripts.verification.text import render_verification
 
-        render_replays(result, Console())
+    render_verification(result, Console())
 
-    run_verb(body, as_json=as_json, show=show)
+
+def _ends_verified(found: Mapping[str, Any]) -> ExitCode:
+    """The result was printed, bad files included: they are what was asked for, but no success."""
+    if found["ok"]:
+        return ExitCode.DONE
+    bad = [each for each in found["transcripts"] if not each["ok"]]
+    unread = bool(bad) and all(each["record"] is None for each in bad)
+    contradicted = any(each["ok"] is False for part in ("pairs", "versions") for each in found[part])
+    contradicted |= bool(found["equivocations"] or found["heads"])
+    return ExitCode.USAGE if unread and not contradicted else ExitCode.FAILED
 
 
 @transcript_app.command("verify")
+@verb(show=_show_verified, ends=_ends_verified)
 def _verify(
     files: Annotated[list[Path], typer.Argument(help="Transcripts of one session, of any of its parties.")],
-    as_json: JsonOption = False,
-) -> None:
+) -> dict[str, Any]:
     """Check transcripts: chains, signatures, and that parties' files tell the same.
 
     Ends with 1 if a file is damaged or files contradict each other, with 4 if one is no transcript or they
     are of different sessions. A file cut in the middle of a record is reported as torn; whole records cut
     off its end show only against the files of others.
     """
-    from hushbid.transcripts.verification.text import render_verification
-
-    found: dict[str, Any] = {}
-
-    def body() -> dict[str, Any]:
-        found.update(verify_transcripts(files))
-        return found
-
-    try:
-        run_verb(body, as_json=as_json, show=lambda result: render_verification(result, Console()))
-    except SystemExit as ending:
-        # The result was printed, bad files included: they are what was asked for, but no success.
-        if ending.code or found["ok"]:
-            raise
-        bad = [each for each in found["transcripts"] if not each["ok"]]
-        unread = bool(bad) and all(each["record"] is None for each in bad)
-        contradicted = any(each["ok"] is False for part in ("pairs", "versions") for each in found[part])
-        contradicted |= bool(found["equivocations"] or found["heads"])
-        raise SystemExit(ExitCode.USAGE if unread and not contradicted else ExitCode.FAILED) from None
+    return verify_transcripts(files)
 
 
 def _rounds(text: str) -> range:

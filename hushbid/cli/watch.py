@@ -17,7 +17,7 @@ from hushbid.cli.health import MAX_AGE_SECONDS, StateOption, StatesArgument, nam
 from hushbid.cli.progress import bought, left, rate, waiting
 from hushbid.cli.status import described, looks
 from protocol.errors import HushbidError
-from protocol.runtime.command import run_verb
+from protocol.runtime.command import verb
 from protocol.runtime.telemetry.logs import printable
 from protocol.runtime.telemetry.status_file import Status, status_files
 
@@ -30,6 +30,7 @@ WIDE: Final = 110
 """Columns of a terminal from which on every figure has a column of its own."""
 
 
+@verb()
 def watch_command(
     context: typer.Context,
     states: StatesArgument = None,
@@ -38,27 +39,23 @@ def watch_command(
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object on stdout, a line a look.")
     ] = False,
-) -> None:
+) -> dict[str, Any]:
     """Watch a session until it is over: how far it is, how fast, and who is missing."""
+    from rich.console import Console
 
-    def body() -> dict[str, Any]:
-        from rich.console import Console
-
-        if once:
-            statuses = named_statuses(context, states, state)()
-            now = time.time()
-            found = Look(tuple(Party(status, now) for status in statuses), ())
-            if not as_json:
-                console = Console()
-                console.print(view(found, console.width))
-            return found.as_json()
-        watcher = Watcher(named_places(context, states, state))
-        with _lines() if as_json else shown(Console()) as show:
-            for found in looks(lambda: watcher.look(time.time()), lambda look: look.over):
-                show(found)
+    if once:
+        statuses = named_statuses(context, states, state)()
+        now = time.time()
+        found = Look(tuple(Party(status, now) for status in statuses), ())
+        if not as_json:
+            console = Console()
+            console.print(view(found, console.width))
         return found.as_json()
-
-    run_verb(body, as_json=as_json)
+    watcher = Watcher(named_places(context, states, state))
+    with _lines() if as_json else shown(Console()) as show:
+        for found in looks(lambda: watcher.look(time.time()), lambda look: look.over):
+            show(found)
+    return found.as_json()
 
 
 @contextmanager
@@ -128,7 +125,6 @@ class Look:
         return not self.awaited and all(party.status.finished or party in gone for party in self.parties)
 
     def as_json(self) -> dict[str, Any]:
-        """The look under the names of the command line's JSON."""
         return {
             "parties": [party.as_json() for party in self.parties],
             "gone": [party.status.party for party in self.gone],

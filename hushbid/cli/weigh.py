@@ -11,7 +11,7 @@ import typer
 
 from consumer.cli import quality_lines
 from owner.role import FeaturesOption, LabelOption
-from protocol.runtime.command import JsonOption, run_verb
+from protocol.runtime.command import verb
 
 __all__ = ["weigh_command"]
 
@@ -20,6 +20,22 @@ _BALANCED: Final = {"wanted": "those of the validation set", "equal": "equal"}
 """What label shares are, for people."""
 
 
+def _show(result: Mapping[str, Any]) -> None:
+    balance = result["balance"]
+    figures = {
+        "points": str(result["points"]),
+        **({} if balance is None else {"label shares": _BALANCED[balance]}),
+        "γ": f"{result['gamma']:g}",
+        **quality_lines(result),
+        "written to": result["output"],
+    }
+    if result["older"]:
+        figures["as before"] = f"{result['older']}; `hushbid schema decode` writes it with these weights"
+    width = max(map(len, figures))
+    sys.stdout.write("".join(f"  {name:<{width}}  {value}\n" for name, value in figures.items()))
+
+
+@verb(show=_show)
 def weigh_command(
     delivered: Annotated[
         Path, typer.Argument(help="The consumer's delivered.npz.", metavar="DELIVERED", show_default=False)
@@ -63,40 +79,20 @@ def weigh_command(
             metavar="FILE",
         ),
     ] = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> dict[str, Any]:
     """Weigh delivered points so that they resemble a validation set. Nothing leaves this machine."""
+    from hushbid.tables.weighing import weigh
 
-    def body() -> dict[str, Any]:
-        from hushbid.tables.weighing import weigh
-
-        return weigh(
-            delivered,
-            validation,
-            columns=(features, label),
-            test=test,
-            ridge=ridge,
-            gamma=gamma,
-            session=session,
-            model=model,
-            seed=seed,
-            balance=balance,
-            output=output,
-        )
-
-    run_verb(body, as_json=as_json, show=_show)
-
-
-def _show(result: Mapping[str, Any]) -> None:
-    balance = result["balance"]
-    figures = {
-        "points": str(result["points"]),
-        **({} if balance is None else {"label shares": _BALANCED[balance]}),
-        "γ": f"{result['gamma']:g}",
-        **quality_lines(result),
-        "written to": result["output"],
-    }
-    if result["older"]:
-        figures["as before"] = f"{result['older']}; `hushbid schema decode` writes it with these weights"
-    width = max(map(len, figures))
-    sys.stdout.write("".join(f"  {name:<{width}}  {value}\n" for name, value in figures.items()))
+    return weigh(
+        delivered,
+        validation,
+        columns=(features, label),
+        test=test,
+        ridge=ridge,
+        gamma=gamma,
+        session=session,
+        model=model,
+        seed=seed,
+        balance=balance,
+        output=output,
+    )

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from hushbid.cluster.data import ClusterData, spread
 from hushbid.cluster.file import Cluster, ConsumerSection, OwnerSection
@@ -28,7 +28,7 @@ from protocol import platform
 from protocol.config.party import BudgetSection
 from protocol.config.session import SessionFile
 from protocol.errors import ConfigError, ExitCode, HushbidError
-from protocol.names import CONSUMER, CURATOR
+from protocol.names import CONSUMER
 from protocol.runtime.keys import KeyPair, new_keypair, read_public, read_secret
 from protocol.runtime.telemetry.status_file import Status, status_path
 from protocol.session.session import open_session
@@ -138,10 +138,13 @@ def set_up(
     new = not session_path.exists()
     key = None if network.insecure else KEY if own_keys is None else own_keys.secret
     layout = Layout(own=_DATA, state=_STATE, key=key)
+    budgets = {**dealt.budgets, CONSUMER: cluster.file.consumer.budget}
     given = shares(dealt.data, seed_set=not cluster.drawing)
     try:
         for party in parties:
-            settings = _settings(cluster, party, dealt.budgets)
+            settings = cluster.private(party.role)
+            if party.role != "curator":
+                settings["budget"] = budgets.get(party.name)
             furnish(
                 party, layout, key=keys.get(party.name), share=given.get(party.name, {}), settings=settings
             )
@@ -248,14 +251,3 @@ def _refuse_ledgers(cluster: Cluster) -> None:
                     f"{ledger} has what was spent on {name}'s data, which a copy of them would escape.",
                     advice=_ON_ITS_OWN_MACHINE,
                 )
-
-
-def _settings(cluster: Cluster, party: Party, budgets: Mapping[str, BudgetSection | None]) -> dict[str, Any]:
-    """What a private file says besides where things lie."""
-    settings: dict[str, Any] = {"durability": cluster.file.run.durability}
-    if party.name == CURATOR:
-        return settings | cluster.paying
-    if party.name == CONSUMER:
-        chosen = cluster.judging | cluster.drawing
-        return settings | chosen | {"budget": cluster.file.consumer.budget}
-    return settings | {"budget": budgets.get(party.name)}

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
 from hushbid.datasets import Partition
-from protocol.config.party import BudgetSection, DataSection
-from protocol.data import Dataset, load_dataset
-from protocol.data.schema import Schema
+from protocol.data import Dataset
 from protocol.errors import ConfigError
 
-__all__ = ["ClusterData", "ConsumerPaths", "Draw", "OwnerPath", "load_files", "of_partition", "spread"]
+__all__ = ["ClusterData", "Draw", "of_partition", "spread"]
 
 Draw: TypeAlias = Callable[[Dataset], Dataset]
 """Draws a seed set of D_v's number type."""
@@ -38,27 +35,6 @@ class ClusterData:
     test: Dataset | None
 
 
-@dataclass(frozen=True)
-class OwnerPath:
-    """An owner's file."""
-
-    data: Path
-    columns: DataSection
-    ledger: Path | None = None
-    budget: BudgetSection | None = None
-
-
-@dataclass(frozen=True)
-class ConsumerPaths:
-    """The consumer's files."""
-
-    validation: Path
-    seed_set: Path | None
-    """None: it is drawn."""
-    test: Path | None
-    columns: DataSection
-
-
 def of_partition(partition: Partition, draw: Draw | None = None) -> ClusterData:
     """What the parties of a partition read from the files that `write_partition` gives them.
 
@@ -77,42 +53,6 @@ def of_partition(partition: Partition, draw: Draw | None = None) -> ClusterData:
         if draw is None
         else draw(validation),
         test=Dataset.from_arrays("test", partition.test.features, partition.test.labels),
-    )
-
-
-def load_files(
-    owners: Mapping[str, OwnerPath],
-    consumer: ConsumerPaths,
-    draw: Draw | None = None,
-    schema: Schema | None = None,
-) -> ClusterData:
-    """Read every party's files.
-
-    Args:
-        owners: The owners' files.
-        consumer: The consumer's.
-        draw: Draws a seed set where the consumer's files have none.
-        schema: The session's columns, by which tables are encoded; None: it has none.
-
-    Raises:
-        ConfigError: No seed set can be drawn.
-        DataError: One of them cannot be used.
-    """
-    columns = replace(consumer.columns.columns(), schema=schema)
-    validation = load_dataset(consumer.validation, columns)
-    if consumer.seed_set is not None:
-        seed_set = load_dataset(consumer.seed_set, columns)
-    else:
-        assert draw is not None, "a cluster file names a seed set, or says of how many points to draw one"
-        seed_set = draw(validation)
-    return ClusterData(
-        owners={
-            name: load_dataset(path.data, replace(path.columns.columns(), schema=schema))
-            for name, path in owners.items()
-        },
-        validation=validation,
-        seed_set=seed_set,
-        test=None if consumer.test is None else load_dataset(consumer.test, columns),
     )
 
 

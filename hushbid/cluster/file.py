@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 import tomli_w
-from pydantic import ConfigDict, Field, RootModel, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from consumer.drawn_seed_set import STREAM, drawn_seed_set
-from hushbid.cluster.data import ClusterData, ConsumerPaths, OwnerPath, load_files, of_partition
+from hushbid.cluster.data import ClusterData, of_partition
 from hushbid.datasets import Partition, build
-from protocol.config.loading import load_toml, validated
+from protocol.config.key_request import Role
+from protocol.config.loading import read_toml, validated
 from protocol.config.party import (
     RIDGE,
     BudgetSection,
@@ -46,7 +47,7 @@ from protocol.config.session import (
     features_of,
 )
 from protocol.config.wishes import WishesSection
-from protocol.data import Dataset
+from protocol.data import Dataset, load_dataset
 from protocol.data.column import Column
 from protocol.data.schema import Schema
 from protocol.errors import ConfigError
@@ -202,10 +203,6 @@ class ClusterFile(Section):
         return self
 
 
-class _Table(RootModel[dict[str, Any]]):
-    """Any TOML file."""
-
-
 @dataclass(frozen=True, eq=False)
 class Cluster:
     """A cluster file made complete by its dataset.
@@ -250,42 +247,20 @@ class Cluster:
         return validated(SessionFile, sections, where=str(self.where))
 
     @property
-    def paying(self) -> dict[str, Any]:
-        """What the curator's private file says of what owners are paid."""
-        return {"unit_price": self.file.run.unit_price, "total_price": self.file.run.total_price}
-
-    @property
-    def judging(self) -> dict[str, Any]:
-        """What the consumer's private file says of how delivered points are judged."""
-        consumer = self.file.consumer
-        return {"model": self.model, "seed": consumer.seed, "ridge": consumer.ridge}
-
-    @property
     def drawing(self) -> dict[str, Any]:
-        """What it says of a seed set that is drawn; nothing where it is not."""
+        """What the consumer's private file says of a seed set that is drawn; nothing where it is not."""
         points = self.file.consumer.seed_points
         return {} if points is None else {"seed_points": points}
 
-    def consumer_paths(self) -> ConsumerPaths:
-        """The consumer's files, where files are named.
-
-        Raises:
-            ConfigError: The cluster's data come from a dataset.
-        """
-        consumer = self.file.consumer
-        if consumer.validation is None:
-            raise ConfigError(
-                f"{self.where}: the consumer's files are not named.", advice="Name them in [consumer]."
-            )
-        return ConsumerPaths(consumer.validation, consumer.seed_set, consumer.test, consumer.columns)
-
-    def owner_paths(self) -> dict[str, OwnerPath]:
-        """The owners' files, where files are named."""
-        owners = sorted(self.file.owners.items())
-        return {
-            name: OwnerPath(section.data, section.columns, section.ledger, section.budget)
-            for name, section in owners
+    def private(self, role: Role) -> dict[str, Any]:
+        """What the private file of a party says besides who it is and where things lie."""
+        run, consumer = self.file.run, self.file.consumer
+        own: dict[Role, dict[str, Any]] = {
+            "curator": {"unit_price": run.unit_price, "total_price": run.total_price},
+            "owner": {},
+            "consumer": {"model": self.model, "seed": consumer.seed, "ridge": consumer.ridge, **self.drawing},
         }
+        return {"durability": run.durability, **own[role]}
 
     def load(self) -> ClusterData:
         """Every party's data.
@@ -300,7 +275,21 @@ class Cluster:
         draw = None if self.file.consumer.seed_points is None else self._draw
         if self.partition is not None:
             return of_partition(self.partition, draw)
-        return load_files(self.owner_paths(), self.consumer_paths(), draw, self.schema)
+        consumer = self.file.consumer
+        assert consumer.validation is not None, "a cluster file names it, or a dataset"
+        columns = replace(consumer.columns.columns(), schema=self.schema)
+        validation = load_dataset(consumer.validation, columns)
+        if consumer.seed_set is not None:
+            seed_set = load_dataset(consumer.seed_set, columns)
+        else:
+            assert draw is not None, "a cluster file names it, or says of how many points to draw one"
+            seed_set = draw(validation)
+        owners = {
+            name: load_dataset(owner.data, replace(owner.columns.columns(), schema=self.schema))
+            for name, owner in sorted(self.file.owners.items())
+        }
+        test = None if consumer.test is None else load_dataset(consumer.test, columns)
+        return ClusterData(owners, validation, seed_set, test)
 
     @property
     def schema(self) -> Schema | None:
@@ -357,7 +346,7 @@ def open_cluster(
         DataError: The dataset's files cannot be used.
     """
     path = found_cluster(Path(path))
-    values = _with_settings(load_toml(_Table, path).root, settings)
+    values = _with_settings(read_toml(path), settings)
     if sections is not None:
         values |= sections(values)
     file = _resolved(validated(ClusterFile, values, where=str(path)), path.parent)

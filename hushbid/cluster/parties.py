@@ -11,7 +11,7 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import tomli_w
@@ -19,6 +19,7 @@ from pydantic import BaseModel
 
 from hushbid.cluster.data import ClusterData
 from protocol import platform
+from protocol.config.key_request import Role
 from protocol.config.loading import load_toml
 from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
 from protocol.config.session import RosterSection
@@ -33,7 +34,6 @@ __all__ = [
     "SESSION_FILE",
     "Layout",
     "Party",
-    "Role",
     "Share",
     "furnish",
     "keep",
@@ -43,7 +43,6 @@ __all__ = [
     "write_share",
 ]
 
-Role: TypeAlias = Literal["curator", "owner", "consumer"]
 Share: TypeAlias = Mapping[str, Dataset]
 """A party's data by the keys that its private file names them by."""
 

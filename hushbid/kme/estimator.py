@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import math
-import secrets
-from collections.abc import Callable
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
+from hushbid.estimators import PrivateEstimator
 from hushbid.kme.mechanisms import FeatureMechanism, Mechanism, SubspaceMechanism
 from hushbid.kme.privacy import Calibration
 from hushbid.kme.reduced_set import WeightRule
 from hushbid.kme.release import Release
 from protocol.errors import ConfigError, DataError
 from protocol.privacy.accounting.validation import check_delta_of
-from protocol.privacy.noise import NoiseSource, SecureNoise
 from protocol.privacy.releases import Neighbours
 
 __all__ = ["KernelMeanRelease", "Method"]
 
 Method: TypeAlias = Literal["subspace", "features"]
-NeighboursName: TypeAlias = Literal["add-remove-one", "substitute-one"]
 Points: TypeAlias = npt.NDArray[np.float64]
 
 
-class KernelMeanRelease(BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class KernelMeanRelease(PrivateEstimator):
     """A dataset's kernel mean embedding, released as weighted points (Balog, Tolstikhin, Schölkopf 2018).
 
     The kernel is exp(-γ‖x - y‖²) on columns scaled to [0, 1] by the public bounds. Each `fit` is a release,
@@ -38,10 +35,9 @@ class KernelMeanRelease(BaseEstimator):  # type: ignore[misc]
     `n_out_of_bounds_` is private.
 
     Args:
-        lower, upper: Public bounds of the data, of each column or of all. They must not follow from data.
-        epsilon: ε of the guarantee.
-        neighbours: Which datasets it compares: ``add-remove-one``, where the number of records is released
-            with noise, within the same ε; or ``substitute-one``, where it is public. To be said.
+        lower, upper, epsilon, neighbours, out_of_bounds, random_state, noise: As `PrivateEstimator`. Under
+            ``add-remove-one`` the number of records is released with noise, within the same ε; under
+            ``substitute-one`` it is public. The seed is that of map, points and starts of the optimiser.
         delta: δ; 0 for pure differential privacy, by Laplace noise, which is far more.
         method: ``subspace``, Algorithm 1: weights of public points; good where points like the data are
             public, or where the domain is small. ``features``, Algorithm 2: points and weights are found.
@@ -53,9 +49,6 @@ class KernelMeanRelease(BaseEstimator):  # type: ignore[misc]
             Algorithm 1.
         weights: ``uniform`` for equal weights C/M, of ``features`` alone.
         dtype: Of the released points, ``float64`` or ``float32``.
-        out_of_bounds: ``refuse`` or ``clip`` rows outside of the bounds.
-        random_state: Seed of what is public: map, points, starts of the optimiser. A number is the seed.
-        noise: Makes the source of noise of a fit, which is used for it alone.
 
     Attributes:
         release_: The `Release`.
@@ -63,43 +56,17 @@ class KernelMeanRelease(BaseEstimator):  # type: ignore[misc]
         n_features_in_: Columns.
     """
 
-    release_: Release
-    n_out_of_bounds_: int
-
-    def __init__(
-        self,
-        *,
-        lower: npt.ArrayLike,
-        upper: npt.ArrayLike,
-        epsilon: float,
-        neighbours: NeighboursName | None = None,
-        delta: float = 0.0,
-        method: Method = "features",
-        points: int | npt.ArrayLike = 100,
-        gamma: float = 10.0,
-        features: int = 1000,
-        norm: float | None = None,
-        weights: WeightRule = "optimised",
-        dtype: Literal["float64", "float32"] = "float64",
-        out_of_bounds: Literal["refuse", "clip"] = "refuse",
-        random_state: int | np.random.RandomState | None = None,
-        noise: Callable[[], NoiseSource] = SecureNoise,
-    ) -> None:
-        self.lower = lower
-        self.upper = upper
-        self.epsilon = epsilon
-        self.neighbours = neighbours
-        self.delta = delta
-        self.method = method
-        self.points = points
-        self.gamma = gamma
-        self.features = features
-        self.norm = norm
-        self.weights = weights
-        self.dtype = dtype
-        self.out_of_bounds = out_of_bounds
-        self.random_state = random_state
-        self.noise = noise
+    epsilon: float
+    delta: float = 0.0
+    method: Method = "features"
+    points: int | npt.ArrayLike = 100
+    gamma: float = 10.0
+    features: int = 1000
+    norm: float | None = None
+    weights: WeightRule = "optimised"
+    dtype: Literal["float64", "float32"] = "float64"
+    release_: Release = field(init=False)
+    n_out_of_bounds_: int = field(init=False)
 
     def calibration(self, columns: int) -> Calibration:
         """What a fit on data of so many columns will cost, for a ledger to charge first.
@@ -201,6 +168,7 @@ class KernelMeanRelease(BaseEstimator):  # type: ignore[misc]
         )
 
     def _check(self) -> None:
+        self._check_out_of_bounds()
         given = self._given() if not self._drawn else np.zeros((1, 1))
         for holds, what, advice in (
             (self.method in ("subspace", "features"), f"method {self.method!r}", "Use subspace or features."),
@@ -228,7 +196,6 @@ class KernelMeanRelease(BaseEstimator):  # type: ignore[misc]
             (math.isfinite(self.gamma) and self.gamma > 0.0, f"gamma {self.gamma}", "Set it above 0."),
             (self._norm() > 0.0, f"norm {self.norm}", "Set it above 0."),
             (self.dtype in ("float64", "float32"), f"dtype {self.dtype!r}", "Use float64 or float32."),
-            (self.out_of_bounds in ("refuse", "clip"), f"{self.out_of_bounds!r}", "Use refuse or clip."),
         ):
             if not holds:
                 raise ConfigError(f"A kernel mean release was asked for with {what}.", advice=advice)
@@ -271,10 +238,3 @@ class KernelMeanRelease(BaseEstimator):  # type: ignore[misc]
             return narrow
         narrow = np.where(narrow > upper, np.nextafter(narrow, np.float32(-np.inf)), narrow)
         return np.where(narrow < lower, np.nextafter(narrow, np.float32(np.inf)), narrow)
-
-    def _seed(self) -> int:
-        if self.random_state is None:
-            return secrets.randbits(63)
-        if isinstance(self.random_state, Integral):
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))

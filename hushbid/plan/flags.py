@@ -23,23 +23,9 @@ def _owner_count(text: str) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanFlags:
-    """What is said besides a file; None: nothing, so that the file's value holds, or what is assumed.
+    """What is said besides a file: each option's help says what it is.
 
-    Attributes:
-        owners: K.
-        points: p.
-        validation: m = |D_v|.
-        dimension: d.
-        owner_points: n, points of each owner.
-        seed_points: |D_init|.
-        columns: c, columns of a raw point.
-        epsilon_owners: ε of the owners' records, of all of the curator's releases together.
-        epsilon_consumer: ε of the consumer's validation set, of its one release.
-        epsilon_asks: `epsilon` of the rules that have one.
-        batch, seed_weight: Of ``[session]``.
-        delta: δ of every ε.
-        rule: Acquisition rule.
-        release: Release mechanism of both sides.
+    None: nothing is said, so that the file's value holds, or what is assumed.
     """
 
     owners: int | None = option(

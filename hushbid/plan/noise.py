@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice, repeat
 from typing import Any, Final
 
 import numpy as np
 
 from hushbid.plan.setting import PlanSetting, plain_prior
-from protocol.errors import LocalProtocolError
-from protocol.privacy.accounting import LaplaceCost
 from protocol.privacy.noise import Draw, SimulatedNoise
-from protocol.privacy.releases import Neighbours, RaceRelease, ReleaseMechanism, Setting, release_mechanism
+from protocol.privacy.releases import Neighbours, Prior, ReleaseMechanism, ReleaseStream
 from protocol.privacy.releases.base import largest_coordinate
-from protocol.privacy.releases.mwem import SENSITIVITY, MwemRelease
-from protocol.space.features.lsh import row_unit
+from protocol.privacy.releases.mwem import MwemRelease
 from protocol.space.grid import FEATURE_UNIT, Totals
 
 __all__ = ["ReleaseError", "noise_values", "release_errors"]
 
 UNIT: Final = round(1.0 / FEATURE_UNIT)
-PROBE: Final = 2**40
-"""Size of the noise by which gains are read off a mechanism, in grid units."""
-
-PROBED_ROUNDS: Final = 20_000
-"""Rounds after which a gain is taken for settled."""
-
 SETTLED: Final = 1e-9
 SIMULATED_STEPS: Final = 100_000
 """Noise values of the releases of which an error is simulated: one second."""
@@ -69,7 +61,6 @@ class ReleaseError:
     calibrations: Mapping[str, Mapping[str, float | None]] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The figures under the names of the command line's JSON."""
         found = {
             "mechanism": self.mechanism,
             "releases": self.releases,
@@ -89,15 +80,11 @@ class ReleaseError:
 def release_errors(setting: PlanSetting) -> tuple[ReleaseError, ReleaseError]:
     """The consumer's release of D_v, and the last of the curator's releases of S."""
     session = setting.session()
-    dimension = session.space.dimension
     # Both are linear in totals and noise: with the origin as centre and a spread of 1 they give Σy as it is.
     prior = plain_prior(session, size=setting.seed_points, spread=UNIT)
-    target = session.target(prior)
-    offset = np.zeros(dimension, dtype=np.int64)
-    summary = session.summary(offset, prior)
     return (
-        _error(target, setting, setting.m, Neighbours.SUBSTITUTE_ONE),
-        _error(summary, setting, setting.count, Neighbours.ADD_REMOVE_ONE),
+        _error(session.target, prior, setting, setting.m, Neighbours.SUBSTITUTE_ONE),
+        _error(session.summary, prior, setting, setting.count, Neighbours.ADD_REMOVE_ONE),
     )
 
 
@@ -106,9 +93,9 @@ def noise_values(setting: PlanSetting) -> dict[str, int]:
     session = setting.session()
     values: dict[str, int] = {}
     last = setting.rounds - 1
-    summary = session.summary()
+    summary = session.summary
     batches: list[tuple[tuple[Draw, ...], int]] = [
-        (session.target().draws(0), 1),
+        (session.target.draws(0), 1),
         (summary.draws(0), 1),
         (summary.draws(last), last),
         (() if setting.refusal else session.rule.draws(), setting.rounds),
@@ -123,22 +110,17 @@ def noise_values(setting: PlanSetting) -> dict[str, int]:
 
 
 def _error(
-    mechanism: ReleaseMechanism[Any], setting: PlanSetting, count: float, neighbours: Neighbours
+    mechanism: ReleaseMechanism, prior: Prior, setting: PlanSetting, count: float, neighbours: Neighbours
 ) -> ReleaseError:
-    if mechanism.error is None:
+    sigma = mechanism.sigma
+    if sigma is None:
         return _simulated(mechanism, setting, count, neighbours)
-    draws = mechanism.draws(mechanism.releases - 1)
-    if isinstance(mechanism, RaceRelease):
-        unit = row_unit(mechanism.rows) * FEATURE_UNIT
-        sigma = unit * math.sqrt(sum(draw.variance for draw in draws))
-        # That a row's counts add up to a known number takes one of its cells' noise away.
-        kept = 1.0 - mechanism.rows / mechanism.dimension
-    else:
-        scale = setting.spread if mechanism.statistic().centre is not None else 1.0
-        sigma = scale * math.sqrt(sum(draw.variance for draw in draws)) * FEATURE_UNIT
-        kept = 1.0
-    variance, lag = _filtered(mechanism) if draws else (0.0, 0.0)
-    noise = sigma * math.sqrt(mechanism.statistic().width * kept)
+    if mechanism.statistic(prior).centre is not None:
+        sigma *= setting.spread
+    walk = mechanism.walk(prior)
+    noisy = mechanism.setting.charged if sigma else 0
+    variance, lag = _filtered(repeat(1.0) if walk is None else walk.gains(), noisy)
+    noise = sigma * math.sqrt(mechanism.noise_directions)
     # What the filter has not caught up with goes on in the direction of what is wanted.
     behind = setting.spread * setting.drift * lag * mechanism.setting.batch
     return ReleaseError(
@@ -150,83 +132,61 @@ def _error(
         relative_noise=noise / count,
         error_unfiltered=noise / count,
         error=math.hypot(noise * math.sqrt(variance), behind) / count,
-        width=mechanism.statistic().width,
+        width=mechanism.width,
         is_simulated=False,
     )
 
 
-def _filtered(mechanism: ReleaseMechanism[Any]) -> tuple[float, float]:
-    """Of a linear filter, after the last release: its noise's variance over σ², and its lag in rounds.
+def _filtered(gains: Iterable[float], releases: int) -> tuple[float, float]:
+    """Of a linear filter, after so many noisy releases: its noise's variance over σ², and its lag in rounds.
 
-    x_l = x_{l-1} + k_l·(o_l - x_{l-1}), with gains k_l that are read off the mechanism's own answers, so that
-    a mechanism without filter has gains of 1.
+    x_l = x_{l-1} + k_l·(o_l - x_{l-1}), with gains k_l.
     """
-    starts_public = mechanism.setting.starts_public
-    zeros = np.zeros(mechanism.statistic().width, dtype=np.int64)
-    probed = zeros.copy()
-    probed[0] = PROBE
-    whole = _unfiltered(mechanism, probed)
-    if starts_public:
-        mechanism.release(0, zeros, 1, ())
-    state, gain, variance, lag = 0.0, 1.0, 0.0, 0.0
-    settled = 0
-    for index in range(1 if starts_public else 0, mechanism.releases):
-        if settled < 3 and index < PROBED_ROUNDS:
-            sign = 1.0 if index % 2 else -1.0
-            released = mechanism.release(index, zeros, 1, (probed if index % 2 else -probed,))
-            found = float(released[0]) / whole
-            new = (found - state) / (sign - state)
-            settled = settled + 1 if abs(new - gain) <= SETTLED * new else 0
-            state, gain = found, new
+    variance = lag = 0.0
+    for gain in islice(gains, releases):
         before = variance, lag
         variance = (1.0 - gain) ** 2 * variance + gain**2
         lag = (1.0 - gain) * (lag + 1.0)
-        if (
-            settled >= 3
-            and abs(variance - before[0]) <= SETTLED * variance
-            and abs(lag - before[1]) <= SETTLED
-        ):
+        if abs(variance - before[0]) <= SETTLED * variance and abs(lag - before[1]) <= SETTLED:
             break
     return variance, lag
 
 
-def _unfiltered(mechanism: ReleaseMechanism[Any], noise: Totals) -> float:
-    """What an unfiltered release, one that is made once, shows of noise in its first coordinate."""
-    once = replace(mechanism.setting, releases=1, starts_public=False)
-    fresh = type(mechanism)(mechanism.parameters, once)
-    return float(fresh.release(0, np.zeros_like(noise), 1, (noise,))[0])
-
-
 def _simulated(
-    mechanism: ReleaseMechanism[Any], setting: PlanSetting, count: float, neighbours: Neighbours
+    mechanism: ReleaseMechanism, setting: PlanSetting, count: float, neighbours: Neighbours
 ) -> ReleaseError:
     """Errors of a mechanism that is not linear, where every point adds the same vector to Σφ.
 
     Its length is that of a mean embedding of points that lie `spread` apart from their mean. Of many releases
-    the last ones are simulated, from the state that a fresh mechanism has.
+    the last ones are simulated, from the state that a stream begins with.
     """
     generator = np.random.default_rng(0)
     direction = generator.standard_normal(mechanism.dimension)
     length = math.sqrt(max(0.0, 1.0 - setting.spread**2))
     mean = direction * (length / np.linalg.norm(direction))
     source = SimulatedNoise(0, "plan")
-    per_release = max(1, sum(draw.size for draw in mechanism.draws(mechanism.releases - 1)))
-    first = max(0, mechanism.releases - max(AVERAGED, SIMULATED_STEPS // per_release))
-    errors = []
-    for index in range(first, mechanism.releases):
+
+    def square(stream: ReleaseStream, index: int) -> float:
         size = max(1.0, count - mechanism.setting.batch * (mechanism.releases - 1 - index))
         total: Totals = np.rint(mean * size / FEATURE_UNIT).astype(np.int64)
         noise = tuple(source.draw(draw) for draw in mechanism.draws(index))
-        released = mechanism.release(index, total, size, noise)
-        errors.append(float(np.sum((released - mean) ** 2)))
+        return float(np.sum((stream.release(index, total, size, noise) - mean) ** 2))
+
+    last = mechanism.releases - 1
+    per_release = max(1, sum(draw.size for draw in mechanism.draws(last)))
+    first = max(0, mechanism.releases - max(AVERAGED, SIMULATED_STEPS // per_release))
+    stream = mechanism.stream()
+    errors = [square(stream, index) for index in range(first, mechanism.releases)]
     error = math.sqrt(np.mean(errors[-AVERAGED:]))
-    calibrations = _calibrations(mechanism, neighbours)
-    noise_scale = calibrations[_calibration(mechanism)]["laplace_scale"]
-    if noise_scale is None:
-        raise LocalProtocolError(f"The release {mechanism.name} has no Laplace noise.")
-    # √2 for the Laplace distribution; a point adds at most this to a coordinate sum.
-    largest = largest_coordinate(mechanism.dimension) * FEATURE_UNIT
-    norm = math.sqrt(2.0 * mechanism.dimension) * noise_scale * largest
+    calibrations = None
+    if isinstance(mechanism, MwemRelease):
+        calibrations = _calibrations(mechanism, neighbours)
+        # √2 for the Laplace distribution; a point adds at most `largest` to a coordinate sum.
+        largest = largest_coordinate(mechanism.dimension) * FEATURE_UNIT
+        scale = mechanism.noise_scale(mechanism.schedule(last)[0])
+        norm = math.sqrt(2.0 * mechanism.dimension) * scale * largest
+    else:  # of the last release, as if there were no other
+        norm = math.sqrt(square(mechanism.stream(), last)) * count
     return ReleaseError(
         mechanism=mechanism.name,
         releases=mechanism.releases,
@@ -242,43 +202,17 @@ def _simulated(
     )
 
 
-def _calibrations(
-    mechanism: ReleaseMechanism[Any], neighbours: Neighbours
-) -> dict[str, dict[str, float | None]]:
-    """Both calibrations of MWEM, at the ε of a step that this one has."""
-    if not isinstance(mechanism, MwemRelease):
-        raise LocalProtocolError(f"No calibrations are known of {mechanism.name}.")
-    given = mechanism.parameters.model_dump(exclude={"epsilon", "calibration", "step_epsilon"})
-    # A step's Laplace noise costs 2ε as printed, and ε/2 in the sound calibration.
-    share = 2.0 if _calibration(mechanism) == "published" else 0.5
-    step = _laplace_cost(mechanism, neighbours) / share
+def _calibrations(mechanism: MwemRelease, neighbours: Neighbours) -> dict[str, dict[str, float | None]]:
+    """Both calibrations, at the ε of a step that the last release has."""
+    step = mechanism.schedule(mechanism.releases - 1)[0]
     rows: dict[str, dict[str, float | None]] = {}
     for name in ("published", "sound"):
-        table = given | {"calibration": name, "step_epsilon": step}
-        other = release_mechanism("mwem", table, _bare(mechanism.setting))
+        given = {"calibration": name, "step_epsilon": step, "epsilon": None}
+        other = replace(mechanism, parameters=mechanism.parameters.model_copy(update=given))
         stated = other.guarantee(neighbours=neighbours, delta=mechanism.setting.delta)
         rows[name] = {
-            "laplace_scale": SENSITIVITY / _laplace_cost(other, neighbours),
+            "laplace_scale": other.noise_scale(step),
             "epsilon": stated.epsilon,
             "claimed_epsilon": stated.claimed_epsilon,
         }
     return rows
-
-
-def _calibration(mechanism: ReleaseMechanism[Any]) -> str:
-    return str(mechanism.parameters.calibration)
-
-
-def _laplace_cost(mechanism: ReleaseMechanism[Any], neighbours: Neighbours) -> float:
-    costs = mechanism.cost(mechanism.releases - 1, neighbours=neighbours)
-    return next((cost.epsilon for cost in costs if isinstance(cost, LaplaceCost)), math.nan)
-
-
-def _bare(setting: Setting) -> Setting:
-    return Setting(
-        dimension=setting.dimension,
-        releases=setting.releases,
-        norm_bound=setting.norm_bound,
-        delta=setting.delta,
-        starts_public=setting.starts_public,
-    )

@@ -17,14 +17,9 @@ __all__ = ["PlanOptions", "plan_session"]
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions(PlanFlags):
-    """What is planned.
+    """What is planned: each option's help says what it is.
 
-    Attributes:
-        file: A session file or a cluster file; without one `owners`, `points`, `validation` and both ε are
-            needed.
-        data: Where a cluster file's dataset lies.
-        wanted: Share of the owners' points that are like the target, in (0, 1].
-        round_trip: Milliseconds that a frame and its answer are under way.
+    Without a file `owners`, `points`, `validation` and both ε are needed.
     """
 
     file: GivenPath = field(

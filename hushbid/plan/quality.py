@@ -98,7 +98,6 @@ class Prediction:
         return {"expected": expected, "low": expected * GUESS_LOW, "high": high}
 
     def as_json(self) -> dict[str, Any]:
-        """The figures by name."""
         return {
             "expected": self.expected,
             "low": self.low,
@@ -342,8 +341,8 @@ def _epsilons(setting: PlanSetting) -> tuple[float, float] | None:
     """The sound ε of the owners and of the consumer, as it is now; None where one is not protected."""
     session = setting.session()
     delta = setting.file.session.delta
-    owners = session.summary().guarantee(neighbours=Neighbours.ADD_REMOVE_ONE, delta=delta).epsilon
-    consumer = session.target().guarantee(neighbours=Neighbours.SUBSTITUTE_ONE, delta=delta).epsilon
+    owners = session.summary.guarantee(neighbours=Neighbours.ADD_REMOVE_ONE, delta=delta).epsilon
+    consumer = session.target.guarantee(neighbours=Neighbours.SUBSTITUTE_ONE, delta=delta).epsilon
     return (owners, consumer) if owners and consumer else None
 
 

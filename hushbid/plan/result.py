@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -91,14 +92,7 @@ def make_plan(
         "mmd2": prediction.as_json(),
         "points_accessed_curator": accessed,
         "parsimony": None if accessed is None else accessed / (setting.p + setting.m),
-        "bytes": None
-        if wire is None
-        else {
-            "owner_sent": wire.owner_sent,
-            "owner_received": wire.owner_received,
-            "curator_sent": wire.curator_sent,
-            "curator_received": wire.curator_received,
-        },
+        "bytes": None if wire is None else asdict(wire),
         "noise_values": noise_values(setting),
         "settlement": None if refused else setting.session().settlement_terms.as_json(),
         "seconds": None if taken is None else taken.as_json(),

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from pydantic import RootModel, ValidationError
 
 from hushbid.cluster.data import ClusterData
 from hushbid.cluster.evaluation import uniform
@@ -22,7 +21,7 @@ from hushbid.plan.tables import (
     whole_tables,
     with_flags,
 )
-from protocol.config.loading import load_toml, validated
+from protocol.config.loading import read_toml, validated
 from protocol.config.session import (
     NetworkSection,
     NoiseSection,
@@ -78,7 +77,6 @@ class PlanSetting:
 
     @property
     def p(self) -> int:
-        """Points to buy."""
         return self.file.session.points
 
     @property
@@ -120,10 +118,6 @@ class PlanSetting:
         return replace(self, file=validated(SessionFile, tables, where="the plan"))
 
 
-class _Table(RootModel[dict[str, Any]]):
-    """Any TOML file."""
-
-
 def plan_setting(path: Path | None, flags: PlanFlags, *, data: Path | None = None) -> PlanSetting:
     """What a file and the command line say together; the command line goes before.
 
@@ -141,7 +135,7 @@ def plan_setting(path: Path | None, flags: PlanFlags, *, data: Path | None = Non
             raise ConfigError("--data is for a cluster file's dataset.", advice="Name the cluster file too.")
         return _assembled(whole_tables(flags), flags, None, {})
     path = found_cluster(path)
-    values = load_toml(_Table, path).root
+    values = read_toml(path)
     if "roster" not in values:
         cluster = open_cluster(path, data=data)
         return _with_data(cluster, flags)
@@ -228,7 +222,7 @@ def _assembled(
 def _with_noise_that_is_there(setting: PlanSetting) -> PlanSetting:
     """There is no secure Laplace noise: a session with such releases can have simulated noise alone."""
     session = setting.session()
-    draws = (*session.target().draws(0), *session.summary().draws(setting.rounds - 1))
+    draws = (*session.target.draws(0), *session.summary.draws(setting.rounds - 1))
     if not session.noise_protects or all(draw.distribution != "laplace" for draw in draws):
         return setting
     noise = NoiseSection(source="simulated", seed=0)
@@ -251,12 +245,7 @@ def _refusal(file: SessionFile, owners: int) -> str:
             section.rule, section.parameters, owners=owners, rounds=file.rounds, delta=session.delta
         )
     except ConfigError as error:
-        if section.rule not in RULES:
-            raise
-        try:
-            RULES[section.rule].Parameters.model_validate(section.parameters)
-        except ValidationError:
-            raise error from None
+        RULES.chosen(section.rule, section.parameters)  # else it is the keys that are wrong
         return error.what
     return ""
 

@@ -58,7 +58,6 @@ class Speed:
     sync: float
 
     def as_json(self) -> dict[str, float]:
-        """The figures by name."""
         return asdict(self)
 
 
@@ -79,7 +78,6 @@ class Times:
     noise: float
 
     def as_json(self) -> dict[str, float]:
-        """The figures by name."""
         return asdict(self)
 
 
@@ -123,15 +121,16 @@ def measure_speed(setting: PlanSetting) -> Speed:
     session = setting.session()
     dimension = session.space.dimension
     generator = np.random.default_rng(0)
-    summary = session.summary(np.zeros(dimension, dtype=np.int64), plain_prior(session, size=1, spread=2**14))
+    summary = session.summary
+    stream = summary.stream(np.zeros(dimension, dtype=np.int64), plain_prior(session, size=1, spread=2**14))
     draws = summary.draws(setting.rounds - 1)
-    totals = np.zeros(summary.statistic().width, dtype=np.int64)
+    totals = np.zeros(summary.width, dtype=np.int64)
     simulated = SimulatedNoise(0, "plan")
-    summary.release(0, totals, 1, tuple(simulated.draw(draw) for draw in summary.draws(0)))
+    stream.release(0, totals, 1, tuple(simulated.draw(draw) for draw in summary.draws(0)))
     release = 0.0
     if setting.rounds > 1:
         noise = tuple(simulated.draw(draw) for draw in summary.draws(1))
-        release = _once(lambda: summary.release(1, totals, 1, noise))
+        release = _once(lambda: stream.release(1, totals, 1, noise))
     small, large = (_pass(session, rows, generator) for rows in (SMALL, LARGE))
     row = max(0.0, large - small) / (LARGE - SMALL)
     feature_map = session.public_map or session.space.map(0)

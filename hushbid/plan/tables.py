@@ -126,12 +126,7 @@ def _with_release(
     mechanism = release or (str(table.get("mechanism")) if table else DEFAULT_RELEASE)
     if release is None and epsilon is None and table:
         return dict(table)
-    if mechanism not in RELEASES:
-        raise ConfigError(
-            f"There is no release mechanism named {mechanism!r}.",
-            advice=f"Choose one of: {', '.join(RELEASES)}.",
-        )
-    if "epsilon" not in RELEASES[mechanism].Parameters.model_fields:
+    if "epsilon" not in RELEASES.known(mechanism).Parameters.model_fields:
         if epsilon is not None:
             raise ConfigError(f"[{name}]: {mechanism} takes no ε.", advice=f"Leave {flag} out.")
         return {"mechanism": mechanism}

@@ -45,7 +45,6 @@ class Wanted:
     says: str
 
     def as_json(self) -> dict[str, Any]:
-        """The attributes under their names."""
         return asdict(self)
 
 

@@ -70,7 +70,6 @@ class Finding:
     exit_code: ExitCode = ExitCode.DONE
 
     def as_json(self) -> dict[str, str]:
-        """Under the names of the command line's JSON."""
         problem = self.said if self.status is Status.PROBLEM else ""
         said = "" if problem else self.said
         return {

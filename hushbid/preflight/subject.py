@@ -121,7 +121,6 @@ class Subject:
 
     @property
     def validation(self) -> Dataset:
-        """The consumer's D_v."""
         assert isinstance(self.file, ConsumerFile), "asked of the consumer alone"
         return self.datasets[self.file.validation]
 

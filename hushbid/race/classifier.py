@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Self
 
 import numpy as np
@@ -13,14 +14,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from hushbid.race.estimator import LEAST_POINTS, NeighboursName, OutOfBounds, Sketching
+from hushbid.race.estimator import LEAST_POINTS, Sketching
 from hushbid.race.release import PoorModelWarning, SketchPrivacy
 from hushbid.race.sketch import Sketch
 from hushbid.race.staged import Budget, Reading, Staged, fit_stages
 from protocol.errors import ConfigError, DataError
-from protocol.privacy.noise import NoiseSource, SecureNoise
 from protocol.privacy.releases import Neighbours
-from protocol.space.lsh import L2Family, Points, Sampling
+from protocol.space.lsh import L2Family, Points
 
 __all__ = ["RaceClassifier"]
 
@@ -44,6 +44,7 @@ def _streams(estimator: RaceClassifier) -> bool:
     return True
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
     """Classification from private sketches, one for each class, of the same hash functions.
 
@@ -83,57 +84,17 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
         n_features_in_: Columns.
     """
 
-    classes_: npt.NDArray[Any]
-    sketches_: tuple[Sketch, ...]
-    model_: Reading | Literal["kernel", "largest"]
-    _staged: Staged | None = None
-    _reading: Reading | None = None
-    accuracy_: float | None
-    accuracy_error_: float | None
-    n_clipped_: int
-
-    def __init__(
-        self,
-        *,
-        lower: npt.ArrayLike,
-        upper: npt.ArrayLike,
-        epsilon: float | None,
-        classes: Sequence[Any] | None = None,
-        rule: Literal["auto", "likelihood", "map"] = "auto",
-        neighbours: NeighboursName | None = None,
-        delta: float = 0.0,
-        size_share: float | None = None,
-        family: str = "l2",
-        rows: int | None = None,
-        width: int = 1000,
-        bandwidth: float | None = None,
-        power: int = 1,
-        sampling: Sampling = "sobol",
-        out_of_bounds: OutOfBounds = "refuse",
-        random_state: int | np.random.RandomState | None = None,
-        noise: Callable[[], NoiseSource] = SecureNoise,
-        threads: int | None = None,
-    ) -> None:
-        super().__init__(
-            lower=lower,
-            upper=upper,
-            epsilon=epsilon,
-            neighbours=neighbours,
-            delta=delta,
-            size_share=size_share,
-            family=family,
-            rows=rows,
-            width=width,
-            bandwidth=bandwidth,
-            power=power,
-            sampling=sampling,
-            out_of_bounds=out_of_bounds,
-            random_state=random_state,
-            noise=noise,
-            threads=threads,
-        )
-        self.classes = classes
-        self.rule = rule
+    classes: Sequence[Any] | None = None
+    rule: Literal["auto", "likelihood", "map"] = "auto"
+    bandwidth: float | None = None
+    classes_: npt.NDArray[Any] = field(init=False)
+    sketches_: tuple[Sketch, ...] = field(init=False)
+    model_: Reading | Literal["kernel", "largest"] = field(init=False)
+    accuracy_: float | None = field(init=False)
+    accuracy_error_: float | None = field(init=False)
+    n_clipped_: int = field(init=False)
+    _staged: Staged | None = field(init=False, default=None)
+    _reading: Reading | None = field(init=False, default=None)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Sketch the points of each class, and nothing that was sketched before.

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-import secrets
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from numbers import Integral
-from typing import Any, Final, Literal, Self, TypeAlias
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from hushbid.estimators import PrivateEstimator
 from hushbid.race.release import (
     Records,
     SketchPrivacy,
@@ -25,15 +22,10 @@ from hushbid.race.release import (
 from hushbid.race.sketch import How, Sketch
 from protocol.errors import ConfigError
 from protocol.privacy.accounting.validation import check_delta_of
-from protocol.privacy.noise import NoiseSource, SecureNoise
 from protocol.privacy.releases import Neighbours
 from protocol.space.lsh import FAMILIES, HashFamily, Points, Sampling, StableFamily
 
-__all__ = ["NeighboursName", "OutOfBounds", "RaceSketch", "Sketching", "make_family"]
-
-OutOfBounds: TypeAlias = Literal["refuse", "clip"]
-"""What is done with points outside of the public bounds."""
-NeighboursName: TypeAlias = Literal["add-remove-one", "substitute-one"]
+__all__ = ["RaceSketch", "Sketching", "make_family"]
 
 MOST_ROWS: Final = 1000
 """Rows where noise sets no limit to them, and `rows` does not say."""
@@ -90,45 +82,19 @@ def make_family(
     )
 
 
-class Sketching(BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class Sketching(PrivateEstimator):
     """Parameters and checks that all estimators on sketches share. `RaceSketch` documents them."""
 
-    def __init__(
-        self,
-        *,
-        lower: npt.ArrayLike,
-        upper: npt.ArrayLike,
-        epsilon: float | None,
-        neighbours: NeighboursName | None = None,
-        delta: float = 0.0,
-        size_share: float | None = None,
-        family: str = "l2",
-        rows: int | None = None,
-        width: int = 1000,
-        bandwidth: float | None = 1.0,
-        power: int = 1,
-        sampling: Sampling = "sobol",
-        out_of_bounds: OutOfBounds = "refuse",
-        random_state: int | np.random.RandomState | None = None,
-        noise: Callable[[], NoiseSource] = SecureNoise,
-        threads: int | None = None,
-    ) -> None:
-        self.lower = lower
-        self.upper = upper
-        self.epsilon = epsilon
-        self.neighbours = neighbours
-        self.delta = delta
-        self.size_share = size_share
-        self.family = family
-        self.rows = rows
-        self.width = width
-        self.bandwidth = bandwidth
-        self.power = power
-        self.sampling = sampling
-        self.out_of_bounds = out_of_bounds
-        self.random_state = random_state
-        self.noise = noise
-        self.threads = threads
+    delta: float = 0.0
+    size_share: float | None = None
+    family: str = "l2"
+    rows: int | None = None
+    width: int = 1000
+    bandwidth: float | None = 1.0
+    power: int = 1
+    sampling: Sampling = "sobol"
+    threads: int | None = None
 
     def _box(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Public bounds of each column."""
@@ -155,14 +121,6 @@ class Sketching(BaseEstimator):  # type: ignore[misc]
             power=self.power,
             sampling=self.sampling,
         )
-
-    def _seed(self) -> int:
-        """The public seed of the hash functions: `random_state` itself if it is a number."""
-        if self.random_state is None:
-            return secrets.randbits(63)
-        if isinstance(self.random_state, Integral):
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _relation(self) -> Neighbours:
         """The neighbour relation of a private fit.
@@ -256,11 +214,7 @@ class Sketching(BaseEstimator):  # type: ignore[misc]
             ConfigError: Another `out_of_bounds`.
             ValueError: What scikit-learn refuses: a wrong shape, values that are not finite.
         """
-        if self.out_of_bounds not in ("refuse", "clip"):
-            raise ConfigError(
-                f"Points out of bounds were to be treated by {self.out_of_bounds!r}.",
-                advice='Use "refuse" or "clip".',
-            )
+        self._check_out_of_bounds()
         if y is None:
             points = validate_data(self, X, dtype=np.float64, order="C", reset=reset)
         else:
@@ -274,6 +228,7 @@ class Sketching(BaseEstimator):  # type: ignore[misc]
         return np.clip(points, lower, upper), int(np.count_nonzero(outside)), y
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RaceSketch(Sketching):
     """A private sketch of a dataset that answers any number of kernel sums (Coleman and Shrivastava 2020).
 
@@ -282,10 +237,8 @@ class RaceSketch(Sketching):
     away `sketch_`, not the estimator: `n_clipped_` is private.
 
     Args:
-        lower, upper: Public bounds of the points, of each column or of all. They must not follow from data.
-        epsilon: ε of the guarantee; None: no noise and no privacy.
-        neighbours: Which datasets it compares, ``add-remove-one`` or ``substitute-one``: to be said where
-            there is an ε.
+        lower, upper, epsilon, neighbours, out_of_bounds, random_state, noise: As `PrivateEstimator`; queries
+            are held to the bounds, too.
         delta: δ; 0 for pure differential privacy.
         size_share: As `calibrate`.
         family: ``l2``, ``l1`` or ``srp``, and ``asymmetric-srp`` (`protocol.space.lsh`).
@@ -298,9 +251,6 @@ class RaceSketch(Sketching):
         power: Hash functions that are joined to one; kernels are to that power.
         sampling: ``sobol``: rows are spread out together, and their mean errs less; ``independent``: as in
             the paper, and as its Theorem 4 needs.
-        out_of_bounds: What is done with points outside of the bounds, of data and of queries.
-        random_state: Seed of the hash functions, which are public; a number is the seed itself.
-        noise: Makes the source of noise of a fit, which is used for it alone.
         threads: As `count_cells`.
 
     Attributes:
@@ -309,8 +259,8 @@ class RaceSketch(Sketching):
         n_features_in_: Columns.
     """
 
-    sketch_: Sketch
-    n_clipped_: int
+    sketch_: Sketch = field(init=False)
+    n_clipped_: int = field(init=False)
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002 scikit-learn's signature
         """Sketch X, and nothing that was sketched before.

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import math
-import secrets
 import warnings
-from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import check_random_state
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hushbid.race.estimator import NeighboursName, OutOfBounds
+from hushbid.estimators import PrivateEstimator
 from hushbid.race.marginals import Marginals, measure_marginals
 from hushbid.race.reference import fit_reference, in_ball, parameter_count
 from hushbid.race.release import Calibration, PoorModelWarning, SketchPrivacy, calibrate
 from hushbid.race.sketch import Sketch
 from protocol.errors import ConfigError, DataError
-from protocol.privacy.noise import NoiseSource, SecureNoise
+from protocol.privacy.noise import NoiseSource
 from protocol.privacy.releases import Neighbours
 from protocol.space.lsh import AsymmetricFamily, Points
 
@@ -59,7 +57,8 @@ _LARGEST_SLOPE: Final = 4.0
 """Of a standardised column on another: the loss is searched up to it."""
 
 
-class RaceRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, eq=False, repr=False)
+class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     """A linear model from a private sketch of features and target.
 
     Two releases of the data, in this order: a noisy histogram of each column, by which columns are
@@ -86,21 +85,15 @@ class RaceRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     Pure differential privacy: ε = `epsilon`, δ = 0, of both releases together.
 
     Args:
-        lower, upper: Public bounds of the features, of each or of all. They must not follow from data.
+        lower, upper, epsilon, neighbours, out_of_bounds, random_state, noise: As `PrivateEstimator`. Features
+            to predict for may lie anywhere; the number of points is public under ``substitute-one``.
         target_lower, target_upper: Public bounds of the target.
-        epsilon: ε of the guarantee; None: no noise and no privacy.
-        neighbours: Which datasets it compares: ``add-remove-one``, or ``substitute-one``, under which the
-            number of points is public. To be said where there is an ε.
         marginals_share: Share of ε for the histograms, in (0, 1).
         steps: Bins of a histogram, at least 3. A column should spread over a few of them; more cost
             precision, which matters where points are few.
         rows: R; None: `ROWS_PER_POINT`, between one row and `MOST_ROWS_PER_PARAMETER` for each parameter of a
             reference. It follows from the released size.
         assisted: Whether a reference is used.
-        out_of_bounds: What is done with values outside of the bounds when fitting. Features to predict for
-            may lie anywhere.
-        random_state: Seed of the hash functions, which are public; a number is the seed itself.
-        noise: Makes the source of noise of a fit, which is used for it alone.
         threads: As `count_cells`.
 
     Attributes:
@@ -115,47 +108,21 @@ class RaceRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         n_features_in_: Features.
     """
 
-    coef_: npt.NDArray[np.float64]
-    intercept_: float
-    loss_: float
-    trust_: float
-    marginals_: Marginals
-    sketch_: Sketch
-    privacy_: SketchPrivacy | None
-    n_clipped_: int
-
-    def __init__(
-        self,
-        *,
-        lower: npt.ArrayLike,
-        upper: npt.ArrayLike,
-        target_lower: float,
-        target_upper: float,
-        epsilon: float | None,
-        neighbours: NeighboursName | None = None,
-        marginals_share: float = 0.2,
-        steps: int = 33,
-        rows: int | None = None,
-        assisted: bool = True,
-        out_of_bounds: OutOfBounds = "refuse",
-        random_state: int | np.random.RandomState | None = None,
-        noise: Callable[[], NoiseSource] = SecureNoise,
-        threads: int | None = None,
-    ) -> None:
-        self.lower = lower
-        self.upper = upper
-        self.target_lower = target_lower
-        self.target_upper = target_upper
-        self.epsilon = epsilon
-        self.neighbours = neighbours
-        self.marginals_share = marginals_share
-        self.steps = steps
-        self.rows = rows
-        self.assisted = assisted
-        self.out_of_bounds = out_of_bounds
-        self.random_state = random_state
-        self.noise = noise
-        self.threads = threads
+    target_lower: float
+    target_upper: float
+    marginals_share: float = 0.2
+    steps: int = 33
+    rows: int | None = None
+    assisted: bool = True
+    threads: int | None = None
+    coef_: npt.NDArray[np.float64] = field(init=False)
+    intercept_: float = field(init=False)
+    loss_: float = field(init=False)
+    trust_: float = field(init=False)
+    marginals_: Marginals = field(init=False)
+    sketch_: Sketch = field(init=False)
+    privacy_: SketchPrivacy | None = field(init=False)
+    n_clipped_: int = field(init=False)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Release the data, and fit the model to the release.
@@ -304,11 +271,7 @@ class RaceRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _within(self, scaled: Points) -> Points:
         """Rows within [-1, 1], by what `out_of_bounds` says."""
-        if self.out_of_bounds not in ("refuse", "clip"):
-            raise ConfigError(
-                f"Points out of bounds were to be treated by {self.out_of_bounds!r}.",
-                advice='Use "refuse" or "clip".',
-            )
+        self._check_out_of_bounds()
         # A bound itself may come to lie beyond 1 by rounding.
         outside = (np.abs(scaled) > 1.0 + 1e-12).any(axis=1)
         self.n_clipped_ = int(np.count_nonzero(outside))
@@ -318,13 +281,6 @@ class RaceRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 advice='Correct the bounds, which are public, or set out_of_bounds to "clip".',
             )
         return np.clip(scaled, -1.0, 1.0)
-
-    def _seed(self) -> int:
-        if self.random_state is None:
-            return secrets.randbits(63)
-        if isinstance(self.random_state, int):
-            return self.random_state
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _calibration(self, rows: int, cells: int, share: float, sizes: int = 1) -> Calibration | None:
         """Noise for a share of ε, of a sketch or of histograms, which are to a record what rows are."""

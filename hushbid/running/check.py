@@ -92,8 +92,8 @@ def _said_by(party: str) -> Iterator[None]:
 def _subject(cluster: Cluster, session: Session, name: str) -> Subject:
     """A party as `preflight` sees it, its private file as the run would make it."""
     role: Role = "consumer" if name == CONSUMER else "owner"
-    values: dict[str, Any] = {"key": _NOWHERE, "state": _NOWHERE, "durability": cluster.file.run.durability}
-    values |= {"name": name} if role == "owner" else {**cluster.judging, **cluster.drawing}
+    values: dict[str, Any] = {"key": _NOWHERE, "state": _NOWHERE, **cluster.private(role)}
+    values |= {"name": name} if role == "owner" else {}
     held: dict[Path, Dataset] | None = None
     if cluster.partition is None:
         values |= named_files(cluster)[name]

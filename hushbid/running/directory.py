@@ -117,11 +117,7 @@ def _fill(path: Path, cluster: Cluster, session: SessionFile, keys: Mapping[str,
     dealt = {} if cluster.partition is None else shares(cluster.load(), seed_set=not cluster.drawing)
     named = named_files(cluster) if cluster.partition is None else {}
     for party in parties:
-        settings = {"durability": cluster.file.run.durability} | named.get(party.name, {})
-        if party.role == "consumer":
-            settings |= cluster.judging | cluster.drawing
-        elif party.role == "curator":
-            settings |= cluster.paying
+        settings = cluster.private(party.role) | named.get(party.name, {})
         furnish(party, layout, key=keys.get(party.name), share=dealt.get(party.name, {}), settings=settings)
         keep(party.directory / SESSION_FILE, session, mode=platform.PRIVATE)
     return RunDirectory(path, session, parties)
@@ -129,20 +125,9 @@ def _fill(path: Path, cluster: Cluster, session: SessionFile, keys: Mapping[str,
 
 def named_files(cluster: Cluster) -> dict[str, dict[str, Any]]:
     """What each private file says about data that the cluster file names."""
-    consumer, section = cluster.consumer_paths(), cluster.file.consumer
-    files: dict[str, dict[str, Any]] = {
-        name: {"data": owner.data, "columns": owner.columns, "ledger": owner.ledger, "budget": owner.budget}
-        for name, owner in cluster.owner_paths().items()
-    }
-    files[CONSUMER] = {
-        "validation": consumer.validation,
-        "seed_set": consumer.seed_set,
-        "test": consumer.test,
-        "columns": consumer.columns,
-        "ledger": section.ledger,
-        "budget": section.budget,
-    }
-    return files
+    files = {name: dict(owner) for name, owner in sorted(cluster.file.owners.items())}
+    places = ("validation", "seed_set", "test", "columns", "ledger", "budget")
+    return {**files, CONSUMER: {name: getattr(cluster.file.consumer, name) for name in places}}
 
 
 def _network(section: NetworkSection) -> NetworkSection:

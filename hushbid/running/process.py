@@ -102,7 +102,6 @@ class PartyProcess:
 
     @property
     def identifier(self) -> int:
-        """The process id."""
         return self._process.pid
 
     @property
@@ -128,13 +127,11 @@ class PartyProcess:
         return ExitCode(code) if code in set(ExitCode) else ExitCode.FAILED
 
     def stop(self) -> None:
-        """Ask it to end."""
         if self.running:
             self.stopped = True
             self._process.terminate()
 
     def kill(self) -> None:
-        """End it."""
         if self.running:
             self.stopped = True
             self._process.kill()
@@ -156,7 +153,6 @@ class PartyProcess:
         return found if isinstance(found, dict) else None
 
     def log_tail(self, lines: int) -> list[str]:
-        """The last lines that it wrote for people."""
         try:
             text = (self.party.directory / _LOG).read_text(encoding="utf-8", errors="replace")
         except OSError:

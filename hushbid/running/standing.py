@@ -83,7 +83,6 @@ class Standing:
         return f"{said}."
 
     def as_json(self) -> dict[str, Any]:
-        """The verdict and its figures."""
         return {
             "rank": self.rank,
             "ratio": self.ratio,

@@ -97,12 +97,10 @@ class SteadyNetwork:
         self._world: World
 
     def join(self, world: World) -> None:
-        """See `Network`."""
         self._world = world
 
     @property
     def next_due(self) -> float:
-        """See `Network`."""
         return self._queue[0][0] if self._queue else math.inf
 
     def turn(self, now: float) -> None:
@@ -117,7 +115,6 @@ class SteadyNetwork:
         self._world.send_out(receiver, now)
 
     def send(self, sender: str, frame: Outgoing, now: float) -> bool:
-        """See `Network`."""
         if not self._cut.isdisjoint((sender, frame.peer)) or not self._world.is_up(frame.peer):
             return False
         self._post(sender, frame.peer, frame.data, now)

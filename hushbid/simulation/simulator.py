@@ -151,17 +151,14 @@ class Simulation:
 
     @property
     def curator(self) -> CuratorMachine:
-        """The curator's machine."""
         return _of_kind(CuratorMachine, self._drivers[CURATOR].machine)
 
     @property
     def consumer(self) -> ConsumerMachine:
-        """The consumer's machine."""
         return _of_kind(ConsumerMachine, self._drivers[CONSUMER].machine)
 
     @property
     def owners(self) -> dict[str, OwnerMachine]:
-        """The owners' machines."""
         return {name: _of_kind(OwnerMachine, self._drivers[name].machine) for name in sorted(self._data)}
 
     @property

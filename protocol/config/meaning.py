@@ -12,8 +12,6 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from protocol.errors import ConfigError
 from protocol.privacy.acquisition import RULES
 from protocol.privacy.releases import RELEASES
@@ -80,18 +78,13 @@ def in_force(name: str, table: Mapping[str, Any], columns: int, owners: int) -> 
     Returns:
         The table as it is written where nothing of that name takes these keys: no session has it.
     """
-    chosen = "rule" if name == "acquisition" else "mechanism"
+    chosen, registry = ("rule", RULES) if name == "acquisition" else ("mechanism", RELEASES)
     given = {key: value for key, value in table.items() if key != chosen}
     try:
-        if name == "acquisition":
-            rule = RULES[table[chosen]].Parameters.model_validate(given)
-            known = rule.in_force(columns=columns, owners=owners).model_dump(mode="json", exclude_none=True)
-        else:
-            mechanism = RELEASES[table[chosen]].Parameters.model_validate(given)
-            known = mechanism.in_force().model_dump(mode="json", exclude_none=True)
-    except (KeyError, ValidationError):
+        known = registry.chosen(table.get(chosen, ""), given)[1].in_force(columns=columns, owners=owners)
+    except ConfigError:
         return table
-    return {chosen: table[chosen], **known}
+    return {chosen: table[chosen], **known.model_dump(mode="json", exclude_none=True)}
 
 
 def _features(table: Mapping[str, Any]) -> dict[str, Any]:

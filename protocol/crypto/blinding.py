@@ -95,7 +95,7 @@ class BlindKeys:
             packed = nacl.bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
                 box, self._bound(number), _nonce(number), self._broadcast
             )
-        except nacl.exceptions.CryptoError:
+        except (nacl.exceptions.CryptoError, ValueError):  # the latter of what is shorter than a tag
             raise RemoteProtocolError(
                 Offence.MISMATCH,
                 "A broadcast does not open with the session's key: it is of another session or round, or was "

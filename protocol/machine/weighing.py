@@ -18,7 +18,7 @@ import numpy.typing as npt
 from protocol.errors import LocalProtocolError
 from protocol.machine.machine import Charge, Computation, Event
 from protocol.privacy.noise import Draw, NoiseSource
-from protocol.privacy.releases import ReleaseMechanism, Statistic
+from protocol.privacy.releases import ReleaseStream, Statistic
 from protocol.session.prior import prior_of
 from protocol.session.session import Session
 from protocol.space.grid import Features, Totals, Weights, round_weights
@@ -121,7 +121,7 @@ class Weighing:
     def begin(self, target: Target) -> None:
         """Take in the target, which was checked: no round comes before it."""
         self._target = target
-        self.statistic = self._session.summary(target.seed_total, prior_of(target)).statistic()
+        self.statistic = self._session.summary.statistic(prior_of(target))
         self.total = np.zeros(self.statistic.width, dtype=np.int64)
 
     def start(self, number: int) -> DrawNoise | ComputeWeights:
@@ -191,7 +191,7 @@ class Weigher:
         self._session = session
         self._noise = noise
         self._draws = session.release_draws()
-        self._summary: ReleaseMechanism[Any] | None = None
+        self._summary: ReleaseStream | None = None
 
     def perform(self, effect: Computation) -> NoiseDrawn | WeightsComputed | None:
         """The effect's outcome; None for effects of other kinds."""
@@ -222,8 +222,8 @@ class Weigher:
         weights.flags.writeable = False
         return WeightsComputed(effect.round, weights)
 
-    def _of(self, target: Target) -> ReleaseMechanism[Any]:
-        return self._session.summary(target.seed_total, prior_of(target))
+    def _of(self, target: Target) -> ReleaseStream:
+        return self._session.summary.stream(target.seed_total, prior_of(target))
 
     def _draw(self, effect: DrawNoise) -> NoiseDrawn:
         return NoiseDrawn(

@@ -8,7 +8,7 @@ import math
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, Field, field, fields
 from functools import cache
 from pathlib import Path
@@ -38,6 +38,7 @@ __all__ = [
     "run_command",
     "run_verb",
     "takes",
+    "verb",
 ]
 
 KeyOption: TypeAlias = Annotated[
@@ -83,7 +84,7 @@ def option(kind: Any, *declared: str, default: Any = None, **settings: Any) -> A
     Args:
         kind: Its type, as Typer takes it.
         declared: Its names on the command line; none: its own.
-        default: Its default.
+        default: Its default; `dataclasses.MISSING`: it has to be given.
         settings: Of `typer.Option`.
     """
     return field(default=default, metadata=by_option(Annotated[kind, typer.Option(*declared, **settings)]))
@@ -115,7 +116,7 @@ def keywords_of(
 
 
 def takes(
-    options: Callable[..., _Options],
+    options: Callable[..., _Options], *, without: Collection[str] = ()
 ) -> Callable[[Callable[Concatenate[_Options, _Rest], None]], Callable[..., None]]:
     """Give a verb the fields of a dataclass as its options: Python and the command line have one list.
 
@@ -124,8 +125,13 @@ def takes(
 
     Args:
         options: The dataclass.
+        without: Fields that this verb does not take.
     """
-    declared = [each for each in fields(options) if _OPTION in each.metadata]  # type: ignore[arg-type]
+    declared = [
+        each
+        for each in fields(options)  # type: ignore[arg-type]
+        if _OPTION in each.metadata and each.name not in without
+    ]
 
     def decorate(verb: Callable[Concatenate[_Options, _Rest], None]) -> Callable[..., None]:
         def command(**given: Any) -> None:
@@ -134,16 +140,49 @@ def takes(
 
         rest = list(inspect.signature(verb, eval_str=True).parameters.values())[1:]
         parameters = [*map(_parameter, declared), *(each.replace(kind=_KEYWORD) for each in rest)]
-        # As functools.wraps would, but for the signature.
-        command.__name__, command.__doc__, command.__module__ = verb.__name__, verb.__doc__, verb.__module__
-        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        command.__annotations__ = {each.name: each.annotation for each in parameters}
-        return command
+        return _dressed(command, verb, parameters)
 
     return decorate
 
 
+def verb(
+    *,
+    show: Callable[[Mapping[str, Any]], object] | None = None,
+    ends: Callable[[Mapping[str, Any]], ExitCode] | None = None,
+) -> Callable[[Callable[..., Mapping[str, Any]]], Callable[..., None]]:
+    """Make a verb of a function that returns its result: it has `--json` besides, and ends the process.
+
+    Args:
+        show: As `run_verb`.
+        ends: As `run_verb`.
+    """
+
+    def decorate(result: Callable[..., Mapping[str, Any]]) -> Callable[..., None]:
+        parameters = list(inspect.signature(result, eval_str=True).parameters.values())
+        told = any(each.name == _JSON.name for each in parameters)
+
+        def command(*given: Any, as_json: bool, **named: Any) -> None:
+            if told:
+                named |= {_JSON.name: as_json}
+            run_verb(lambda: result(*given, **named), as_json=as_json, show=show, ends=ends)
+
+        return _dressed(command, result, parameters if told else [*parameters, _JSON])
+
+    return decorate
+
+
+def _dressed(
+    command: Callable[..., None], of: Callable[..., object], parameters: list[inspect.Parameter]
+) -> Callable[..., None]:
+    """The command with another's name and text, as functools.wraps gives it, and these parameters."""
+    command.__name__, command.__doc__, command.__module__ = of.__name__, of.__doc__, of.__module__
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    return command
+
+
 _KEYWORD: Final = inspect.Parameter.KEYWORD_ONLY
+_JSON: Final = inspect.Parameter("as_json", _KEYWORD, default=False, annotation=JsonOption)
 
 
 def _parameter(of: Field[Any]) -> inspect.Parameter:
@@ -155,7 +194,8 @@ def run_verb(
     body: Callable[[], Mapping[str, Any]],
     *,
     as_json: bool,
-    show: Callable[[Mapping[str, Any]], None] | None = None,
+    show: Callable[[Mapping[str, Any]], object] | None = None,
+    ends: Callable[[Mapping[str, Any]], ExitCode] | None = None,
 ) -> NoReturn:
     """Run a verb and end the process with its exit code.
 
@@ -163,6 +203,7 @@ def run_verb(
         body: Does the work and returns the verb's result.
         as_json: Print the result as one JSON object on stdout; people's text stays on stderr.
         show: Prints the result for people; None: nothing more is to be said.
+        ends: The exit code that a result stands for, asked after it was printed; None: always `DONE`.
     """
     try:
         result = body()
@@ -189,7 +230,7 @@ def run_verb(
                 {"error": _error("bug", "An unexpected error; see stderr.", "Report it.", ExitCode.BUG)}
             )
         sys.exit(ExitCode.BUG)
-    sys.exit(ExitCode.DONE)
+    sys.exit(ExitCode.DONE if ends is None else ends(result))
 
 
 def fail(error: HushbidError, *, as_json: bool) -> NoReturn:

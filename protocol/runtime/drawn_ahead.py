@@ -243,7 +243,7 @@ def expect_noise(ahead: DrawnAhead, session: Session, *, drawn: int) -> None:
         session: The session.
         drawn: For how many releases it was drawn.
     """
-    summary, settlement = session.summary(), session.settlement
+    summary, settlement = session.summary, session.settlement
     if settlement is not None:
         ahead.expect(settlement.draw, 0 if drawn == session.owners_releases else 1)
     drawn = min(drawn, summary.releases)

@@ -103,7 +103,7 @@ def promised(session: Session, protects: str) -> Odometer | None:
 
 
 def _owners(session: Session, rounds: int, *, settled: bool) -> Odometer | None:
-    if not (session.summary().private and session.rule.private):
+    if not (session.summary.private and session.rule.private):
         return None
     delta = session.file.session.delta
     costs_of = session.release_costs()
@@ -125,7 +125,7 @@ def _owners(session: Session, rounds: int, *, settled: bool) -> Odometer | None:
 
 
 def _consumers(session: Session) -> Odometer | None:
-    target = session.target()
+    target = session.target
     if not target.private:
         return None
     delta = session.file.session.delta

@@ -19,14 +19,13 @@ from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.accounting import Budget, Cost, PrivacyFilter, epsilon_of
 from protocol.privacy.acquisition import AcquisitionRule, acquisition_rule
 from protocol.privacy.noise import Draw, SimulatedNoise
-from protocol.privacy.releases import Neighbours, Prior, ReleaseMechanism, Setting, release_mechanism
+from protocol.privacy.releases import Neighbours, ReleaseMechanism, Setting, release_mechanism
 from protocol.privacy.settlement import PrivateSettlement, SettlementTerms
 from protocol.session.guarantee import CONSUMERS_DATA, NO_NOISE, OWNERS_DATA, TRUSTED, PrivacyStatement
 from protocol.session.turns import Turns
 from protocol.session.wishes import check_wishes, prices_of, turns_of
 from protocol.space.copies import Copies
 from protocol.space.features import FeatureMap, FeatureSpace, feature_space
-from protocol.space.grid import Totals
 from protocol.space.jitter import Jitter
 from protocol.space.prices import Prices
 from protocol.wire.arrays import pack_array
@@ -54,8 +53,8 @@ _WHY: Final = {
 class Session:
     """What a session file means.
 
-    A release mechanism keeps state from release to release, so each call of `target` and `summary` makes
-    a fresh one.
+    `target` and `summary` are made once, and answer what can be asked without data. A party that releases
+    has a stream of its own (`ReleaseMechanism.stream`).
 
     Attributes:
         file: The session file.
@@ -119,42 +118,42 @@ class Session:
         """The 16 bytes that frames name the session by."""
         return self.digest[:16]
 
-    def target(self, prior: Prior | None = None) -> ReleaseMechanism[Any]:
-        """The mechanism of the consumer's one release of D_v.
+    @cached_property
+    def target(self) -> ReleaseMechanism:
+        """The mechanism of the consumer's one release of D_v."""
+        return self._mechanism("target", self.file.target, Neighbours.SUBSTITUTE_ONE, releases=1)
 
-        Args:
-            prior: What the seed set tells of D_v; to release, not to state what is guaranteed.
-        """
-        setting = Setting(
-            dimension=self.space.dimension,
-            releases=1,
-            norm_bound=self.space.norm_bound,
-            rows=self.space.rows,
-            delta=self.file.session.delta,
-            prior=prior,
-        )
-        return _mechanism("target", self.file.target, setting, Neighbours.SUBSTITUTE_ONE)
-
-    def summary(self, offset: Totals | None = None, prior: Prior | None = None) -> ReleaseMechanism[Any]:
-        """The mechanism of the curator's releases of S, one a round.
-
-        Args:
-            offset: Σφ(D_init), shape (d,); to release, not to state what is guaranteed.
-            prior: What the seed set tells of the points, likewise.
-        """
-        setting = Setting(
-            dimension=self.space.dimension,
+    @cached_property
+    def summary(self) -> ReleaseMechanism:
+        """The mechanism of the curator's releases of S, one a round, the first of public points alone."""
+        return self._mechanism(
+            "summary",
+            self.file.summary,
+            Neighbours.ADD_REMOVE_ONE,
             releases=self.file.rounds,
-            norm_bound=self.space.norm_bound,
-            rows=self.space.rows,
-            delta=self.file.session.delta,
-            offset=offset,
             seed_weight=self.file.seed_weight,
             batch=self.file.batch,
             starts_public=True,
-            prior=prior,
         )
-        return _mechanism("summary", self.file.summary, setting, Neighbours.ADD_REMOVE_ONE)
+
+    def _mechanism(
+        self, table: str, section: MechanismSection, neighbours: Neighbours, **setting: Any
+    ) -> ReleaseMechanism:
+        space, delta = self.space, self.file.session.delta
+        what = Setting(
+            dimension=space.dimension, norm_bound=space.norm_bound, rows=space.rows, delta=delta, **setting
+        )
+        try:
+            mechanism = release_mechanism(section.mechanism, section.parameters, what)
+        except ConfigError as error:  # both tables may name the same mechanism
+            raise ConfigError(f"[{table}]: {error.what}", advice=error.advice) from None
+        stated = getattr(mechanism.parameters, "neighbours", neighbours)
+        if stated is not neighbours:
+            raise ConfigError(
+                f"[{table}]: a guarantee for the neighbours {stated.value!r} is not one that it can have.",
+                advice=f'Set neighbours = "{neighbours.value}": {_WHY[neighbours]}.',
+            )
+        return mechanism
 
     @cached_property
     def settlement(self) -> PrivateSettlement | None:
@@ -166,7 +165,7 @@ class Session:
         section, session = self.file.settlement, self.file.session
         if section.epsilon is None:
             return None
-        summary = self.summary()
+        summary = self.summary
         without = "" if self.rule.private else self._rule_objection()
         if not summary.private:
             without = f"the release {summary.name} has no noise"
@@ -187,7 +186,7 @@ class Session:
     @cached_property
     def directions(self) -> int:
         """Directions of the seed set that the releases need, and the consumer sends (`Prior.basis`)."""
-        return max(self.target().directions, self.summary().directions)
+        return max(self.target.directions, self.summary.directions)
 
     @cached_property
     def box_bytes(self) -> int:
@@ -281,13 +280,13 @@ class Session:
 
     def target_filter(self) -> PrivacyFilter | None:
         """What the consumer's release is charged to; None where nothing is guaranteed."""
-        return self._filter(self.target(), Neighbours.SUBSTITUTE_ONE)
+        return self._filter(self.target, Neighbours.SUBSTITUTE_ONE)
 
     def summary_filter(self) -> PrivacyFilter | None:
         """What the curator's releases and asks are charged to; None where nothing is guaranteed."""
         neighbours, rule = Neighbours.ADD_REMOVE_ONE, self.rule
         if not rule.private or not self._costs_beside_releases():
-            return self._filter(self.summary(), neighbours)
+            return self._filter(self.summary, neighbours)
         stated = self._owners_statement()
         if stated.epsilon is None:
             return None
@@ -304,7 +303,7 @@ class Session:
 
     def owners_costs(self) -> tuple[Cost, ...]:
         """What all these cost the owners together, but for the rule's slack, which is no mechanism's."""
-        summary = self.summary().costs(neighbours=Neighbours.ADD_REMOVE_ONE)
+        summary = self.summary.costs(neighbours=Neighbours.ADD_REMOVE_ONE)
         return (*summary, *self._costs_beside_releases())
 
     def _costs_beside_releases(self) -> tuple[Cost, ...]:
@@ -316,7 +315,7 @@ class Session:
 
         The one after the last round's is the settlement's (`owners_releases`).
         """
-        summary, settlement = self.summary(), self.settlement
+        summary, settlement = self.summary, self.settlement
         # A rule costs the same in every round.
         asks = tuple(replace(cost, count=cost.count // summary.releases) for cost in self.rule.costs())
 
@@ -329,7 +328,7 @@ class Session:
 
     def release_draws(self) -> Callable[[int], tuple[tuple[Draw, ...], tuple[Draw, ...]]]:
         """What release number 1, 2, … draws, and what the rule does: numbers are those of `release_costs`."""
-        summary, settlement = self.summary(), self.settlement
+        summary, settlement = self.summary, self.settlement
 
         def draws(number: int) -> tuple[tuple[Draw, ...], tuple[Draw, ...]]:
             if settlement is not None and number == self.owners_releases:
@@ -338,7 +337,7 @@ class Session:
 
         return draws
 
-    def _filter(self, mechanism: ReleaseMechanism[Any], neighbours: Neighbours) -> PrivacyFilter | None:
+    def _filter(self, mechanism: ReleaseMechanism, neighbours: Neighbours) -> PrivacyFilter | None:
         delta = self.file.session.delta
         if not mechanism.private:
             return None
@@ -350,24 +349,24 @@ class Session:
         accountant.expect(*mechanism.costs(neighbours=neighbours))
         return accountant
 
-    def noise_name(self, mechanism: ReleaseMechanism[Any]) -> str:
+    def noise_name(self, mechanism: ReleaseMechanism) -> str:
         """What a mechanism's releases say of their noise."""
         return self.file.noise.source if _is_noisy(mechanism) else NO_NOISE
 
     def draws_noise(self) -> bool:
         """Whether any party draws noise in the session."""
-        return _is_noisy(self.target()) or self.draws_curators_noise()
+        return _is_noisy(self.target) or self.draws_curators_noise()
 
     def draws_curators_noise(self) -> bool:
         """Whether the curator does, for its releases, the rule, or a private settlement."""
-        return self.settlement is not None or _is_noisy(self.summary()) or bool(self.rule.draws())
+        return self.settlement is not None or _is_noisy(self.summary) or bool(self.rule.draws())
 
     def privacy(self) -> tuple[PrivacyStatement, ...]:
         """What the session guarantees, per protected party (DESIGN §4)."""
         owners = self._owners_statement()
         consumer = replace(
             self._statement(
-                CONSUMERS_DATA, "the owners and the curator", self.target(), Neighbours.SUBSTITUTE_ONE
+                CONSUMERS_DATA, "the owners and the curator", self.target, Neighbours.SUBSTITUTE_ONE
             ),
             not_covered=self._shared_rows(),
         )
@@ -395,7 +394,7 @@ class Session:
 
     def _owners_statement(self) -> PrivacyStatement:
         """Of the releases, of what the rule tells and of a private settlement, together."""
-        summary = self.summary()
+        summary = self.summary
         stated = self._statement(OWNERS_DATA, self.rule.against, summary, Neighbours.ADD_REMOVE_ONE)
         if not self.rule.private:
             return stated.without_guarantee(self._rule_objection())
@@ -412,13 +411,13 @@ class Session:
         Every party asks this when it starts, and ε takes far longer.
         """
         found = [
-            (OWNERS_DATA, self._objection(self.summary())),
+            (OWNERS_DATA, self._objection(self.summary)),
             (OWNERS_DATA, "" if self.rule.private else self._rule_objection()),
-            (CONSUMERS_DATA, self._objection(self.target())),
+            (CONSUMERS_DATA, self._objection(self.target)),
         ]
         return tuple((whose, why) for whose, why in found if why)
 
-    def _objection(self, mechanism: ReleaseMechanism[Any]) -> str:
+    def _objection(self, mechanism: ReleaseMechanism) -> str:
         if not mechanism.private:
             return f"the release {mechanism.name} has no noise"
         if not self.noise_protects:
@@ -429,7 +428,7 @@ class Session:
         return f"the rule {self.rule.name} tells an owner {self.rule.learns}"
 
     def _statement(
-        self, protects: str, against: str, mechanism: ReleaseMechanism[Any], neighbours: Neighbours
+        self, protects: str, against: str, mechanism: ReleaseMechanism, neighbours: Neighbours
     ) -> PrivacyStatement:
         guarantee = mechanism.guarantee(neighbours=neighbours, delta=self.file.session.delta)
         return PrivacyStatement(
@@ -526,21 +525,5 @@ def feature_space_of(section: FeatureSection) -> FeatureSpace:
     )
 
 
-def _mechanism(
-    table: str, section: MechanismSection, setting: Setting, neighbours: Neighbours
-) -> ReleaseMechanism[Any]:
-    try:
-        mechanism = release_mechanism(section.mechanism, section.parameters, setting)
-    except ConfigError as error:  # both tables may name the same mechanism
-        raise ConfigError(f"[{table}]: {error.what}", advice=error.advice) from None
-    stated = getattr(mechanism.parameters, "neighbours", neighbours)
-    if stated is not neighbours:
-        raise ConfigError(
-            f"[{table}]: a guarantee for the neighbours {stated.value!r} is not one that it can have.",
-            advice=f'Set neighbours = "{neighbours.value}": {_WHY[neighbours]}.',
-        )
-    return mechanism
-
-
-def _is_noisy(mechanism: ReleaseMechanism[Any]) -> bool:
+def _is_noisy(mechanism: ReleaseMechanism) -> bool:
     return any(mechanism.draws(index) for index in {0, mechanism.releases - 1})

@@ -7,7 +7,7 @@ them lose, whoever's they are, and what others bring afterwards makes up for it 
 
 The statement shares the same gain out without an order. With c the seed set's mean, δ = g̃ - c and
 a_i = Σ (e(x) - c)/n over owner i's points, n the points that were bought and the seed set's by their weight,
-e(x) what a release of x alone would tell but for its noise (`ReleaseMechanism.embedding`: clipped, where the
+e(x) what a release of x alone would tell but for its noise (`ReleaseStream.embedding`: clipped, where the
 target's points were),
 
     value_i = a_iᵀ(2δ - Σ_j a_j),        Σ_i value_i = ‖δ‖² - ‖δ - Σ_j a_j‖²:
@@ -37,7 +37,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from protocol.privacy.payment import Errors
-from protocol.privacy.releases import ReleaseMechanism
+from protocol.privacy.releases import ReleaseStream, Statistic
 from protocol.session.prior import prior_of
 from protocol.session.session import Session
 from protocol.session.settling import HandedOver
@@ -98,12 +98,12 @@ def _largest_square(directions: int) -> float:
 
 def target_noise(session: Session, target: Target) -> Noise:
     """The noise of a session's target, which its mechanism tells; it does not depend on data."""
-    mechanism = _mechanism(session, target)
-    directions, dimension = mechanism.noise_directions, mechanism.dimension
-    error = mechanism.error
+    stream = _stream(session, target)
+    directions, dimension = session.target.noise_directions, session.target.dimension
+    error = stream.error
     # Of d coordinates alike; where noise has fewer directions, each has more of it.
     deviation = None if error is None else error / target.size * math.sqrt(dimension / directions)
-    offset = target.embedding - features_to_float(mechanism.prior().centre)
+    offset = target.embedding - features_to_float(stream.prior.centre)
     return Noise(deviation, directions, float(offset @ offset), 2.0 * session.space.norm_bound)
 
 
@@ -156,15 +156,15 @@ def shared_gains(
         target: The consumer's.
         noise: Of it.
     """
-    mechanism = _mechanism(session, target)
-    centre = features_to_float(mechanism.prior().centre)
+    stream = _stream(session, target)
+    centre = features_to_float(stream.prior.centre)
     count = len(wins) + session.file.seed_weight * target.seed_size
 
     def moved(chosen: Sequence[HandedOver]) -> Vector:
         """Σ (e(x) - c)/n."""
         if not chosen:
             return np.zeros(len(centre))
-        embedded = mechanism.embedding(_total(chosen, mechanism), len(chosen))
+        embedded = stream.embedding(_total(chosen, stream.statistic), len(chosen))
         return np.asarray((embedded - centre) * (len(chosen) / count))
 
     way = 2.0 * (target.embedding - centre) - moved(wins)
@@ -183,15 +183,15 @@ def _by_owner(
     return found
 
 
-def _total(wins: Sequence[HandedOver], mechanism: ReleaseMechanism[Any]) -> Any:
+def _total(wins: Sequence[HandedOver], statistic: Statistic) -> Any:
     """Σ of the points' statistic, int64 of shape (width,)."""
-    of: Callable[[Any], Any] = mechanism.statistic().of
+    of: Callable[[Any], Any] = statistic.of
     parts = [wins[start : start + _ROWS] for start in range(0, len(wins), _ROWS)]
     return sum(of(np.stack([win.candidate.features for win in part])).sum(axis=0) for part in parts)
 
 
-def _mechanism(session: Session, target: Target) -> ReleaseMechanism[Any]:
-    return session.target(prior_of(target))
+def _stream(session: Session, target: Target) -> ReleaseStream:
+    return session.target.stream(prior=prior_of(target))
 
 
 def _is_disputed(win: HandedOver, disputed: Disputed) -> bool:

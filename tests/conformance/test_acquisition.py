@@ -22,7 +22,7 @@ from protocol.privacy.noise import SimulatedNoise
 from protocol.session.session import Session, open_session
 from protocol.space.features import SEED_BYTES, FeatureMap
 from protocol.space.grid import round_weights
-from tests.simulation.harness import names, session_file
+from tests.simulation.harness import check_total, names, session_file
 
 EXACT_RULES = sorted(name for name, rule in RULES.items() if rule.exact)
 COLUMNS = 5
@@ -44,7 +44,7 @@ def data(seed: int, sizes: tuple[int, ...]) -> dict[str, Points]:
 def simulate(
     session: Session, owners: dict[str, Points], validation: Points, seed_set: Points
 ) -> list[tuple[str, bytes]]:
-    """Whose point was chosen in each round, and its φ."""
+    """Whose points were chosen, in order, and their φ as the consumer has it."""
     simulation = Simulation(
         session,
         owners={name: Dataset.from_arrays(name, points) for name, points in owners.items()},
@@ -52,8 +52,13 @@ def simulate(
         seed_set=Dataset.from_arrays("seed-set", seed_set),
     )
     outcome = simulation.run()
-    outcome.curator.check_total()
-    return [(win.owner, win.candidate.features.tobytes()) for win in outcome.curator.ledger.wins]
+    check_total(outcome)
+    assert outcome.delivered is not None
+    return [
+        (entry.owner, entry.candidate.features.tobytes())
+        for entry in outcome.delivered.delivered
+        if entry.candidate is not None
+    ]
 
 
 def map_of(session: Session) -> FeatureMap:

@@ -12,7 +12,6 @@ import itertools
 import math
 import types
 from contextlib import suppress
-from copy import deepcopy
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache
@@ -33,6 +32,7 @@ from protocol.privacy.releases import (
     Neighbours,
     Prior,
     ReleaseMechanism,
+    ReleaseStream,
     Setting,
     release_mechanism,
 )
@@ -43,7 +43,6 @@ D, COUNT, RELEASES_MADE, DELTA = 12, 40, 4, 1e-5
 EXAMPLES: dict[Any, Any] = {int: 4, float: 0.5, bool: True, Neighbours: "substitute-one"}
 KEYS = {"directions": D - 1}
 """Keys of which an example of their type will not do: a release in few directions loses all others."""
-Mechanism: TypeAlias = ReleaseMechanism[Any]
 Noise: TypeAlias = tuple[npt.NDArray[Any], ...]
 MAPS = [
     feature_map(name, seed=1, dimension=D, gamma=1.0, lower=0.0, upper=1.0, columns=3)
@@ -145,9 +144,7 @@ def setting_of(phi: FeatureMap, role: Role, **changes: Any) -> Setting:
     made = Setting(
         dimension=D, releases=RELEASES_MADE, norm_bound=space.norm_bound, delta=DELTA, rows=space.rows
     )
-    if role is Role.SUMMARY:
-        made = replace(made, starts_public=True, offset=phi.hash(PUBLIC).sum(axis=0, dtype=np.int64))
-    return replace(made, **changes)
+    return replace(made, **({"starts_public": role is Role.SUMMARY} | changes))
 
 
 @cache
@@ -178,15 +175,22 @@ every_case_with_noise = pytest.mark.parametrize(
 every_name = pytest.mark.parametrize("name", sorted(RELEASES))
 
 
-def unlearned(case: Case, **changes: Any) -> Mechanism:
-    """The mechanism before anything is known of the seed set: it can state what it guarantees."""
+def build(case: Case, **changes: Any) -> ReleaseMechanism:
+    """The mechanism, which knows nothing of the seed set: it can state what it guarantees."""
     return release_mechanism(case.name, case.table, setting_of(case.phi, case.role, **changes))
 
 
-def build(case: Case, **changes: Any) -> Mechanism:
-    """The mechanism as it releases: with what the seed set tells."""
-    prior = Prior.of_features(case.seeds, unlearned(case).directions)
-    return unlearned(case, **({"prior": prior} | changes))
+def prior_of(case: Case) -> Prior:
+    return Prior.of_features(case.seeds, build(case).directions)
+
+
+def offset_of(case: Case) -> Totals | None:
+    return case.seeds.sum(axis=0, dtype=np.int64) if case.role is Role.SUMMARY else None
+
+
+def stream(case: Case) -> ReleaseStream:
+    """Its releases: with what the seed set tells."""
+    return build(case).stream(offset_of(case), prior_of(case))
 
 
 def private_points(case: Case, index: int) -> Features:
@@ -195,8 +199,8 @@ def private_points(case: Case, index: int) -> Features:
     return case.phi.hash(np.random.default_rng(index).random((count, 3)))
 
 
-def totals(mechanism: Mechanism, case: Case, index: int) -> Totals:
-    return np.asarray(mechanism.statistic().of(private_points(case, index)).sum(axis=0), dtype=np.int64)
+def totals(made: ReleaseStream, case: Case, index: int) -> Totals:
+    return np.asarray(made.statistic.of(private_points(case, index)).sum(axis=0), dtype=np.int64)
 
 
 def count_of(case: Case, index: int) -> int:
@@ -204,18 +208,18 @@ def count_of(case: Case, index: int) -> int:
     return public + len(private_points(case, index))
 
 
-def draw(mechanism: Mechanism, index: int, source: SimulatedNoise) -> Noise:
+def draw(mechanism: ReleaseMechanism, index: int, source: SimulatedNoise) -> Noise:
     return tuple(source.draw(request) for request in mechanism.draws(index))
 
 
-def release(mechanism: Mechanism, case: Case, index: int, source: SimulatedNoise) -> npt.NDArray[np.float64]:
-    total = totals(mechanism, case, index)
-    return mechanism.release(index, total, count_of(case, index), draw(mechanism, index, source))
+def release(made: ReleaseStream, case: Case, index: int, source: SimulatedNoise) -> npt.NDArray[np.float64]:
+    noise = draw(made.mechanism, index, source)
+    return made.release(index, totals(made, case, index), count_of(case, index), noise)
 
 
-def run(mechanism: Mechanism, case: Case, seed: int = 1) -> list[npt.NDArray[np.float64]]:
+def run(made: ReleaseStream, case: Case, seed: int = 1) -> list[npt.NDArray[np.float64]]:
     source = SimulatedNoise(seed, "party")
-    return [release(mechanism, case, index, source) for index in range(mechanism.releases)]
+    return [release(made, case, index, source) for index in range(made.mechanism.releases)]
 
 
 # -- releases ----------------------------------------------------------------------------------------
@@ -223,7 +227,7 @@ def run(mechanism: Mechanism, case: Case, seed: int = 1) -> list[npt.NDArray[np.
 
 @every_case
 def test_a_release_is_a_finite_read_only_vector(case: Case) -> None:
-    for released in run(build(case), case):
+    for released in run(stream(case), case):
         assert released.dtype == np.float64
         assert released.shape == (D,)
         assert np.isfinite(released).all()
@@ -232,14 +236,14 @@ def test_a_release_is_a_finite_read_only_vector(case: Case) -> None:
 
 @every_case
 def test_the_same_noise_gives_the_same_releases(case: Case) -> None:
-    first, again = run(build(case), case), run(build(case), case)
+    first, again = run(stream(case), case), run(stream(case), case)
     assert [released.tobytes() for released in first] == [released.tobytes() for released in again]
 
 
 @every_case
 def test_other_noise_shows_just_where_a_mechanism_is_private(case: Case) -> None:
     mechanism = build(case)
-    first, other = run(mechanism, case, seed=1), run(build(case), case, seed=2)
+    first, other = run(stream(case), case, seed=1), run(stream(case), case, seed=2)
     differs = [not np.array_equal(a, b) for a, b in zip(first, other, strict=True)]
     assert any(differs) == mechanism.private
     assert bool(mechanism.draws(RELEASES_MADE - 1)) == mechanism.private
@@ -253,11 +257,11 @@ def test_every_release_that_costs_something_has_noise_of_its_own(case: Case) -> 
     for index in range(RELEASES_MADE):
         if not mechanism.cost(index, neighbours=case.role.neighbours):
             continue
-        plain, other = build(case), build(case)
+        plain, other = stream(case), stream(case)
         source = SimulatedNoise(1, "party")
         for earlier in range(index + 1):
-            noise = draw(plain, earlier, source)
-            changed = draw(other, earlier, SimulatedNoise(2, "party")) if earlier == index else noise
+            noise = draw(mechanism, earlier, source)
+            changed = draw(mechanism, earlier, SimulatedNoise(2, "party")) if earlier == index else noise
             total, count = totals(plain, case, earlier), count_of(case, earlier)
             last = plain.release(earlier, total, count, noise), other.release(earlier, total, count, changed)
             if earlier == index:
@@ -265,56 +269,54 @@ def test_every_release_that_costs_something_has_noise_of_its_own(case: Case) -> 
 
 
 @every_case
-def test_instances_share_no_state(case: Case) -> None:
-    """Two mechanisms used in turn release what each releases alone."""
-    first, second = build(case), build(case)
+def test_streams_share_no_state(case: Case) -> None:
+    """Two streams of one mechanism, used in turn, release what each releases alone."""
+    mechanism = build(case)
+    first, second = (mechanism.stream(offset_of(case), prior_of(case)) for _ in range(2))
     source = SimulatedNoise(1, "party"), SimulatedNoise(2, "party")
     turns = []
     for index in range(RELEASES_MADE):
         turns.append(release(first, case, index, source[0]))
         total = -totals(second, case, index)
-        second.release(index, total, count_of(case, index), draw(second, index, source[1]))
-    assert all(np.array_equal(a, b) for a, b in zip(turns, run(build(case), case), strict=True))
+        second.release(index, total, count_of(case, index), draw(mechanism, index, source[1]))
+    assert all(np.array_equal(a, b) for a, b in zip(turns, run(stream(case), case), strict=True))
 
 
 @every_case
 def test_draws_are_the_same_whenever_asked_and_whatever_was_released_or_learned(case: Case) -> None:
     """They are drawn ahead, before the seed set is known."""
-    ignorant, fresh, used = unlearned(case), build(case), build(case)
+    fresh, used = build(case), stream(case)
     run(used, case)
     for index in range(RELEASES_MADE):
-        assert ignorant.draws(index) == fresh.draws(index) == fresh.draws(index) == used.draws(index)
+        assert fresh.draws(index) == fresh.draws(index) == used.mechanism.draws(index)
 
 
 @every_summary
 def test_the_public_points_enter_every_release_without_noise(case: Case) -> None:
     """Another offset shows; and where nothing but it is shown, the release is of the public points alone."""
-    moved = build(case, offset=-case.seeds.sum(axis=0, dtype=np.int64))
-    for index, (one, other) in enumerate(zip(run(build(case), case), run(moved, case), strict=True)):
+    moved = build(case).stream(-case.seeds.sum(axis=0, dtype=np.int64), prior_of(case))
+    for index, (one, other) in enumerate(zip(run(stream(case), case), run(moved, case), strict=True)):
         assert not np.array_equal(one, other), f"release {index} is not over the seed set"
 
 
 @every_case
 def test_a_release_reads_its_arguments_and_changes_none(case: Case) -> None:
-    mechanism = build(case)
+    made = stream(case)
     source = SimulatedNoise(1, "party")
     for index in range(RELEASES_MADE):
-        total, noise = totals(mechanism, case, index), draw(mechanism, index, source)
+        total, noise = totals(made, case, index), draw(made.mechanism, index, source)
         for array in (total, *noise):
             array.flags.writeable = False
-        mechanism.release(index, total, count_of(case, index), noise)
+        made.release(index, total, count_of(case, index), noise)
 
 
 @every_case
 def test_wrong_arguments_are_refused_and_leave_the_state_as_it_was(case: Case) -> None:
-    mechanism, other = build(case), build(case)
+    made, other = stream(case), stream(case)
     source = SimulatedNoise(1, "party")
     for index in (0, 1):
-        noise, good, count = (
-            draw(mechanism, index, source),
-            totals(mechanism, case, index),
-            count_of(case, index),
-        )
+        noise = draw(made.mechanism, index, source)
+        good, count = totals(made, case, index), count_of(case, index)
         bad: list[tuple[int, Any, int, Any]] = [
             (index, good[:-1], count, noise),
             (index, np.append(good, 0), count, noise),
@@ -332,8 +334,8 @@ def test_wrong_arguments_are_refused_and_leave_the_state_as_it_was(case: Case) -
             ]
         for arguments in bad:
             with pytest.raises(LocalProtocolError):
-                mechanism.release(*arguments)
-        released = mechanism.release(index, good, count, noise)
+                made.release(*arguments)
+        released = made.release(index, good, count, noise)
         assert np.array_equal(released, other.release(index, good, count, noise))
 
 
@@ -354,13 +356,12 @@ def test_what_is_released_follows_the_mean_embedding(case: Case) -> None:
     first, second = far_apart(case.phi)
     source = SimulatedNoise(3, "party")
     difference = np.zeros(D)
+    mechanism, prior = build(case, releases=1, starts_public=False), prior_of(case)
     for sign, point in ((1, first), (-1, second)):
-        fresh = build(case, releases=1, starts_public=False, offset=None)
-        total = COUNT * fresh.statistic().of(point[None])[0]
-        fixed = {id(part): part for part in (fresh.setting, fresh.parameters)}  # frozen, and so not copied
+        total = COUNT * mechanism.statistic(prior).of(point[None])[0]
         for _ in range(300):
-            mechanism = deepcopy(fresh, dict(fixed))  # a release leaves a state behind
-            difference += sign * mechanism.release(0, total, COUNT, draw(fresh, 0, source)) / 300
+            released = mechanism.stream(prior=prior).release(0, total, COUNT, draw(mechanism, 0, source))
+            difference += sign * released / 300
     apart = first.astype(np.float64) - second
     cosine = float(difference @ apart / np.linalg.norm(difference) / np.linalg.norm(apart))
     assert cosine > 0.9
@@ -372,7 +373,7 @@ def test_what_is_released_follows_the_mean_embedding(case: Case) -> None:
 @every_case
 def test_the_statistic_is_whole_numbers_the_same_for_a_point_alone_and_among_others(case: Case) -> None:
     """Whoever adds a total up, in whatever order, gets the same: forged points included."""
-    statistic = build(case).statistic()
+    statistic = build(case).statistic(prior_of(case))
     ends = np.array([[-(2**15)] * D, [2**15 - 1] * D], dtype=np.int16)
     points = np.vstack([private_points(case, 3), case.seeds, ends])
     together = statistic.of(points)
@@ -386,21 +387,20 @@ def test_the_statistic_is_whole_numbers_the_same_for_a_point_alone_and_among_oth
 @every_case
 def test_the_noise_covers_every_statistic_of_a_release(case: Case) -> None:
     """A total of the statistic's width fits a release; of another width it is refused (above)."""
-    mechanism = build(case)
-    assert totals(mechanism, case, 1).shape == (mechanism.statistic().width,)
-    assert release(mechanism, case, 0, SimulatedNoise(1, "party")).shape == (D,)
+    made = stream(case)
+    assert totals(made, case, 1).shape == (made.statistic.width,) == (made.mechanism.width,)
+    assert release(made, case, 0, SimulatedNoise(1, "party")).shape == (D,)
 
 
 @every_case
 def test_what_needs_the_seed_set_says_so_and_releases_nothing_without_it(case: Case) -> None:
     """The statistic is φ itself, or it follows from the prior: then it cannot be had before the target is."""
-    ignorant, statistic = unlearned(case), build(case).statistic()
-    points = private_points(case, 3)
-    if np.array_equal(statistic.of(points), points):
-        assert np.array_equal(ignorant.statistic().of(points), points)
+    mechanism, points = build(case), private_points(case, 3)
+    if np.array_equal(mechanism.statistic(prior_of(case)).of(points), points):
+        assert np.array_equal(mechanism.statistic(None).of(points), points)
         return
     with pytest.raises(LocalProtocolError, match=r"seed set|prior"):
-        ignorant.statistic()
+        mechanism.statistic(None)
 
 
 # -- guarantees --------------------------------------------------------------------------------------
@@ -521,10 +521,10 @@ def test_a_larger_norm_bound_never_makes_a_release_cheaper(case: Case) -> None:
 @every_case
 def test_a_guarantee_does_not_depend_on_what_was_released_or_learned(case: Case) -> None:
     """Every party states it, and only two of them know the seed set."""
-    used = build(case)
+    used = stream(case)
     run(used, case)
     asked: dict[str, Any] = {"neighbours": case.role.neighbours, "delta": DELTA}
-    assert unlearned(case).guarantee(**asked) == build(case).guarantee(**asked) == used.guarantee(**asked)
+    assert build(case).guarantee(**asked) == used.mechanism.guarantee(**asked)
 
 
 @every_case
@@ -579,7 +579,7 @@ def test_a_mechanism_takes_a_target_epsilon_just_where_it_is_private(name: str) 
 )
 def test_sizes_out_of_range_are_refused(case: Case, name: str, value: Any) -> None:
     with pytest.raises(ConfigError) as caught:
-        unlearned(case, **{name: value})
+        build(case, **{name: value})
     assert caught.value.advice
 
 
@@ -595,6 +595,6 @@ def test_registered_names_are_the_mechanisms_own() -> None:
 def test_every_kind_of_noise_is_one_that_a_source_has() -> None:
     for case in CASES:
         for index in range(RELEASES_MADE):
-            for request in unlearned(case).draws(index):
+            for request in build(case).draws(index):
                 assert isinstance(request, Draw)
                 SimulatedNoise(1, "party").check(request)

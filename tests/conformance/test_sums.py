@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from hushbid.catalogue.kme import feature_map_of, release_kme
+from hushbid.catalogue.kme import KmeRelease, feature_map_of
 from hushbid.catalogue.race import HashSection, exact_counts, hash_family_of
 from hushbid.kme.kernels import kernel
 from hushbid.kme.mechanisms import FeatureMechanism
@@ -58,9 +58,11 @@ def points(seed: int, count: int = PAIRS) -> Points:
 
 
 def entry_of_features() -> tuple[Sum, Hash]:
+    calibration = KmeRelease.calibration(FEATURES, **PRIVACY)
+
     def total(records: Points) -> Points:
         dataset = Dataset.from_arrays("records", records)
-        released = release_kme(dataset, FEATURES, **PRIVACY, noise=NoNoise())  # type: ignore[arg-type]
+        released = KmeRelease.of(dataset, FEATURES, calibration, NoNoise())  # type: ignore[arg-type]
         return np.append(released.total, released.count)
 
     return total, feature_map_of(FEATURES).hash

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from hushbid.catalogue.entry import encode_part, read_entry
+from hushbid.catalogue.entry import read_entry
+from hushbid.catalogue.model import encode_part
 from tests.support.catalogue_entries import FEATURES, HASHES, key_of
 
 ENTRIES = Path(__file__).parent / "entries"

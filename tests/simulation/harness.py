@@ -16,8 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from consumer.blind import BlindConsumer
 from curator.events import CandidatesChecked, CheckCandidates, DestroyBoxes
 from curator.machine import CuratorMachine
+from curator.party import curator_party
+from hushbid.simulation.simulator import SimulationOutcome
 from protocol import limits
 from protocol.config.session import (
     FeatureSection,
@@ -52,15 +55,15 @@ from protocol.machine.machine import (
     TimerFired,
 )
 from protocol.machine.weighing import ComputeWeights, DrawNoise, NoiseDrawn, RoundNoise, WeightsComputed
-from protocol.names import CONSUMER
+from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.acquisition import RULES, Logistic
+from protocol.privacy.noise import SimulatedNoise
 from protocol.session.session import Session, open_session
 from protocol.space.features import FeatureMap, feature_map
 from protocol.space.grid import Features, Weights
 from protocol.wire.codec import Direction, decode_message
 from protocol.wire.messages import (
     CONTROL_SEQUENCE,
-    PROTOCOL_VERSION,
     Ask,
     Batch,
     Bid,
@@ -90,10 +93,12 @@ __all__ = [
     "HEAD_SIGNED",
     "MAP",
     "RULES_FOR_FEW",
+    "RULES_IN_THE_CLEAR",
     "SIGNED",
     "CuratorBench",
     "Player",
     "candidate_of",
+    "check_total",
     "corners",
     "names",
     "sealed_candidate_of",
@@ -108,6 +113,8 @@ CONTROL = (Hello, Welcome, Refused)
 MAP_SEED = 1
 RULES_FOR_FEW = tuple(sorted(RULES.keys() - {Logistic.name}))
 """The rules of sessions as small as those here."""
+RULES_IN_THE_CLEAR = tuple(name for name in RULES_FOR_FEW if not RULES[name].blind)
+"""Those of them whose curator scores points itself: the others have machines of their own."""
 SIGNED = b"\1" * SIGNATURE_BYTES
 """A signature that holds, as far as the bench is concerned."""
 FORGED = bytes(SIGNATURE_BYTES)
@@ -203,6 +210,20 @@ def corners() -> Features:
     return grid
 
 
+def check_total(outcome: SimulationOutcome) -> None:
+    """That whoever weighs has the sum of what was bought, points that are void left out."""
+    consumer = outcome.consumer
+    if not isinstance(consumer, BlindConsumer):
+        outcome.curator.check_total()
+        return
+    held, weighing = consumer.delivered, consumer.weighing
+    good = [entry.candidate.features for entry in held if entry.candidate is not None and not entry.dispute]
+    expected = np.zeros_like(weighing.total)
+    for features in good:
+        expected += weighing.statistic.of(features[None])[0]
+    assert np.array_equal(expected, weighing.total)
+
+
 def weights_of(*values: int) -> Weights:
     """A read-only broadcast weight."""
     weights = np.array(values, dtype=np.int32)
@@ -244,7 +265,8 @@ class CuratorBench:
         self.session = session
         self.opened = open_session(session)
         self.rule = self.opened.rule
-        self.machine = CuratorMachine(self.opened)
+        self.machine: CuratorMachine
+        self.machine, self.numerics = curator_party(self.opened, noise=SimulatedNoise(0, CURATOR))
         self.digest = session.digest()
         self.now = 0.0
         self.sent: dict[str, int] = {}
@@ -333,7 +355,7 @@ class CuratorBench:
     def hello(self, peer: str, **changes: Any) -> Hello:
         """What a peer says first, on every connection."""
         values: dict[str, Any] = {
-            "versions": (PROTOCOL_VERSION,),
+            "versions": (self.opened.protocol_version,),
             "role": "consumer" if peer == CONSUMER else "owner",
             "name": peer,
             "session": self.digest,

@@ -50,7 +50,7 @@ from protocol.wire.messages import (
 from tests.simulation.harness import (
     DIMENSION,
     MAP,
-    RULES_FOR_FEW,
+    RULES_IN_THE_CLEAR,
     candidate_of,
     names,
     sealed_candidate_of,
@@ -67,7 +67,7 @@ class ParticipantWalk:
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
-        self.session = self.open_session(RULES_FOR_FEW[int(self.rng.integers(len(RULES_FOR_FEW)))])
+        self.session = self.open_session(RULES_IN_THE_CLEAR[int(self.rng.integers(len(RULES_IN_THE_CLEAR)))])
         self.rule = self.session.rule
         self.machine = self.make()
         self.walk = Walk(self.machine, self._raw)

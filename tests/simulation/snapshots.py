@@ -18,12 +18,10 @@ __all__ = ["arrays_in", "snapshot"]
 
 def snapshot(machine: Machine) -> Any:
     """The state, all the way down, but for what never changes, and for a step's own clock and effects."""
-    state = dict(vars(machine))
-    for fixed in ("_session", "_opened", "_space", "_rule", "_costs_of", "_now", "_effects"):
-        state.pop(fixed, None)
-    return _plain(state)
+    return _plain({name: value for name, value in vars(machine).items() if name not in _FIXED})
 
 
+_FIXED: Final = frozenset({"_session", "_opened", "_space", "_rule", "_costs_of", "_now", "_effects"})
 _PLAIN: Final = frozenset({type(None), bool, int, float, str, bytes})
 _MODEL: Final = ("a model's",)
 _FIELDS: Final[dict[type, tuple[str, ...]]] = {}
@@ -61,7 +59,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple | deque):
         return _plain(list(value))
     slots = getattr(kind, "__slots__", ())
-    inside = {name: getattr(value, name) for name in slots} or vars(value)
+    inside = {name: getattr(value, name) for name in slots} or {
+        name: item for name, item in vars(value).items() if name not in _FIXED
+    }
     return kind.__name__, _plain(inside)
 
 

@@ -124,7 +124,7 @@ class Onlooker:
             ]
             self._require(len(charged) == 1, f"the charge of round {number}")
             noise = self._noise_of(items, number)
-            wanted = [draw.size for draw in self.session.summary().draws(number - 1)]
+            wanted = [draw.size for draw in self.session.summary.draws(number - 1)]
             self._require([len(drawn) for drawn in noise] == wanted, f"the noise of round {number}")
             if stored and charged:
                 assert np.array_equal(items[stored[0]][1]["weights"], broadcast.weights)
@@ -147,7 +147,7 @@ class Onlooker:
         self._require(kinds.count("target-released") == 1, "the release of the target")
         sent = {fields["frame"]["body"] for kind, fields in items if kind == "send"}
         self._require(self.target in sent, "the target")
-        wanted = [draw.size for draw in self.session.target().draws(0)]
+        wanted = [draw.size for draw in self.session.target.draws(0)]
         for kind, fields in items:
             if kind == "target-released":
                 assert [len(drawn) for drawn in fields["noise"]] == wanted

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,13 @@ import pytest
 
 from hushbid.simulation.simulator import Simulation, SimulationOutcome
 from protocol import limits
+from protocol.crypto.blinding import MASK_BYTES
 from protocol.data import Dataset
 from protocol.errors import ExitCode
 from protocol.machine.machine import Finish
 from protocol.machine.weighing import ComputeWeights, Weigher, WeightsComputed
 from protocol.names import CONSUMER
+from protocol.privacy.acquisition import RULES
 from protocol.privacy.noise import SimulatedNoise
 from protocol.runtime.driver import Outgoing
 from protocol.session.session import Session, open_session
@@ -26,7 +29,7 @@ from protocol.space.features import SEED_BYTES
 from protocol.space.grid import round_weights
 from protocol.wire.codec import decode_frame
 from tests.conftest import ROOT
-from tests.simulation.harness import RULES_FOR_FEW, names, session_file
+from tests.simulation.harness import RULES_FOR_FEW, check_total, names, session_file
 
 COLUMNS = 3
 MWEM: dict[str, Any] = {
@@ -167,7 +170,7 @@ def test_everything_that_was_chosen_is_delivered_and_matches(rule: str) -> None:
     assert all(bought.candidate is not None for bought in outcome.delivered.delivered)
     assert {bought.dispute for bought in outcome.delivered.delivered} == {""}
     assert outcome.curator.ledger.faults == []
-    outcome.curator.check_total()
+    check_total(outcome)
 
 
 def test_sealed_buys_what_ask_all_buys_under_the_same_map() -> None:
@@ -212,9 +215,16 @@ def test_bids_of_one_owner_have_one_size_whatever_they_say(rule: str) -> None:
     """An owner that ran out is told from the others by nothing that can be seen on the wire."""
     data = {name: points_of(number, 2 + 9 * number) for number, name in enumerate(names(2))}
     frames, _ = run(owners=data, rule=rule, points=12)
-    for owner in data:
-        sizes = {len(bytes_) for sender, _, kind, _, bytes_ in frames if sender == owner and kind == "bid"}
-        assert len(sizes) == 1
+    kind = "blind-bid" if RULES[rule].blind else "bid"
+    sizes = [
+        [len(bytes_) for sender, _, told, _, bytes_ in frames if (sender, told) == (owner, kind)]
+        for owner in data
+    ]
+    assert sizes[0] == sizes[1]
+    # A blind bid has a score of each box so far, of those of nothing too.
+    grown = range(MASK_BYTES, MASK_BYTES + 3) if RULES[rule].blind else (0,)
+    assert len(sizes[0]) == 12
+    assert all(later - earlier in grown for earlier, later in pairwise(sizes[0]))
 
 
 @pytest.fixture

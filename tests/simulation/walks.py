@@ -56,7 +56,7 @@ from tests.simulation.harness import (
     FAREWELL,
     FORGED,
     HEAD_SIGNED,
-    RULES_FOR_FEW,
+    RULES_IN_THE_CLEAR,
     CuratorBench,
     Player,
     candidate_of,
@@ -207,7 +207,7 @@ class CuratorWalk:
         self.aim: Edge = rows[int(rng.integers(len(rows)))] if rows else ("", "", "")
         owners = names(int(rng.integers(1, 4)))
         # Rules that ask lead to more of the table than those that have the points with the bids.
-        rules = (*RULES_FOR_FEW, "published", "winner-only")
+        rules = (*RULES_IN_THE_CLEAR, "published", "winner-only")
         self.paced = bool({"pacing", "timer:cadence"} & {*self.aim} if rows else rng.random() < 0.35)
         # Of what goes on while the clock is waited for, most is about maps that are late.
         rule = "sealed" if self.paced and rng.random() < 0.3 else rules[int(rng.integers(len(rules)))]

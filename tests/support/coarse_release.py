@@ -7,19 +7,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from protocol.privacy.releases import GaussianRelease, register_release
+from protocol.privacy.releases import GaussianRelease, ReleaseStream, register_release
 from protocol.space.grid import Totals
 
 STEP = 2.0**-10
 
 
-@register_release
-class CoarseRelease(GaussianRelease):
-    """A `gaussian` release in steps of 2⁻¹⁰: post-processing, so that its guarantee is that of `gaussian`."""
-
-    name = "coarse"
+class CoarseStream(ReleaseStream):
+    """Releases in steps of 2⁻¹⁰."""
 
     def _release(
         self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
     ) -> npt.NDArray[np.float64]:
         return np.round(super()._release(index, total, count, noise) / STEP) * STEP
+
+
+@register_release
+class CoarseRelease(GaussianRelease):
+    """A `gaussian` release that is rounded: post-processing, so that its guarantee is that of `gaussian`."""
+
+    name = "coarse"
+    Stream = CoarseStream

@@ -5,7 +5,6 @@ from __future__ import annotations
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
@@ -124,15 +123,14 @@ class ReleaseAttack(Attack):
         session, noise = self.session, SimulatedNoise(seeds[0], CONSUMER)
         feature_map = public_map(session)
         points, public = feature_map.hash(self.validation[neighbour]), feature_map.hash(self.seed_set)
-        fresh = session.target(Prior.of_features(public, session.directions))
-        total = fresh.statistic().of(points).sum(axis=0)
-        draws = fresh.draws(0)
-        fixed = {id(part): part for part in (fresh.setting, fresh.parameters)}  # frozen, and so not copied
+        prior = Prior.of_features(public, session.directions)
+        total = session.target.statistic(prior).of(points).sum(axis=0)
+        draws = session.target.draws(0)
         released = []
         for _ in seeds:
-            mechanism = deepcopy(fresh, dict(fixed))  # its state goes from release to release
+            stream = session.target.stream(prior=prior)
             drawn = tuple(noise.draw(draw) for draw in draws)
-            released.append(mechanism.release(0, total, len(points), drawn))
+            released.append(stream.release(0, total, len(points), drawn))
         return Evidence(np.array(released)[:, None, :], np.zeros(len(seeds), dtype=np.int64))
 
 

@@ -127,7 +127,7 @@ def one_draw_for_all_coordinates(session: Session, party: CuratorParty) -> Curat
 
 def cut_off(session: Session, party: CuratorParty) -> CuratorParty:
     """Noise is no larger than one standard deviation."""
-    summary = session.summary()
+    summary = session.summary
     most = round(summary.draws(summary.releases - 1)[0].scale)
     return _fault(lambda _number, noise: np.clip(noise, -most, most))(session, party)
 

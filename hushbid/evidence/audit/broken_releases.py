@@ -6,6 +6,7 @@ Each is a real session but for one thing.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -51,15 +52,15 @@ def _without_basis(statistic: Statistic) -> Statistic:
 class _UnclippedRelease(FilteredGaussianRelease):
     """`filtered-gaussian` of points that are not clipped."""
 
-    def statistic(self) -> Statistic:
-        return _as(_Unclipped, super().statistic())
+    def statistic(self, prior: Prior | None) -> Statistic:
+        return _as(_Unclipped, super().statistic(prior))
 
 
 class _ClippedFirstRelease(SubspaceRelease):
     """`subspace` of points that are clipped before they are projected, and not after."""
 
-    def statistic(self) -> Statistic:
-        return _as(_ClippedFirst, super().statistic())
+    def statistic(self, prior: Prior | None) -> Statistic:
+        return _as(_ClippedFirst, super().statistic(prior))
 
 
 def _as(kind: type[Statistic], statistic: Statistic) -> Statistic:
@@ -70,15 +71,17 @@ def _as(kind: type[Statistic], statistic: Statistic) -> Statistic:
 class _OtherMechanism(Session):
     """A session whose releases are of another class; nobody is told, and costs are charged as they were."""
 
-    kind: type[ReleaseMechanism[Any]] | None = field(default=None)
+    kind: type[ReleaseMechanism] | None = field(default=None)
 
-    def target(self, prior: Prior | None = None) -> ReleaseMechanism[Any]:
-        return self._other(super().target(prior))
+    @cached_property
+    def target(self) -> ReleaseMechanism:
+        return self._other(super().target)
 
-    def summary(self, offset: Totals | None = None, prior: Prior | None = None) -> ReleaseMechanism[Any]:
-        return self._other(super().summary(offset, prior))
+    @cached_property
+    def summary(self) -> ReleaseMechanism:
+        return self._other(super().summary)
 
-    def _other(self, mechanism: ReleaseMechanism[Any]) -> ReleaseMechanism[Any]:
+    def _other(self, mechanism: ReleaseMechanism) -> ReleaseMechanism:
         kind = self.kind
         if kind is None or kind.name != mechanism.name:
             return mechanism
@@ -91,10 +94,12 @@ class _ScaledTarget(Session):
 
     factor: float = 1.0
 
-    def target(self, prior: Prior | None = None) -> ReleaseMechanism[Any]:
-        mechanism: Any = super().target(prior)
-        mechanism.sigma *= self.factor
-        return cast("ReleaseMechanism[Any]", mechanism)
+    @cached_property
+    def target(self) -> ReleaseMechanism:
+        sound: Any = super().target
+        noise = {"epsilon": None, "sigma": sound.sigma * self.factor}
+        scaled: ReleaseMechanism = replace(sound, parameters=sound.parameters.model_copy(update=noise))
+        return scaled
 
 
 def without_clipping(session: Session) -> Session:

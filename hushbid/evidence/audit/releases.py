@@ -96,7 +96,7 @@ def one_direction() -> ReleaseAttack:
     session = _session("subspace", dimension=WIDE, epsilon=1.0, directions=1)
     feature_map = public_map(session)
     seeds = seed_set(feature_map, _SEED_SET)
-    basis = session.target(Prior.of_features(feature_map.hash(seeds), 1)).statistic().basis
+    basis = session.target.statistic(Prior.of_features(feature_map.hash(seeds), 1)).basis
     if basis is None:
         raise LocalProtocolError("The seed set was to have a direction, and has none.")
     cosines, sines = np.split(basis[0].astype(np.float64), 2)
@@ -112,7 +112,7 @@ def race_printed() -> SketchAttack:
     """Counts with the noise of RACE Theorem 3, Laplace(R/ε), as if one record for another cost ε."""
     printed = _race(scale=ROWS / PRINTED_EPSILON)
     stated = Stated(PRINTED_EPSILON, 0.0, printed.stated.neighbours)
-    return SketchAttack(stated, printed.session, printed.validation, printed.session.target().draws(0))
+    return SketchAttack(stated, printed.session, printed.validation, printed.session.target.draws(0))
 
 
 def race_sketch() -> SketchAttack:

@@ -184,7 +184,7 @@ def charges_are_as_planned(evidence: Evidence) -> Iterator[str]:
             if party == CURATOR:
                 planned = costs_of(first)
             elif party == CONSUMER:
-                planned = session.target().cost(0, neighbours=Neighbours.SUBSTITUTE_ONE)
+                planned = session.target.cost(0, neighbours=Neighbours.SUBSTITUTE_ONE)
             else:
                 planned = session.owners_costs()
             wanted: Any = [cost_to_record(cost) for cost in planned]

@@ -52,7 +52,6 @@ class Disagreement(NamedTuple):
     received: Place | None
 
     def as_json(self) -> dict[str, Any]:
-        """The disagreement under the names of the command line's JSON."""
         return self._asdict() | {
             "sent": None if self.sent is None else self.sent._asdict(),
             "received": None if self.received is None else self.received._asdict(),
@@ -92,7 +91,6 @@ class Pair:
         return True if self.compared else None
 
     def as_json(self) -> dict[str, Any]:
-        """The pair under the names of the command line's JSON."""
         return {
             "curator": self.curator,
             "peer": self.peer,

@@ -52,7 +52,6 @@ class Equivocation:
     broadcasts: Mapping[str, tuple[Evidence, ...]]
 
     def as_json(self) -> dict[str, Any]:
-        """The equivocation under the names of the command line's JSON."""
         return {
             "round": self.round,
             "broadcasts": [
@@ -76,7 +75,6 @@ class Heads:
     heads: Mapping[tuple[bytes, str], tuple[tuple[str, int], ...]]
 
     def as_json(self) -> dict[str, Any]:
-        """The heads under the names of the command line's JSON."""
         return {
             "party": self.party,
             "heads": [
@@ -112,7 +110,6 @@ class Versions:
         return self.relation != "different"
 
     def as_json(self) -> dict[str, Any]:
-        """The two under the names of the command line's JSON."""
         return {
             "party": self.party,
             "paths": list(self.paths),

@@ -6,12 +6,8 @@ One file each, and one line of `RULES`; others come by `register_rule`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from pydantic import ValidationError
-
-from protocol.errors import ConfigError
-from protocol.faults import faults
 from protocol.privacy.acquisition.ask_all import AskAll
 from protocol.privacy.acquisition.base import AcquisitionRule, Standing
 from protocol.privacy.acquisition.blind import Blind
@@ -19,6 +15,7 @@ from protocol.privacy.acquisition.logistic import Logistic, LogisticParameters
 from protocol.privacy.acquisition.published import Published
 from protocol.privacy.acquisition.sealed import Sealed, SealedParameters
 from protocol.privacy.acquisition.winner_only import WinnerOnly
+from protocol.privacy.registry import Registry
 
 __all__ = [
     "RULES",
@@ -32,29 +29,14 @@ __all__ = [
     "register_rule",
 ]
 
-RULES: Final[dict[str, type[AcquisitionRule]]] = {
-    rule.name: rule for rule in (Sealed, Blind, AskAll, Logistic, Published, WinnerOnly)
-}
+RULES: Final[Registry[AcquisitionRule]] = Registry(
+    "an acquisition rule",
+    (Sealed, Blind, AskAll, Logistic, Published, WinnerOnly),
+    unknown="acquisition.rule: no rule is named {name!r}.",
+    wrong="acquisition.{key}",
+)
 """Every rule, by the name that a session file uses."""
-
-R = TypeVar("R", bound=type[AcquisitionRule])
-
-
-def register_rule(rule: R) -> R:
-    """Make an acquisition rule known to sessions, plans, audits and sweeps; serves as a class decorator.
-
-    It is known in this process, as soon as the module that calls this is imported. Every party of a session
-    needs it.
-
-    Args:
-        rule: Its `name` is what a session file calls it by.
-
-    Raises:
-        ValueError: There is another rule of that name.
-    """
-    if RULES.setdefault(rule.name, rule) is not rule:
-        raise ValueError(f"There is an acquisition rule named {rule.name!r} already.")
-    return rule
+register_rule: Final = RULES.register
 
 
 def asks(name: str) -> bool:
@@ -84,16 +66,5 @@ def acquisition_rule(
     Raises:
         ConfigError: No such rule, parameters that it does not take, or a session that it is not for.
     """
-    rule = RULES.get(name)
-    if rule is None:
-        raise ConfigError(
-            f"acquisition.rule: no rule is named {name!r}.", advice=f"There are: {', '.join(RULES)}."
-        )
-    try:
-        return rule(
-            rule.Parameters.model_validate(dict(parameters)), owners=owners, rounds=rounds, delta=delta
-        )
-    except ValidationError as error:
-        fault = faults(error)[0]
-        key = ".".join(("acquisition", *fault.place))
-        raise ConfigError(f"{key}: {fault.words}.", advice=f"Correct the parameters of {name}.") from None
+    rule, checked = RULES.chosen(name, parameters)
+    return rule(checked, owners=owners, rounds=rounds, delta=delta)

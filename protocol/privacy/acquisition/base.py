@@ -5,31 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict
 
 from protocol.privacy.accounting import Cost
 from protocol.privacy.noise import Draw
+from protocol.privacy.registry import Parameters
 
-__all__ = ["AcquisitionRule", "Parameters", "Standing"]
-
-
-class Parameters(BaseModel):
-    """A rule's own keys in the session file."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
-
-    def in_force(self, *, columns: int, owners: int) -> Self:
-        """The keys, with what holds in the place of those that were left out.
-
-        Args:
-            columns: Of a point.
-            owners: K.
-        """
-        return self
+__all__ = ["AcquisitionRule", "Standing"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +13,9 @@ from pydantic import Field
 
 from protocol.errors import ConfigError
 from protocol.privacy.accounting import BoundedRangeCost, Cost, ask_epsilon
-from protocol.privacy.acquisition.base import AcquisitionRule, Parameters, Standing
+from protocol.privacy.acquisition.base import AcquisitionRule, Standing
 from protocol.privacy.noise import Draw
+from protocol.privacy.registry import Parameters
 
 __all__ = ["Logistic", "LogisticParameters"]
 
@@ -38,7 +39,7 @@ SLACK_SHARE: Final = 0.25
 class LogisticParameters(Parameters):
     """Keys of `logistic`."""
 
-    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    epsilon: float = Field(gt=0)
     """What all rounds' asks together tell an owner of one record of another owner, at most."""
 
 

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from protocol.privacy.acquisition.base import AcquisitionRule, Parameters, Standing
+from protocol.privacy.acquisition.base import AcquisitionRule, Standing
 from protocol.privacy.noise import Draw
+from protocol.privacy.registry import Parameters
 
 __all__ = ["Published", "PublishedParameters"]
 
@@ -19,7 +20,7 @@ __all__ = ["Published", "PublishedParameters"]
 class PublishedParameters(Parameters):
     """Keys of the published auction."""
 
-    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.5
+    epsilon: float = Field(default=0.5, gt=0)
     """ε_auc of Algorithm 3, line 13."""
     tau: Annotated[int, Field(ge=1)] | None = None
     """A point that was its owner's best τ times is asked for (line 14); None: ⌈K^(2/3)⌉ (Theorem 6)."""

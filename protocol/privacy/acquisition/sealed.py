@@ -9,7 +9,7 @@ from pydantic import Field
 from protocol import limits
 from protocol.crypto.sealing import default_content_size
 from protocol.privacy.acquisition.ask_all import AskAll
-from protocol.privacy.acquisition.base import Parameters
+from protocol.privacy.registry import Parameters
 
 __all__ = ["Sealed", "SealedParameters"]
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from protocol import limits
 from protocol.errors import ConfigError
+from protocol.privacy.registry import Registry
 from protocol.privacy.releases.base import (
     Guarantee,
     Neighbours,
     ReleaseMechanism,
+    ReleaseStream,
     Setting,
     check_delta,
     largest_norm,
@@ -35,6 +37,7 @@ __all__ = [
     "Prior",
     "RaceRelease",
     "ReleaseMechanism",
+    "ReleaseStream",
     "Setting",
     "Statistic",
     "SubspaceRelease",
@@ -43,37 +46,17 @@ __all__ = [
     "seed_weights",
 ]
 
-RELEASES: Final[dict[str, type[ReleaseMechanism[Any]]]] = {
-    ExactRelease.name: ExactRelease,
-    MwemRelease.name: MwemRelease,
-    GaussianRelease.name: GaussianRelease,
-    FilteredGaussianRelease.name: FilteredGaussianRelease,
-    SubspaceRelease.name: SubspaceRelease,
-    RaceRelease.name: RaceRelease,
-}
+RELEASES: Final[Registry[ReleaseMechanism]] = Registry(
+    "a release mechanism",
+    (ExactRelease, MwemRelease, GaussianRelease, FilteredGaussianRelease, SubspaceRelease, RaceRelease),
+    unknown="There is no release mechanism named {name!r}.",
+    wrong="Release mechanism {name!r}, key {key!r}",
+)
 """Every release mechanism, by the name that a session file uses."""
-
-R = TypeVar("R", bound=type[ReleaseMechanism[Any]])
-
-
-def register_release(mechanism: R) -> R:
-    """Make a release mechanism known to sessions, plans, audits and sweeps; serves as a class decorator.
-
-    It is known in this process, as soon as the module that calls this is imported. Every party of a session
-    needs it.
-
-    Args:
-        mechanism: Its `name` is what a session file calls it by.
-
-    Raises:
-        ValueError: There is another mechanism of that name.
-    """
-    if RELEASES.setdefault(mechanism.name, mechanism) is not mechanism:
-        raise ValueError(f"There is a release mechanism named {mechanism.name!r} already.")
-    return mechanism
+register_release: Final = RELEASES.register
 
 
-def release_mechanism(name: str, parameters: Mapping[str, Any], setting: Setting) -> ReleaseMechanism[Any]:
+def release_mechanism(name: str, parameters: Mapping[str, Any], setting: Setting) -> ReleaseMechanism:
     """The mechanism of that name, for one dataset and a fixed number of releases.
 
     Args:
@@ -85,10 +68,6 @@ def release_mechanism(name: str, parameters: Mapping[str, Any], setting: Setting
         ConfigError: An unknown name; a key of `parameters` that is unknown, missing, of a wrong type
             or out of range; a dimension, count, bound or δ out of range; a budget that is too small.
     """
-    if name not in RELEASES:
-        raise ConfigError(
-            f"There is no release mechanism named {name!r}.", advice=f"Choose one of: {', '.join(RELEASES)}."
-        )
     dimension, releases, bound = setting.dimension, setting.releases, setting.norm_bound
     if not limits.MIN_DIMENSION <= dimension <= limits.MAX_DIMENSION:
         raise ConfigError(
@@ -105,4 +84,5 @@ def release_mechanism(name: str, parameters: Mapping[str, Any], setting: Setting
             advice="Pass the map's own `norm_bound`.",
         )
     check_delta(setting.delta)
-    return RELEASES[name].build(parameters, setting)
+    mechanism, checked = RELEASES.chosen(name, parameters)
+    return mechanism(checked, setting)

@@ -1,4 +1,7 @@
-"""What the consumer and the curator broadcast: one interface for every release mechanism (DESIGN §2)."""
+"""What the consumer and the curator broadcast: one interface for every release mechanism (DESIGN §2).
+
+A mechanism is frozen and answers questions; a stream of it releases one dataset, and keeps state.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +10,28 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Final, Generic, Self, TypeVar, cast
+from functools import cached_property
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from protocol.errors import ConfigError, LocalProtocolError
-from protocol.faults import faults
 from protocol.privacy.accounting import Cost, merge_costs
 from protocol.privacy.noise import Draw, drawn_type
+from protocol.privacy.registry import Parameters
 from protocol.privacy.releases.prior import Prior
+from protocol.privacy.releases.random_walk import RandomWalk
 from protocol.privacy.releases.statistic import Statistic
 from protocol.space.grid import FEATURE_BITS, FEATURE_UNIT, Totals
 
 __all__ = [
     "Guarantee",
-    "MechanismParameters",
     "Neighbours",
     "PrivateParameters",
     "ReleaseMechanism",
+    "ReleaseStream",
     "Setting",
     "check_delta",
     "largest_coordinate",
@@ -64,22 +69,17 @@ class Guarantee:
     claimed_delta: float | None
 
 
-class MechanismParameters(BaseModel):
-    """A mechanism's table in the session file."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
-
-    def in_force(self) -> Self:
-        """The same parameters, without keys that say what holds without them: for the session's digest."""
-        return self
-
-
-class PrivateParameters(MechanismParameters):
+class PrivateParameters(Parameters):
     """The table of a mechanism that protects somebody.
 
     Attributes:
         neighbours: The datasets that the guarantee compares. There is no default: what ε means depends on it.
     """
+
+    advice: ClassVar[Mapping[str, str]] = {
+        "neighbours": 'Say what ε compares: neighbours = "substitute-one" in [target], "add-remove-one" in '
+        "[summary]."
+    }
 
     neighbours: Annotated[Neighbours, Field(strict=False)]
 
@@ -93,11 +93,7 @@ class Setting:
         releases: How many releases will be made, at least 1.
         norm_bound: Largest ‖φ‖ of the feature map in use (`FeatureMap.norm_bound`).
         delta: The δ at which a target ε is to hold, in (0, 1).
-        offset: Σφ of the public points that a mean is over besides the private ones, which enters without
-            noise: the seed set's, for a summary. int64 of shape (d,) in units of 2^-15; None: there are none.
         starts_public: Whether release 0 is of the public points alone, so that it costs nobody anything.
-        prior: What the public seed set tells of private points (`protocol.privacy.releases.prior`); None:
-            nothing, or not known yet.
         seed_weight: s, what a public point counts for beside a private one, in (0, 1].
         batch: b, how many private points more each release has than the one before.
         rows: Rows of the feature map, in each of which one coordinate of a point is not 0
@@ -108,9 +104,7 @@ class Setting:
     releases: int
     norm_bound: float
     delta: float
-    offset: Totals | None = None
     starts_public: bool = False
-    prior: Prior | None = None
     rows: int = 0
     seed_weight: float = 1.0
     batch: int = 1
@@ -121,35 +115,141 @@ class Setting:
         return self.releases - 1 if self.starts_public else self.releases
 
 
-P = TypeVar("P", bound=MechanismParameters)
+class ReleaseStream:
+    """The releases of one dataset, with the state that goes from one to the next.
 
-_NEIGHBOURS_ADVICE: Final = (
-    'Say what ε compares: neighbours = "substitute-one" in [target], "add-remove-one" in [summary].'
-)
-
-
-class ReleaseMechanism(ABC, Generic[P]):
-    """Releases the mean embedding of one set of points, once or once a round.
-
-    The private points enter as the sum of a statistic of each (`statistic`), the public ones as
-    `Setting.offset`. An instance serves one dataset: its post-processing state goes from release to release.
-    It draws no noise itself; the driver draws what `draws` names, records it, and hands it to `release`.
+    This one releases the total itself, with the noise that is on it. Where more is done, a mechanism's own
+    `Stream` overrides `_release`.
 
     Attributes:
-        directions: Directions of the seed set that it has to know (`Prior.basis`); 0: none.
+        mechanism: Whose releases these are.
         deviation: Standard deviation of what noise left on a coordinate of Σφ in the last release, in units
             of φ; 0.0: there was no noise, or what it leaves is not known. It never depends on data.
 
     Args:
-        parameters: Of this mechanism.
+        mechanism: As above.
+        offset: As `ReleaseMechanism.stream` has it.
+        prior: Likewise.
+    """
+
+    mechanism: ReleaseMechanism
+    deviation: float = 0.0
+
+    def __init__(self, mechanism: Any, offset: Totals | None, prior: Prior | None) -> None:
+        self.mechanism = mechanism
+        self._offset = offset
+        self._prior = prior
+
+    @property
+    def prior(self) -> Prior:
+        """What the public seed set tells (`ReleaseMechanism.known`)."""
+        return self.mechanism.known(self._prior)
+
+    @cached_property
+    def statistic(self) -> Statistic:
+        """What each point adds to a total (`ReleaseMechanism.statistic`)."""
+        return self.mechanism.statistic(self._prior)
+
+    @property
+    def unit(self) -> float:
+        """Root mean square of a coordinate of φ, in its units, where those of the statistic have 1."""
+        return 1.0
+
+    @property
+    def error(self) -> float | None:
+        """Standard deviation of the noise on a coordinate of Σφ in a release that no filter has seen.
+
+        In units of φ, the root mean square over the d coordinates; it never depends on data. 0.0 where there
+        is no noise; None where what noise leaves is not known.
+        """
+        mechanism = self.mechanism
+        if mechanism.sigma is None:
+            return None
+        return self.unit * mechanism.sigma * math.sqrt(mechanism.noise_directions / mechanism.width)
+
+    def embedding(self, total: Totals, points: int) -> npt.NDArray[np.float64]:
+        """What a release tells of private points but for its noise: linear in their total.
+
+        Args:
+            total: Sum of their `statistic`, int64 of shape (statistic.width,).
+            points: How many they are; positive.
+
+        Returns:
+            Their mean, float64 in units of φ, shape (d,).
+        """
+        return np.asarray(total * (FEATURE_UNIT / points), dtype=np.float64)
+
+    def release(
+        self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
+    ) -> npt.NDArray[np.float64]:
+        """Release number `index`: the mean embedding of the public points and the private ones.
+
+        Args:
+            index: From 0 to `releases` - 1, in order.
+            total: Sum of the private points' `statistic`, int64 of shape (statistic.width,).
+            count: Number of points that the mean is over, the public ones among them by their weight; public
+                and positive.
+            noise: What a noise source answered to each of `draws(index)`, in order.
+
+        Returns:
+            float64 in units of φ (not of the grid), shape (d,), read-only.
+
+        Raises:
+            LocalProtocolError: An argument that does not fit; the stream's state is as it was.
+        """
+        wanted = self.mechanism.draws(index)
+        if total.shape != (self.mechanism.width,) or total.dtype != np.int64 or not count > 0:
+            raise LocalProtocolError(
+                f"Release {index} was asked for {count} points whose total is {total.dtype} {total.shape}."
+            )
+        if len(noise) != len(wanted) or any(
+            given.shape != (draw.size,) or given.dtype != drawn_type(draw)
+            for given, draw in zip(noise, wanted, strict=False)
+        ):
+            raise LocalProtocolError(f"Release {index} was handed other noise than its draws name.")
+        released = self._release(index, total, count, noise)
+        released.flags.writeable = False
+        return released
+
+    def _release(
+        self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
+    ) -> npt.NDArray[np.float64]:
+        """`release`, after its arguments were checked."""
+        self.deviation = (self.error or 0.0) if noise else 0.0
+        noisy = (total + noise[0] if noise else total) + self.public_sum()
+        return np.asarray(noisy * (FEATURE_UNIT / count), dtype=np.float64)
+
+    def private_count(self, count: float) -> int:
+        """How many of the points that a mean is over are private; public (`release`)."""
+        public = 0.0 if self._offset is None else self.mechanism.setting.seed_weight * self.prior.size
+        return round(count - public)
+
+    def public_sum(self) -> npt.NDArray[np.float64] | float:
+        """Σφ of the public points by their weight, in units of 2^-15: it needs no noise."""
+        if self._offset is None:
+            return 0.0
+        return self.mechanism.setting.seed_weight * self._offset.astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseMechanism(ABC):
+    """How the mean embedding of a set of points is released, once or once a round: all that is fixed of it.
+
+    It answers whatever can be asked without data, and makes streams, which release (`stream`). It draws no
+    noise itself: the driver draws what `draws` names, records it, and hands it to `ReleaseStream.release`.
+
+    Args:
+        parameters: Of this mechanism: an instance of `Parameters`.
         setting: What it is to release.
     """
 
+    parameters: Any
+    setting: Setting
+
     name: ClassVar[str]
     private: ClassVar[bool]
-    directions: int = 0
-    deviation: float = 0.0
-    Parameters: ClassVar[type[MechanismParameters]]
+    Parameters: ClassVar[type[Parameters]] = Parameters
+    Stream: ClassVar[type[ReleaseStream]] = ReleaseStream
     planned_keys: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """Keys that a plan gives it besides its ε, by ``target`` and ``summary``."""
     small_keys: ClassVar[Mapping[str, Any]] = {}
@@ -157,41 +257,49 @@ class ReleaseMechanism(ABC, Generic[P]):
     small_features: ClassVar[Mapping[str, Any]] = {}
     """Keys of ``[features]`` in such a session, where it is not for the default map."""
 
-    def __init__(self, parameters: P, setting: Setting) -> None:
-        self.parameters = parameters
-        self.setting = setting
-        self.dimension = setting.dimension
-        self.releases = setting.releases
-
-    @classmethod
-    def build(cls, parameters: Mapping[str, Any], setting: Setting) -> ReleaseMechanism[Any]:
-        """Validate `parameters` and make the mechanism.
+    def __post_init__(self) -> None:  # noqa: B027 - optional
+        """Check what the parameters' model cannot, for which it does not know the setting.
 
         Raises:
-            ConfigError: Names the first key that is unknown, missing, of a wrong type or out of range.
+            ConfigError: They are not for this setting.
         """
-        try:
-            checked = cls.Parameters.model_validate(dict(parameters))
-        except ValidationError as error:
-            first = faults(error)[0]
-            key = ".".join(first.place) or "parameters"
-            raise ConfigError(
-                f"Release mechanism {cls.name!r}, key {key!r}: {first.words}.",
-                advice=_NEIGHBOURS_ADVICE
-                if key == "neighbours"
-                else f"Its keys are: {', '.join(cls.Parameters.model_fields) or 'none'}.",
-            ) from None
-        return cls(cast("P", checked), setting)
+
+    @property
+    def dimension(self) -> int:
+        """Coordinates d of φ."""
+        return self.setting.dimension
+
+    @property
+    def releases(self) -> int:
+        """How many releases there are."""
+        return self.setting.releases
+
+    @property
+    def directions(self) -> int:
+        """Directions of the seed set that it has to know (`Prior.basis`); 0: none."""
+        return 0
+
+    @property
+    def width(self) -> int:
+        """Coordinates of a point's statistic."""
+        return self.dimension
+
+    @property
+    def noise_directions(self) -> int:
+        """In how many directions of φ a release has noise, in all of them alike."""
+        return self.width
+
+    @property
+    def sigma(self) -> float | None:
+        """Standard deviation of the noise on each coordinate of a total, in units of φ.
+
+        0.0 where there is no noise; None where noise is on something else than the total.
+        """
+        return None if self.private else 0.0
 
     @abstractmethod
     def draws(self, index: int) -> tuple[Draw, ...]:
         """The noise that release number `index`, from 0, needs. Never depends on data, nor on the prior."""
-
-    @abstractmethod
-    def _release(
-        self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
-    ) -> npt.NDArray[np.float64]:
-        """`release`, after its arguments were checked."""
 
     @abstractmethod
     def guarantee(self, *, neighbours: Neighbours, delta: float) -> Guarantee:
@@ -227,104 +335,51 @@ class ReleaseMechanism(ABC, Generic[P]):
         more = [replace(cost, count=cost.count * (self.releases - 1)) for cost in one]
         return merge_costs([*first, *more])
 
-    def statistic(self) -> Statistic:
-        """What of a point enters the total that is released: φ itself, unless a mechanism says otherwise.
+    def statistic(self, prior: Prior | None) -> Statistic:
+        """The integer vector that each point adds to a total that is released: φ, unless overridden.
+
+        Args:
+            prior: What the seed set tells; None: not known yet.
 
         Raises:
             LocalProtocolError: It depends on a prior that is not known yet.
         """
         return Statistic.identity(self.dimension)
 
-    @property
-    def error(self) -> float | None:
-        """Standard deviation of the noise on a coordinate of Σφ in a release that no filter has seen.
+    def walk(self, prior: Prior) -> RandomWalk | None:
+        """What noisy totals are taken for by the filter that they go through; None: they go through none."""
+        return None
 
-        In units of φ, the root mean square over the d coordinates; it never depends on data. 0.0 where there
-        is no noise; None where what noise leaves is not known.
-        """
-        return None if self.private else 0.0
-
-    @property
-    def noise_directions(self) -> int:
-        """In how many directions of φ a release has noise, in all of them alike."""
-        return self.statistic().width
-
-    def embedding(self, total: Totals, points: int) -> npt.NDArray[np.float64]:
-        """What a release tells of private points but for its noise: linear in their total.
+    def stream(self, offset: Totals | None = None, prior: Prior | None = None) -> ReleaseStream:
+        """The releases of one dataset, none of which is made yet.
 
         Args:
-            total: Sum of their `statistic`, int64 of shape (statistic().width,).
-            points: How many they are; positive.
-
-        Returns:
-            Their mean, float64 in units of φ, shape (d,).
+            offset: Σφ of the public points that a mean is over besides the private ones, which enters
+                without noise: the seed set's, for a summary. int64 of shape (d,) in units of 2^-15; None:
+                there are none.
+            prior: What the public seed set tells of private points; None: nothing.
         """
-        return np.asarray(total * (FEATURE_UNIT / points), dtype=np.float64)
+        return self.Stream(self, offset, prior)
 
-    def release(
-        self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
-    ) -> npt.NDArray[np.float64]:
-        """Release number `index`: the mean embedding of the public points and the private ones.
-
-        Args:
-            index: From 0 to `releases` - 1, in order.
-            total: Sum of the private points' `statistic`, int64 of shape (statistic().width,).
-            count: Number of points that the mean is over, the public ones among them by their weight; public
-                and positive.
-            noise: What a noise source answered to each of `draws(index)`, in order.
-
-        Returns:
-            float64 in units of φ (not of the grid), shape (d,), read-only.
-
-        Raises:
-            LocalProtocolError: An argument that does not fit; the mechanism's state is as it was.
-        """
-        wanted = self.draws(index)
-        if total.shape != (self.statistic().width,) or total.dtype != np.int64 or not count > 0:
-            raise LocalProtocolError(
-                f"Release {index} was asked for {count} points whose total is {total.dtype} {total.shape}."
-            )
-        if len(noise) != len(wanted) or any(
-            given.shape != (draw.size,) or given.dtype != drawn_type(draw)
-            for given, draw in zip(noise, wanted, strict=False)
-        ):
-            raise LocalProtocolError(f"Release {index} was handed other noise than its draws name.")
-        released = self._release(index, total, count, noise)
-        released.flags.writeable = False
-        return released
-
-    def prior(self) -> Prior:
-        """What the public seed set tells.
+    def known(self, prior: Prior | None) -> Prior:
+        """The prior.
 
         Raises:
             LocalProtocolError: It is not known yet.
         """
-        if self.setting.prior is None:
+        if prior is None:
             raise LocalProtocolError(f"A {self.name} release was asked for before the seed set was known.")
-        return self.setting.prior
+        return prior
 
-    def private_count(self, count: float) -> int:
-        """How many of the points that a mean is over are private; public (`release`)."""
-        public = 0.0 if self.setting.offset is None else self.setting.seed_weight * self.prior().size
-        return round(count - public)
-
-    def public_sum(self) -> npt.NDArray[np.float64] | float:
-        """Σφ of the public points by their weight, in units of 2^-15: it needs no noise."""
-        offset = self.setting.offset
-        return 0.0 if offset is None else self.setting.seed_weight * offset.astype(np.float64)
-
-    def with_offset(self, total: Totals) -> npt.NDArray[np.float64]:
-        """Σφ of the private points of that total and the public ones: for mechanisms whose statistic is φ."""
-        return np.asarray(total + self.public_sum(), dtype=np.float64)
-
-    def check_index(self, index: int) -> None:
-        """Refuse a release beyond those that the guarantee covers.
+    def shows_public(self, index: int) -> bool:
+        """Whether a release is of the public points alone.
 
         Raises:
-            LocalProtocolError: `index` is not in 0..releases - 1.
+            LocalProtocolError: `index` is not in 0..releases - 1: no guarantee covers it.
         """
         if not 0 <= index < self.releases:
             raise LocalProtocolError(f"Release {index} of {self.releases} was asked for.")
+        return index == 0 and self.setting.starts_public
 
 
 def check_delta(delta: float) -> None:

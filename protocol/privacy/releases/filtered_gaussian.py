@@ -2,20 +2,48 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any
 
-from protocol.privacy.releases.base import MechanismParameters, Setting
-from protocol.privacy.releases.clipped_gaussian import ClippedGaussianRelease
-from protocol.privacy.releases.gaussian_noise import GaussianNoiseParameters
+import numpy as np
+import numpy.typing as npt
 
-__all__ = ["FilteredGaussianParameters", "FilteredGaussianRelease"]
+from protocol.privacy.releases.gaussian import GaussianRelease
+from protocol.privacy.releases.noisy_total import FilteredStream
+from protocol.privacy.releases.prior import Prior
+from protocol.privacy.releases.random_walk import STEP_VARIANCE, RandomWalk
+from protocol.privacy.releases.statistic import Statistic
+from protocol.space.grid import FEATURE_UNIT, Totals
+
+__all__ = ["ClippedStream", "FilteredGaussianRelease"]
 
 
-class FilteredGaussianParameters(GaussianNoiseParameters):
-    """The table of `filtered-gaussian` in a session file."""
+class ClippedStream(FilteredStream):
+    """Releases of points that are clipped about the seed set's mean (`FilteredGaussianRelease`)."""
+
+    @property
+    def unit(self) -> float:
+        """ρ: y has length 1 at the clip radius and beyond, and there a point lies about ρ from the centre."""
+        return self.prior.spread * FEATURE_UNIT
+
+    def embedding(self, total: Totals, points: int) -> npt.NDArray[np.float64]:
+        """Their mean as clipped, c + ρ·Σy/n: no farther out than a release has them."""
+        return self._embedded(np.asarray(total * FEATURE_UNIT, dtype=np.float64), points) / points
+
+    def _observed(
+        self, total: Totals, points: int, noise: tuple[npt.NDArray[Any], ...]
+    ) -> npt.NDArray[np.float64]:
+        return np.asarray((total + noise[0] if noise else total) * FEATURE_UNIT, dtype=np.float64)
+
+    def _embedded(self, moved: npt.NDArray[np.float64], points: int) -> npt.NDArray[np.float64]:
+        embedded = self.prior.centre * points + self.prior.spread * self._in_features(moved)
+        return np.asarray(embedded * FEATURE_UNIT, dtype=np.float64)
+
+    def _in_features(self, moved: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Coordinates of y as coordinates of φ, shape (d,)."""
+        return moved
 
 
-class FilteredGaussianRelease(ClippedGaussianRelease[FilteredGaussianParameters]):
+class FilteredGaussianRelease(GaussianRelease):
     """Σy + Z, with y = φ clipped about the public seed set's mean; then smoothed over the releases.
 
     Sensitivity: 2 in L2, whatever the points. A point enters a total by y(x) = (φ(x) - c)/max(‖φ(x) - c‖, R)
@@ -32,7 +60,7 @@ class FilteredGaussianRelease(ClippedGaussianRelease[FilteredGaussianParameters]
 
     Post-processing, which costs nothing (the noisy totals alone are released):
 
-    - Filter (`RandomWalkFilter`). A total is taken for a random walk of `STEP_VARIANCE`/d a coordinate and
+    - Filter (`RandomWalk`). A total is taken for a random walk of `STEP_VARIANCE`/d a coordinate and
       round, observed with variance σ²: one gain a round for all coordinates, the same whatever was
       released. The total before the first charged release of a summary is known to be 0. A total that is
       released once is not filtered.
@@ -45,9 +73,28 @@ class FilteredGaussianRelease(ClippedGaussianRelease[FilteredGaussianParameters]
     Status: private, the default. Source: DESIGN §2; Kalman (1960).
     """
 
-    name: ClassVar[str] = "filtered-gaussian"
-    private: ClassVar[bool] = True
-    Parameters: ClassVar[type[MechanismParameters]] = FilteredGaussianParameters
+    name = "filtered-gaussian"
+    Stream = ClippedStream
 
-    def __init__(self, parameters: FilteredGaussianParameters, setting: Setting) -> None:
-        super().__init__(parameters, setting, width=setting.dimension)
+    @property
+    def sensitivity(self) -> float:
+        """Of totals of statistics none of which is longer than 1, in L2."""
+        return 2.0
+
+    def statistic(self, prior: Prior | None) -> Statistic:
+        """φ clipped about the seed set's mean, in the mechanism's basis.
+
+        Raises:
+            LocalProtocolError: The prior is not known yet.
+        """
+        known = self.known(prior)
+        return Statistic(self.dimension, known.centre, known.radius, self._basis(known))
+
+    def walk(self, prior: Prior) -> RandomWalk:
+        """That of totals of y, which no release before a summary's first charged one has any of."""
+        step = STEP_VARIANCE * self.setting.batch / self.width
+        return RandomWalk(self.sigma**2, step, from_zero=self.setting.starts_public)
+
+    def _basis(self, prior: Prior) -> npt.NDArray[np.int16] | None:
+        """The basis that y is in, as `Statistic` has it; None: that of φ."""
+        return None

@@ -2,39 +2,79 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar, Final
 
-import numpy as np
-import numpy.typing as npt
+from pydantic import Field
 
-from protocol.privacy.releases.base import MechanismParameters, Setting
-from protocol.privacy.releases.gaussian_noise import GaussianNoiseParameters, GaussianNoiseRelease
-from protocol.space.grid import FEATURE_UNIT, Totals
+from protocol.privacy.accounting import Cost, DiscreteGaussianCost, gaussian_sigma
+from protocol.privacy.noise import Draw
+from protocol.privacy.releases.noisy_total import NoisyTotalParameters, NoisyTotalRelease
+from protocol.space.grid import FEATURE_UNIT
 
-__all__ = ["GaussianParameters", "GaussianRelease"]
+__all__ = ["SMALLEST_SIGMA", "GaussianParameters", "GaussianRelease"]
+
+SMALLEST_SIGMA: Final = 2.0**-20
+"""A thirtieth of the grid's unit: below it noise is 0 but for one value in 10^100, and hides nothing."""
 
 
-class GaussianParameters(GaussianNoiseParameters):
-    """The table of `gaussian` in a session file."""
+class GaussianParameters(NoisyTotalParameters):
+    """The table of `gaussian` in a session file: at least one of the last two.
 
-
-class GaussianRelease(GaussianNoiseRelease[GaussianParameters]):
-    """(Σφ + Z)/q, with Z discrete Gaussian of standard deviation σ on the grid of 2^-15.
-
-    Sensitivity: Δ = 2·max‖φ‖ in L2, since one point replaces another, whichever the neighbours
-    (`GaussianNoiseRelease`). Status: private. Source: DESIGN §2.
+    Attributes:
+        epsilon: ε of all releases together, at the session's δ: σ follows from it. With `sigma`, a budget.
+        sigma: σ of the noise on each coordinate of a total, in units of φ.
     """
 
-    name: ClassVar[str] = "gaussian"
-    private: ClassVar[bool] = True
-    Parameters: ClassVar[type[MechanismParameters]] = GaussianParameters
+    noise_key: ClassVar[str] = "sigma"
 
-    def __init__(self, parameters: GaussianParameters, setting: Setting) -> None:
-        super().__init__(parameters, setting, sensitivity=2.0 * setting.norm_bound, width=setting.dimension)
+    sigma: float | None = Field(default=None, ge=SMALLEST_SIGMA)
 
-    def _release(
-        self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
-    ) -> npt.NDArray[np.float64]:
-        self.deviation = self.sigma if noise else 0.0
-        noisy = self.with_offset(total + noise[0] if noise else total)
-        return np.asarray(noisy * (FEATURE_UNIT / count), dtype=np.float64)
+
+class GaussianRelease(NoisyTotalRelease):
+    """(Σφ + Z)/q, with Z discrete Gaussian of standard deviation σ on the grid of 2^-15.
+
+    Guarantee: totals are vectors on that grid, and one record changes each of them by at most `sensitivity`
+    in L2, whichever the neighbours: by the lemma of DESIGN §1 one point of a summary stands in the place of
+    another, and a record of D_v is another. p adaptive releases of it have
+    the (ε, δ) of `protocol.privacy.accounting.discrete_gaussian_epsilon`.
+
+    Sensitivity: Δ = 2·max‖φ‖ in L2, since one point replaces another. Status: private. Source: DESIGN §2.
+    """
+
+    name = "gaussian"
+    Parameters: ClassVar[type[NoisyTotalParameters]] = GaussianParameters
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.noise  # which none may be that meets the ε
+
+    @property
+    def sensitivity(self) -> float:
+        """Largest L2 distance of two points' statistics, in units of φ."""
+        return 2.0 * self.setting.norm_bound
+
+    @property
+    def sigma(self) -> float:
+        """σ of each coordinate's noise, in units of φ; 0 where no release is charged."""
+        return self.noise
+
+    def _draw(self) -> Draw:
+        return Draw("discrete-gaussian", self.noise / FEATURE_UNIT, self.width)
+
+    def _cost(self, noise: float, releases: int) -> Cost:
+        return DiscreteGaussianCost(
+            sensitivity=self.sensitivity / FEATURE_UNIT,
+            sigma=noise / FEATURE_UNIT,
+            width=self.width,
+            count=releases,
+        )
+
+    def _calibrated(self, epsilon: float, releases: int) -> float:
+        in_grid = gaussian_sigma(
+            epsilon,
+            self.setting.delta,
+            sensitivity=self.sensitivity / FEATURE_UNIT,
+            releases=releases,
+            values=releases * self.width,
+        )
+        return in_grid * FEATURE_UNIT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, ClassVar, Final, Literal, Self
 
 import numpy as np
@@ -22,11 +23,10 @@ from protocol.privacy.accounting import (
 from protocol.privacy.noise import Draw
 from protocol.privacy.releases.base import (
     Guarantee,
-    MechanismParameters,
     Neighbours,
     PrivateParameters,
     ReleaseMechanism,
-    Setting,
+    ReleaseStream,
     check_delta,
     largest_coordinate,
 )
@@ -63,8 +63,8 @@ class MwemParameters(PrivateParameters):
     first_epsilon: float | None = Field(default=None, gt=0)
     first_steps: int | None = Field(default=None, ge=1)
 
-    def in_force(self) -> Self:
-        """Without a first release that is like the others; see `MechanismParameters.in_force`."""
+    def in_force(self, *, columns: int, owners: int) -> Self:
+        """Without a first release that is like the others; see `Parameters.in_force`."""
         alike = {"first_steps": self.steps, "first_epsilon": self.step_epsilon}
         return self.model_copy(
             update={name: None for name, value in alike.items() if getattr(self, name) == value}
@@ -88,7 +88,54 @@ class MwemParameters(PrivateParameters):
         return self
 
 
-class MwemRelease(ReleaseMechanism[MwemParameters]):
+class MwemStream(ReleaseStream):
+    """Releases that start from the distribution that the one before fitted."""
+
+    mechanism: MwemRelease
+    _fitted: tuple[list[float], list[float]] | None = None
+    """θ_i, and the mean that P has with it, of each coordinate; None: all are 0."""
+
+    def _release(
+        self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
+    ) -> npt.NDArray[np.float64]:
+        mechanism, unit = self.mechanism, largest_coordinate(self.mechanism.dimension)
+        epsilon, steps = mechanism.schedule(index)
+        rate = mechanism.selection_rate(epsilon)
+        sums = (total + self.public_sum()) / unit
+        uniforms = noise[0].tolist()
+        answers = (mechanism.noise_scale(epsilon) * noise[1]).tolist()
+        none = [0.0] * mechanism.dimension
+        tilts, means = map(list, self._fitted or (none, none))
+        targets = sums.tolist()
+        # Σ_t w(P_t)/q: a step changes one coordinate, for all steps that are left.
+        means_over_steps = [mean * steps for mean in means]
+        half_step = mechanism.parameters.eta / 2.0
+        half_width = 1.0 + half_step  # half of n·η, for the n = 2/η + 1 points of S
+        cumulative = np.empty(mechanism.dimension)
+        last = mechanism.dimension - 1
+        offset, weights = _weights(rate, count, means, sums)
+        for step in range(steps):
+            np.cumsum(weights, out=cumulative)
+            mass = float(cumulative[-1])
+            if mass < SMALLEST_TOTAL:
+                offset, weights = _weights(rate, count, means, sums)
+                np.cumsum(weights, out=cumulative)
+                mass = float(cumulative[-1])
+            i = min(int(cumulative.searchsorted(uniforms[step] * mass, "right")), last)
+            old = means[i]
+            tilts[i] += (targets[i] + answers[step] - count * old) / (2.0 * count)
+            means[i] = new = tilted_mean(tilts[i], half_width, half_step)
+            means_over_steps[i] += (new - old) * (steps - step)
+            exponent = rate * abs(count * new - targets[i]) - offset
+            if exponent > LARGEST_EXPONENT:
+                offset, weights = _weights(rate, count, means, sums)
+            else:
+                weights[i] = math.exp(exponent)
+        self._fitted = tilts, means
+        return np.asarray(means_over_steps) * (unit * FEATURE_UNIT / steps)
+
+
+class MwemRelease(ReleaseMechanism):
     """Sums of the d coordinates, fitted by a distribution that noisy answers tilt (DPDS Algorithm 2).
 
     The distribution P over S^d, S = {-1, -1 + η, …, 1}, stays a product with P(s_i) ∝ exp(θ_i·s_i): the
@@ -114,9 +161,11 @@ class MwemRelease(ReleaseMechanism[MwemParameters]):
     (inverse CDF of the selection) and one Laplace of scale 1.
     """
 
-    name: ClassVar[str] = "mwem"
-    private: ClassVar[bool] = True
-    Parameters: ClassVar[type[MechanismParameters]] = MwemParameters
+    parameters: MwemParameters
+    name = "mwem"
+    private = True
+    Parameters = MwemParameters
+    Stream = MwemStream
     planned_keys: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "target": {"calibration": "sound", "steps": 1656, "eta": 0.1},
         "summary": {"calibration": "sound", "steps": 5, "first_steps": 1656, "eta": 0.1},
@@ -124,8 +173,8 @@ class MwemRelease(ReleaseMechanism[MwemParameters]):
     """With the steps of DPDS §4."""
     small_keys: ClassVar[Mapping[str, Any]] = {"calibration": "sound", "steps": 4, "eta": 0.05}
 
-    def __init__(self, parameters: MwemParameters, setting: Setting) -> None:
-        super().__init__(parameters, setting)
+    def __post_init__(self) -> None:
+        parameters, setting = self.parameters, self.setting
         if setting.rows:
             raise ConfigError(
                 "Release mechanism 'mwem' needs features whose coordinates are at most √(2/d); those of the "
@@ -138,15 +187,12 @@ class MwemRelease(ReleaseMechanism[MwemParameters]):
                 "Release mechanism 'mwem', key 'first_epsilon' or 'first_steps': there is one release only.",
                 advice="They are for a summary's first round; set `step_epsilon` and `steps` instead.",
             )
-        self._unit = largest_coordinate(self.dimension)
-        self._tilts = [0.0] * self.dimension
-        self._means = [0.0] * self.dimension
-        self._step_epsilon = self._calibrated()
+        _ = self.step_epsilon  # which none may be that meets the ε
 
     def draws(self, index: int) -> tuple[Draw, ...]:
         """One uniform and one Laplace of scale 1 for each step."""
-        self.check_index(index)
-        steps = self._schedule(index)[1]
+        self.shows_public(index)
+        steps = self.schedule(index)[1]
         return (Draw("uniform", 1.0, steps), Draw("laplace", 1.0, steps))
 
     def guarantee(self, *, neighbours: Neighbours, delta: float) -> Guarantee:
@@ -162,15 +208,14 @@ class MwemRelease(ReleaseMechanism[MwemParameters]):
 
     def cost(self, index: int, *, neighbours: Neighbours) -> tuple[Cost, ...]:
         """That of each step's selection and of its measurement."""
-        self.check_index(index)
-        if index == 0 and self._first_is_free(neighbours):
+        if self.shows_public(index) and self._first_is_free(neighbours):
             return ()
-        return self._costs(*self._schedule(index))
+        return self._costs(*self.schedule(index))
 
     def _costs(self, epsilon: float, steps: int) -> tuple[Cost, ...]:
         return (
-            BoundedRangeCost(eta=2.0 * SENSITIVITY * self._selection_rate(epsilon), count=steps),
-            LaplaceCost(epsilon=SENSITIVITY / self._noise_scale(epsilon), count=steps),
+            BoundedRangeCost(eta=2.0 * SENSITIVITY * self.selection_rate(epsilon), count=steps),
+            LaplaceCost(epsilon=SENSITIVITY / self.noise_scale(epsilon), count=steps),
         )
 
     def _first_is_free(self, neighbours: Neighbours) -> bool:
@@ -181,12 +226,14 @@ class MwemRelease(ReleaseMechanism[MwemParameters]):
         free = self._first_is_free(neighbours)
         charged: dict[float, int] = {}
         for index, times in ((0, 0 if free else 1), (1, self.releases - 1)):
-            epsilon, steps = self._schedule(index)
+            epsilon, steps = self.schedule(index)
             if times:
                 charged[epsilon] = charged.get(epsilon, 0) + steps * times
         return charged
 
-    def _calibrated(self) -> float:
+    @cached_property
+    def step_epsilon(self) -> float:
+        """ε of a step, but for those of a first release that has one of its own."""
         given, setting = self.parameters, self.setting
         if given.step_epsilon is not None:
             return given.step_epsilon
@@ -198,54 +245,20 @@ class MwemRelease(ReleaseMechanism[MwemParameters]):
             return given.epsilon  # of one release, of public points: nothing is charged
         return mwem_step_epsilon(given.epsilon, setting.delta, steps=steps)
 
-    def _schedule(self, index: int) -> tuple[float, int]:
+    def schedule(self, index: int) -> tuple[float, int]:
         """(ε of a step, steps) of a release."""
         given = self.parameters
         if index > 0:
-            return self._step_epsilon, given.steps
-        return given.first_epsilon or self._step_epsilon, given.first_steps or given.steps
+            return self.step_epsilon, given.steps
+        return given.first_epsilon or self.step_epsilon, given.first_steps or given.steps
 
-    def _selection_rate(self, epsilon: float) -> float:
+    def selection_rate(self, epsilon: float) -> float:
         """C of the selection's weights exp(c·ψ)."""
         return epsilon if self.parameters.calibration == "published" else epsilon / (4.0 * SENSITIVITY)
 
-    def _noise_scale(self, epsilon: float) -> float:
+    def noise_scale(self, epsilon: float) -> float:
+        """Of the Laplace noise on a scaled sum, where a step has that ε."""
         return 1.0 / epsilon if self.parameters.calibration == "published" else 2.0 * SENSITIVITY / epsilon
-
-    def _release(
-        self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
-    ) -> npt.NDArray[np.float64]:
-        epsilon, steps = self._schedule(index)
-        rate = self._selection_rate(epsilon)
-        sums = self.with_offset(total) / self._unit
-        uniforms = noise[0].tolist()
-        answers = (self._noise_scale(epsilon) * noise[1]).tolist()
-        tilts, means, targets = list(self._tilts), list(self._means), sums.tolist()
-        # Σ_t w(P_t)/q: a step changes one coordinate, for all steps that are left.
-        means_over_steps = [mean * steps for mean in means]
-        half_step = self.parameters.eta / 2.0
-        half_width = 1.0 + half_step  # half of n·η, for the n = 2/η + 1 points of S
-        cumulative = np.empty(self.dimension)
-        offset, weights = _weights(rate, count, means, sums)
-        for step in range(steps):
-            np.cumsum(weights, out=cumulative)
-            mass = float(cumulative[-1])
-            if mass < SMALLEST_TOTAL:
-                offset, weights = _weights(rate, count, means, sums)
-                np.cumsum(weights, out=cumulative)
-                mass = float(cumulative[-1])
-            i = min(int(cumulative.searchsorted(uniforms[step] * mass, "right")), self.dimension - 1)
-            old = means[i]
-            tilts[i] += (targets[i] + answers[step] - count * old) / (2.0 * count)
-            means[i] = new = tilted_mean(tilts[i], half_width, half_step)
-            means_over_steps[i] += (new - old) * (steps - step)
-            exponent = rate * abs(count * new - targets[i]) - offset
-            if exponent > LARGEST_EXPONENT:
-                offset, weights = _weights(rate, count, means, sums)
-            else:
-                weights[i] = math.exp(exponent)
-        self._tilts, self._means = tilts, means
-        return np.asarray(means_over_steps) * (self._unit * FEATURE_UNIT / steps)
 
 
 def tilted_mean(tilt: float, half_width: float, half_step: float) -> float:

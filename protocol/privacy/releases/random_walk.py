@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-
-__all__ = ["STEP_VARIANCE", "RandomWalkFilter"]
+__all__ = ["STEP_VARIANCE", "RandomWalk"]
 
 STEP_VARIANCE: Final = 500.0
 """Variance of a step of the random walk that a total of points of length 1 is taken for, in all coordinates
@@ -20,33 +19,38 @@ changes by a tenth: larger values suit short sessions, smaller ones long ones.
 """
 
 
-class RandomWalkFilter:
-    """A Kalman filter (Kalman 1960) whose state is a random walk, the same gain for every coordinate.
+@dataclass(frozen=True, slots=True)
+class RandomWalk:
+    """What a total is taken for: a random walk that is observed with noise, alike in every coordinate.
 
-    The gains depend on the two variances alone, and not on what is observed.
+    A Kalman filter (Kalman 1960) estimates it. Its gains depend on the two variances, and not on what is
+    observed.
 
     Attributes:
-        variance: Of the last estimate's error, of a coordinate.
-
-    Args:
         noise: Variance of an observation's noise, of a coordinate.
         step: Variance of the walk's step between observations, of a coordinate.
-        start: Where the walk is known to begin, shape (width,); None: with the first observation.
+        from_zero: Whether it is known to begin at 0; else it begins with the first observation.
     """
 
-    def __init__(self, *, noise: float, step: float, start: npt.NDArray[np.float64] | None) -> None:
-        self._noise = noise
-        self._step = step
-        self._estimate = start
-        self.variance = 0.0
+    noise: float
+    step: float
+    from_zero: bool
 
-    def after(self, observed: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """The estimate of the state after one more observation, float64 of shape (width,)."""
-        if self._estimate is None:
-            self._estimate, self.variance = observed, self._noise
-            return observed
-        predicted = self.variance + self._step
-        gain = predicted / (predicted + self._noise)
-        self.variance = (1.0 - gain) * predicted
-        self._estimate = self._estimate + gain * (observed - self._estimate)
-        return self._estimate
+    def after(self, variance: float | None) -> tuple[float, float]:
+        """The gain of an observation, and the variance of the estimate's error after it.
+
+        Args:
+            variance: After the observation before; None: there was none.
+        """
+        if variance is None and not self.from_zero:
+            return 1.0, self.noise
+        predicted = (variance or 0.0) + self.step
+        gain = predicted / (predicted + self.noise)
+        return gain, (1.0 - gain) * predicted
+
+    def gains(self) -> Iterator[float]:
+        """Of all observations, without end."""
+        variance = None
+        while True:
+            gain, variance = self.after(variance)
+            yield gain

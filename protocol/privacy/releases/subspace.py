@@ -13,9 +13,8 @@ from pydantic import Field
 
 from protocol import limits
 from protocol.errors import ConfigError, LocalProtocolError
-from protocol.privacy.releases.base import MechanismParameters, Setting
-from protocol.privacy.releases.clipped_gaussian import ClippedGaussianRelease
-from protocol.privacy.releases.gaussian_noise import GaussianNoiseParameters
+from protocol.privacy.releases.filtered_gaussian import ClippedStream, FilteredGaussianRelease
+from protocol.privacy.releases.gaussian import GaussianParameters
 from protocol.privacy.releases.prior import Prior
 from protocol.privacy.releases.statistic import BASIS_BITS
 from protocol.space.grid import Features, features_to_float
@@ -23,7 +22,7 @@ from protocol.space.grid import Features, features_to_float
 __all__ = ["SubspaceParameters", "SubspaceRelease", "seed_weights"]
 
 
-class SubspaceParameters(GaussianNoiseParameters):
+class SubspaceParameters(GaussianParameters):
     """The table of `subspace` in a session file.
 
     Attributes:
@@ -33,7 +32,29 @@ class SubspaceParameters(GaussianNoiseParameters):
     directions: int = Field(ge=1, le=limits.MAX_DIMENSION)
 
 
-class SubspaceRelease(ClippedGaussianRelease[SubspaceParameters]):
+class SubspaceStream(ClippedStream):
+    """Releases of points that are clipped in a basis of the seed set's (`SubspaceRelease`)."""
+
+    @cached_property
+    def _inverse(self) -> npt.NDArray[np.float64]:
+        """B⁺, shape (d, F)."""
+        basis: Any = self.statistic.basis
+        return np.linalg.pinv(basis * 2.0**-BASIS_BITS)
+
+    @cached_property
+    def _stretch(self) -> float:
+        return float(np.linalg.norm(self._inverse)) / math.sqrt(self.mechanism.dimension)
+
+    @property
+    def unit(self) -> float:
+        """ρ, stretched as B⁺ stretches coordinates."""
+        return super().unit * self._stretch
+
+    def _in_features(self, moved: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        return np.asarray(self._inverse @ moved)
+
+
+class SubspaceRelease(FilteredGaussianRelease):
     """Σy + Z in F coordinates: φ about the seed set's mean, projected on leading directions of the seed set.
 
     The release lies in the affine span of the public points' features, and so is a weighted sum of them, as
@@ -47,33 +68,44 @@ class SubspaceRelease(ClippedGaussianRelease[SubspaceParameters]):
     about as long as φ - c is (`Prior.of_features`), and the clip radius is that of `filtered-gaussian`.
     The basis follows from public points alone, and F is a parameter: noise and cost do not depend on it.
 
-    Post-processing, which costs nothing: the filter and the embedding of `ClippedGaussianRelease`, with the
+    Post-processing, which costs nothing: the filter and the embedding of `FilteredGaussianRelease`, with the
     basis' pseudoinverse B⁺ in between: Σφ is estimated by n·c + ρ·B⁺Σy.
 
     Status: private. Source: KME Algorithm 1 (Balog, Tolstikhin, Schölkopf 2018), with a sensitivity of 2
     clipped lengths in the place of 2/N, and a calibrated discrete Gaussian.
     """
 
-    name: ClassVar[str] = "subspace"
-    private: ClassVar[bool] = True
-    Parameters: ClassVar[type[MechanismParameters]] = SubspaceParameters
+    parameters: SubspaceParameters
+    name = "subspace"
+    Parameters = SubspaceParameters
+    Stream = SubspaceStream
     small_keys: ClassVar[Mapping[str, Any]] = {"directions": 4}
 
-    def __init__(self, parameters: SubspaceParameters, setting: Setting) -> None:
-        if parameters.directions > setting.dimension:
+    def __post_init__(self) -> None:
+        directions, dimension = self.directions, self.dimension
+        if directions > dimension:
             raise ConfigError(
-                f"Release mechanism 'subspace', key 'directions': there are no {parameters.directions} "
-                f"directions among features of {setting.dimension} coordinates.",
+                f"Release mechanism 'subspace', key 'directions': there are no {directions} "
+                f"directions among features of {dimension} coordinates.",
                 advice="Set it to features.dimension or less.",
             )
-        if parameters.directions * setting.dimension > limits.MAX_BASIS:
+        if directions * dimension > limits.MAX_BASIS:
             raise ConfigError(
-                f"Release mechanism 'subspace', key 'directions': {parameters.directions} directions of "
-                f"{setting.dimension} coordinates are more numbers than the limit of {limits.MAX_BASIS}.",
+                f"Release mechanism 'subspace', key 'directions': {directions} directions of "
+                f"{dimension} coordinates are more numbers than the limit of {limits.MAX_BASIS}.",
                 advice="Set fewer directions, or a smaller features.dimension.",
             )
-        super().__init__(parameters, setting, width=parameters.directions)
-        self.directions = parameters.directions
+        super().__post_init__()
+
+    @property
+    def directions(self) -> int:
+        """F."""
+        return self.parameters.directions
+
+    @property
+    def width(self) -> int:
+        """F, whatever d is."""
+        return self.directions
 
     def _basis(self, prior: Prior) -> npt.NDArray[np.int16]:
         if prior.basis is None or len(prior.basis) < self.directions:
@@ -81,18 +113,6 @@ class SubspaceRelease(ClippedGaussianRelease[SubspaceParameters]):
                 "A subspace release was asked for before the seed set's prior had a basis."
             )
         return prior.basis[: self.directions]
-
-    @cached_property
-    def _inverse(self) -> npt.NDArray[np.float64]:
-        """B⁺, shape (d, F)."""
-        return np.linalg.pinv(self._basis(self.prior()) * 2.0**-BASIS_BITS)
-
-    @cached_property
-    def _stretch(self) -> float:
-        return float(np.linalg.norm(self._inverse)) / math.sqrt(self.dimension)
-
-    def _in_features(self, moved: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        return np.asarray(self._inverse @ moved)
 
 
 def seed_weights(embedding: npt.NDArray[np.float64], seeds: Features) -> npt.NDArray[np.float64]:

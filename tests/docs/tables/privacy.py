@@ -37,7 +37,7 @@ def calibrated(
     setting = Setting(
         dimension=DIMENSION, releases=releases, norm_bound=bound(), delta=DELTA, starts_public=summary
     )
-    return mechanism.build({"epsilon": 1.0, "neighbours": neighbours.value}, setting)
+    return release_mechanism(mechanism.name, {"epsilon": 1.0, "neighbours": neighbours.value}, setting)
 
 
 def thousand_rounds() -> Any:

@@ -58,12 +58,12 @@ class Setting:
     def target(self, noise: SimulatedNoise | None) -> Target:
         """The release of D_v; without noise where there is no source of it."""
         exact = Target(embedding=np.zeros(self.session.space.dimension), **self._target)
-        mechanism = self.session.target(prior_of(exact))
-        total = mechanism.statistic().of(self._wanted).sum(axis=0)
+        stream = self.session.target.stream(prior=prior_of(exact))
+        total = stream.statistic.of(self._wanted).sum(axis=0)
         if noise is None:
-            return exact.model_copy(update={"embedding": mechanism.embedding(total, 40)})
-        drawn = tuple(noise.draw(draw) for draw in mechanism.draws(0))
-        return exact.model_copy(update={"embedding": mechanism.release(0, total, 40, drawn)})
+            return exact.model_copy(update={"embedding": stream.embedding(total, 40)})
+        drawn = tuple(noise.draw(draw) for draw in stream.mechanism.draws(0))
+        return exact.model_copy(update={"embedding": stream.release(0, total, 40, drawn)})
 
     def values(self, target: Target, disputed: Any = ()) -> tuple[Mapping[str, float], Any]:
         noise = target_noise(self.session, target)
@@ -75,10 +75,10 @@ def test_values_add_up_to_the_squared_distance_that_was_gained(mechanism: str) -
     setting = Setting(opened(mechanism))
     target = setting.target(None)
     values, _ = setting.values(target)
-    mechanism_of = setting.session.target(prior_of(target))
-    centre = features_to_float(mechanism_of.prior().centre)
+    stream = setting.session.target.stream(prior=prior_of(target))
+    centre = features_to_float(stream.prior.centre)
     features = np.stack([win.candidate.features for win in setting.wins])
-    bought = mechanism_of.embedding(mechanism_of.statistic().of(features).sum(axis=0), len(features))
+    bought = stream.embedding(stream.statistic.of(features).sum(axis=0), len(features))
     seeds = setting.session.file.seed_weight * target.seed_size
     mean = (len(features) * bought + seeds * centre) / (len(features) + seeds)
     wanted = target.embedding - centre

@@ -11,8 +11,9 @@ import msgpack
 import numpy as np
 import pytest
 
-from hushbid.catalogue.entry import TAG, CatalogueEntry, decode_part, encode_part, read_entry, signed_entry
+from hushbid.catalogue.entry import TAG, CatalogueEntry, read_entry, signed_entry
 from hushbid.catalogue.kme import KmeRelease
+from hushbid.catalogue.model import decode_part, encode_part
 from hushbid.catalogue.race import RaceRelease
 from protocol import limits
 from protocol.config.session import FeatureSection

@@ -64,9 +64,9 @@ def test_a_crash_before_the_file_is_there_wastes_budget_and_leaks_nothing(
         assert [kind for kind, _ in spendings(tmp_path / "north.ledger")] == ["catalogue"]
         raise Died
 
-    for step in ("_release", "write_new"):
+    for where, step in ((KmeRelease, "of"), (publishing, "write_new")):
         with monkeypatch.context() as patch:
-            patch.setattr(publishing, step, die)
+            patch.setattr(where, step, die)
             with pytest.raises(Died):
                 published(tmp_path)
         assert entries(tmp_path) == []

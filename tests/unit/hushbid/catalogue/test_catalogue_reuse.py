@@ -93,10 +93,10 @@ def test_the_deviation_that_is_kept_is_that_of_the_noise_in_the_embedding(
     made = kept(tmp_path, of.file)
     assert of.public_map is not None
     seed_total = of.public_map.hash(SEEDS.features).sum(axis=0, dtype=np.int64)
-    fresh = of.target(Prior.of_total(seed_total, len(SEEDS)))
-    (draw,) = fresh.draws(0)
-    total = fresh.statistic().of(of.public_map.hash(VALIDATION.features)).sum(axis=0)
-    without = fresh.release(0, total, len(VALIDATION), (np.zeros(draw.size, dtype=np.int64),))
+    stream = of.target.stream(prior=Prior.of_total(seed_total, len(SEEDS)))
+    (draw,) = of.target.draws(0)
+    total = stream.statistic.of(of.public_map.hash(VALIDATION.features)).sum(axis=0)
+    without = stream.release(0, total, len(VALIDATION), (np.zeros(draw.size, dtype=np.int64),))
     moved = made.release.embedding - without
     assert np.allclose(moved, made.release.noise[0] * (made.deviation / draw.scale), rtol=1e-6, atol=1e-12)
     assert np.abs(moved).max() > 0.0

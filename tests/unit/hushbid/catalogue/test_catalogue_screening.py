@@ -90,7 +90,7 @@ def test_points_are_weighted_where_the_target_is() -> None:
 
 def stand_in(owner: str, mean: NoisyMean) -> Candidate:
     """As much of a candidate as a ranking looks at."""
-    entry: Any = SimpleNamespace(name=owner, release=None)
+    entry: Any = SimpleNamespace(name=owner, release=SimpleNamespace(point_features=lambda: None))
     return Candidate(Path(owner), entry, mean)
 
 
@@ -378,7 +378,7 @@ def test_an_epsilon_has_to_come_from_somewhere(catalogue: Path) -> None:
     with pytest.raises(ConfigError, match="At which ε"):
         screened(catalogue, epsilon=None)
     with pytest.raises(ConfigError, match="not possible"):
-        Asked("mwem", {}, 1e-5).mechanism_of(feature_map_of(FEATURES), None)
+        Asked("mwem", {}, 1e-5).mechanism_of(feature_map_of(FEATURES))
 
 
 def test_sketches_are_compared_with_a_sketch(tmp_path: Path) -> None:

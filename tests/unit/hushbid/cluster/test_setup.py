@@ -19,7 +19,8 @@ from typer.testing import CliRunner
 from hushbid.cli.app import app
 from hushbid.cluster.containers import OwnKeys, SetUp, set_up
 from hushbid.cluster.file import Cluster, open_cluster
-from hushbid.cluster.parties import Party, Role
+from hushbid.cluster.parties import Party
+from protocol.config.key_request import Role
 from protocol.config.loading import load_toml
 from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
 from protocol.config.session import SessionFile

@@ -126,8 +126,8 @@ def test_the_sigma_of_an_epsilon_is_the_mechanism_s_own() -> None:
     planned = setting(release="gaussian")
     target, summary = release_errors(planned)
     session = planned.session()
-    assert target.sigma == pytest.approx(sigma_of(session.target()))
-    assert summary.sigma == pytest.approx(sigma_of(session.summary()))
+    assert target.sigma == pytest.approx(sigma_of(session.target))
+    assert summary.sigma == pytest.approx(sigma_of(session.summary))
     guarantee = session.privacy()[0]
     assert guarantee.epsilon == pytest.approx(1.0, rel=1e-6)
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
+import typer
+from typer.testing import CliRunner, Result
 
-from protocol.errors import ConfigError, HushbidError, Stopped
-from protocol.runtime.command import run_verb
+from protocol.errors import ConfigError, ExitCode, HushbidError, Stopped
+from protocol.runtime.command import option, run_verb, takes, verb
 from protocol.runtime.telemetry.logs import LogFormat, set_up_logging
 
 Captured = pytest.CaptureFixture[str]
@@ -33,6 +36,58 @@ def test_a_figure_that_is_not_finite_is_null(capsys: Captured) -> None:
         "c": {"d": [None, 2]},
         "e": None,
     }
+
+
+def test_a_result_can_stand_for_another_exit_code_and_is_printed_all_the_same(capsys: Captured) -> None:
+    assert ended(lambda: {"ok": False}, ends=lambda result: ExitCode(not result["ok"])) == 1
+    assert json.loads(capsys.readouterr().out) == {"ok": False}
+
+
+def test_an_error_goes_before_the_exit_code_of_a_result(capsys: Captured) -> None:
+    def refused() -> Mapping[str, Any]:
+        raise ConfigError("No such key.", advice="Make one.")
+
+    assert ended(refused, ends=lambda _: ExitCode.DONE) == ExitCode.USAGE
+    assert json.loads(capsys.readouterr().out)["error"]["what"] == "No such key."
+
+
+@dataclass(frozen=True)
+class Counted:
+    most: int = option(int, default=3)
+    least: int = option(int, default=1)
+
+
+class TestVerb:
+    def run(self, command: Callable[..., None], *words: str) -> Result:
+        app = typer.Typer()
+        app.command()(command)
+        return CliRunner().invoke(app, words)
+
+    def test_it_has_the_functions_options_and_json_besides(self) -> None:
+        @verb(show=lambda found: typer.echo(f"found {found['name']}"))
+        def find(name: str = "nobody") -> dict[str, Any]:
+            """Find somebody."""
+            return {"name": name}
+
+        assert self.run(find, "--name", "north").stdout == "found north\n"
+        assert json.loads(self.run(find, "--json").stdout) == {"name": "nobody"}
+        assert "Find somebody." in self.run(find, "--help").stdout
+
+    def test_it_tells_a_function_that_asks_whether_stdout_is_for_programs(self) -> None:
+        @verb()
+        def find(as_json: bool = False) -> dict[str, Any]:
+            return {"told": as_json}
+
+        assert json.loads(self.run(find, "--as-json").stdout) == {"told": True}
+
+    def test_a_dataclass_brings_its_options_without_those_that_it_does_not_take(self) -> None:
+        @takes(Counted, without=("least",))
+        @verb()
+        def count(options: Counted) -> dict[str, Any]:
+            return {"most": options.most, "least": options.least}
+
+        assert json.loads(self.run(count, "--most", "5", "--json").stdout) == {"most": 5, "least": 1}
+        assert self.run(count, "--least", "0").exit_code == 2, "Typer's code of an unknown option"
 
 
 def test_a_result_that_cannot_be_printed_is_a_bug_and_still_one_object(capsys: Captured) -> None:

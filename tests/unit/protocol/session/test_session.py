@@ -236,11 +236,12 @@ def test_where_points_are_sealed_the_space_is_public_and_the_map_is_not() -> Non
     assert session.space.dimension == 8
 
 
-def test_mechanisms_are_made_anew_for_the_releases_that_they_make() -> None:
+def test_mechanisms_are_made_once_and_streams_as_often_as_releases_are() -> None:
     session = opened(GAUSSIAN, MWEM)
-    assert (session.summary().name, session.summary().releases) == ("gaussian", session.rounds)
-    assert (session.target().name, session.target().releases) == ("mwem", 1)
-    assert session.summary() is not session.summary()
+    assert (session.summary.name, session.summary.releases) == ("gaussian", session.rounds)
+    assert (session.target.name, session.target.releases) == ("mwem", 1)
+    assert session.summary is session.summary
+    assert session.summary.stream() is not session.summary.stream()
 
 
 def test_frames_name_the_session_by_its_digest() -> None:
@@ -312,6 +313,6 @@ def test_every_mechanism_makes_a_session_with_the_keys_that_it_says(name: str) -
     session = opened(
         table, table, **{f"features__{key}": value for key, value in known.small_features.items()}
     )
-    assert session.target().name == session.summary().name == name
+    assert session.target.name == session.summary.name == name
     stated = [statement.epsilon for statement in session.privacy()[:2]]
     assert stated == ([pytest.approx(1.0, rel=1e-3)] * 2 if known.private else [None] * 2)

@@ -11,7 +11,7 @@ import pytest
 from protocol.errors import ConfigError
 from protocol.privacy.noise import SimulatedNoise
 from protocol.privacy.releases import Setting, release_mechanism
-from protocol.privacy.releases.clipped_gaussian import ClippedGaussianRelease
+from protocol.privacy.releases.filtered_gaussian import ClippedStream
 from protocol.privacy.releases.prior import Prior
 from protocol.session.session import open_session
 from protocol.space.grid import FEATURE_UNIT
@@ -91,27 +91,28 @@ def test_the_deviation_is_that_of_what_is_released(name: str, more: dict[str, in
     offset = seeds.sum(axis=0, dtype=np.int64)
     setting = Setting(
         dimension=dimension, releases=rounds, norm_bound=1.0, delta=1e-5, starts_public=True, batch=batch,
-        offset=offset, prior=prior, rows=dimension // 4 if name == "race" else 0,
+        rows=dimension // 4 if name == "race" else 0,
     )  # fmt: skip
     errors, told = [], 0.0
     for seed in range(40):
-        made = release_mechanism(name, {"epsilon": 1.0, "neighbours": "add-remove-one", **more}, setting)
-        source, width = SimulatedNoise(seed, "curator"), made.statistic().width
+        mechanism = release_mechanism(name, {"epsilon": 1.0, "neighbours": "add-remove-one", **more}, setting)
+        made = mechanism.stream(offset, prior)
+        source, width = SimulatedNoise(seed, "curator"), mechanism.width
         total, walk = np.zeros(width, dtype=np.int64), np.random.default_rng(seed)
         scale = 0.0 if name in ("gaussian", "race") else math.sqrt(500 * batch / width) * 2**15
         for index in range(rounds):
-            noise = tuple(map(source.draw, made.draws(index)))
+            noise = tuple(map(source.draw, mechanism.draws(index)))
             count = len(seeds) + batch * index
-            clean = release_mechanism("exact", {}, setting) if name == "gaussian" else None
+            clean = release_mechanism("exact", {}, setting).stream(offset, prior)
             released = made.release(index, total, count, noise)
             if index == 0:
                 assert made.deviation == 0.0, "public points alone"
             if index == rounds - 1:
                 told = made.deviation
-                if clean is not None:
+                if name == "gaussian":
                     without = clean.release(index, total, count, ())
                     errors.append((released - without) * count)
-                elif isinstance(made, ClippedGaussianRelease):
+                elif isinstance(made, ClippedStream):
                     moved = (
                         made._in_features(np.asarray(total * FEATURE_UNIT, np.float64))
                         * prior.spread

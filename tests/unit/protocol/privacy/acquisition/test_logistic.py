@@ -161,11 +161,11 @@ def test_the_owners_statement_is_of_releases_and_asks_together() -> None:
     assert stated.epsilon is not None
     assert (stated.delta, stated.neighbours) == (alone.delta, alone.neighbours)
     more_epsilon, more_delta = session.rule.slack
-    costs = (*session.summary().costs(neighbours=Neighbours.ADD_REMOVE_ONE), *session.rule.costs())
+    costs = (*session.summary.costs(neighbours=Neighbours.ADD_REMOVE_ONE), *session.rule.costs())
     assert stated.epsilon == more_epsilon + epsilon_of(costs, stated.delta - more_delta)
     # More than either, and less than their sum at half of δ each.
     asks = epsilon_of(session.rule.costs(), stated.delta / 2)
-    releases = epsilon_of(session.summary().costs(neighbours=Neighbours.ADD_REMOVE_ONE), stated.delta / 4)
+    releases = epsilon_of(session.summary.costs(neighbours=Neighbours.ADD_REMOVE_ONE), stated.delta / 4)
     assert max(alone.epsilon, 3.0) < stated.epsilon < asks + releases
     # Nobody's data but the owners' is concerned.
     assert session.privacy()[1] == open_session(load(changes)).privacy()[1]

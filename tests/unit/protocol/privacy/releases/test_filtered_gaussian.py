@@ -14,9 +14,8 @@ from scipy.linalg import solve_discrete_are
 
 from protocol.errors import ConfigError, LocalProtocolError
 from protocol.privacy.noise import SimulatedNoise
-from protocol.privacy.releases.base import Neighbours, Setting
+from protocol.privacy.releases import Neighbours, ReleaseMechanism, ReleaseStream, Setting, release_mechanism
 from protocol.privacy.releases.filtered_gaussian import FilteredGaussianRelease
-from protocol.privacy.releases.gaussian import GaussianRelease
 from protocol.privacy.releases.prior import Prior
 from protocol.privacy.releases.random_walk import STEP_VARIANCE
 from protocol.space.features import feature_map
@@ -28,13 +27,13 @@ PUBLIC = PHI.hash(np.random.default_rng(0).random((SEEDS, 5)))
 OFFSET = PUBLIC.sum(axis=0, dtype=np.int64)
 PRIOR = Prior.of_total(OFFSET, SEEDS)
 
-TARGET = Setting(dimension=D, releases=1, norm_bound=PHI.space.norm_bound, delta=DELTA, prior=PRIOR)
-SUMMARY = replace(TARGET, releases=ROUNDS, offset=OFFSET, starts_public=True)
+TARGET = Setting(dimension=D, releases=1, norm_bound=PHI.space.norm_bound, delta=DELTA)
+SUMMARY = replace(TARGET, releases=ROUNDS, starts_public=True)
 
 
 def filtered(setting: Setting, **parameters: Any) -> FilteredGaussianRelease:
     neighbours = "add-remove-one" if setting.starts_public else "substitute-one"
-    built = FilteredGaussianRelease.build({"neighbours": neighbours} | parameters, setting)
+    built = release_mechanism("filtered-gaussian", {"neighbours": neighbours} | parameters, setting)
     assert isinstance(built, FilteredGaussianRelease)
     return built
 
@@ -48,15 +47,17 @@ def mean_of(features: Features) -> npt.NDArray[np.float64]:
     return np.asarray(features.mean(axis=0, dtype=np.float64) * FEATURE_UNIT)
 
 
-def session(mechanism: Any, points: Features, seed: int) -> list[npt.NDArray[np.float64]]:
+def summary(mechanism: ReleaseMechanism) -> ReleaseStream:
+    return mechanism.stream(OFFSET, PRIOR)
+
+
+def session(stream: ReleaseStream, points: Features, seed: int) -> list[npt.NDArray[np.float64]]:
     """All releases of a summary to which a point is added each round."""
-    source = SimulatedNoise(seed, "curator")
-    values = mechanism.statistic().of(points)
+    source, mechanism = SimulatedNoise(seed, "curator"), stream.mechanism
+    values = stream.statistic.of(points)
     totals = np.vstack([np.zeros((1, D), dtype=np.int64), np.cumsum(values, axis=0)])
     return [
-        mechanism.release(
-            index, totals[index], SEEDS + index, tuple(map(source.draw, mechanism.draws(index)))
-        )
+        stream.release(index, totals[index], SEEDS + index, tuple(map(source.draw, mechanism.draws(index))))
         for index in range(mechanism.releases)
     ]
 
@@ -64,8 +65,9 @@ def session(mechanism: Any, points: Features, seed: int) -> list[npt.NDArray[np.
 def released_target(features: Features, sigma: float, seed: int) -> npt.NDArray[np.float64]:
     mechanism = filtered(TARGET, sigma=sigma)
     source = SimulatedNoise(seed, "consumer")
-    total = mechanism.statistic().of(features).sum(axis=0)
-    return mechanism.release(0, total, len(features), tuple(map(source.draw, mechanism.draws(0))))
+    total = mechanism.statistic(PRIOR).of(features).sum(axis=0)
+    stream = mechanism.stream(prior=PRIOR)
+    return stream.release(0, total, len(features), tuple(map(source.draw, mechanism.draws(0))))
 
 
 # -- the filter ---------------------------------------------------------------------------------------
@@ -74,12 +76,13 @@ def released_target(features: Features, sigma: float, seed: int) -> npt.NDArray[
 def test_the_variance_settles_at_the_solution_of_the_riccati_equation() -> None:
     """Of a random walk that is observed with noise, as SciPy solves it."""
     sigma, step = 40.0, STEP_VARIANCE / D
-    mechanism = filtered(SUMMARY, sigma=sigma)
-    session(mechanism, bought(ROUNDS, 1), seed=1)
+    stream = summary(filtered(SUMMARY, sigma=sigma))
+    session(stream, bought(ROUNDS, 1), seed=1)
     one = np.eye(1)
     before = float(solve_discrete_are(one, one, step * one, sigma**2 * one)[0, 0])
     after = before * sigma**2 / (before + sigma**2)
-    assert mechanism._filter.variance == pytest.approx(after, rel=1e-6)
+    settled = math.sqrt(after) * PRIOR.spread * FEATURE_UNIT
+    assert stream.deviation == pytest.approx(settled, rel=1e-6)
 
 
 def test_a_response_to_a_lasting_change_is_that_of_the_gain() -> None:
@@ -87,8 +90,9 @@ def test_a_response_to_a_lasting_change_is_that_of_the_gain() -> None:
     sigma, rounds = 40.0, 4
     setting = replace(SUMMARY, releases=rounds)
     source = SimulatedNoise(1, "curator")
-    one, other = filtered(setting, sigma=sigma), filtered(setting, sigma=sigma)
-    noise = [tuple(map(source.draw, one.draws(index))) for index in range(rounds)]
+    mechanism = filtered(setting, sigma=sigma)
+    one, other = summary(mechanism), summary(mechanism)
+    noise = [tuple(map(source.draw, mechanism.draws(index))) for index in range(rounds)]
     zero = np.zeros(D, dtype=np.int64)
     step = zero + 2**14
     variance, through = 0.0, 0.0
@@ -111,16 +115,15 @@ def test_a_filtered_summary_is_nearer_to_the_truth_than_a_noisy_one() -> None:
     points = bought(ROUNDS, 2)
     truth = mean_of(np.concatenate([PUBLIC, points[: ROUNDS - 1]]))
     errors = []
-    for kind in (FilteredGaussianRelease, GaussianRelease):
-        mechanism = kind.build({"neighbours": "add-remove-one", "epsilon": 3.0}, SUMMARY)
-        errors.append(float(np.linalg.norm(session(mechanism, points, seed=1)[-1] - truth)))
+    for name in ("filtered-gaussian", "gaussian"):
+        mechanism = release_mechanism(name, {"neighbours": "add-remove-one", "epsilon": 3.0}, SUMMARY)
+        errors.append(float(np.linalg.norm(session(summary(mechanism), points, seed=1)[-1] - truth)))
     assert errors[0] < 0.5 * errors[1]
 
 
 def test_without_noise_a_summary_follows_with_a_lag_and_no_other_error_but_clipping() -> None:
     points = bought(ROUNDS, 3)
-    mechanism = filtered(SUMMARY, sigma=1e-3)
-    released = session(mechanism, points, seed=1)
+    released = session(summary(filtered(SUMMARY, sigma=1e-3)), points, seed=1)
     for index in (0, 1, 5, ROUNDS - 1):
         truth = mean_of(np.concatenate([PUBLIC, points[:index]]))
         assert np.linalg.norm(released[index] - truth) < 0.05
@@ -161,22 +164,20 @@ def test_the_noise_of_a_target_is_what_its_sigma_says() -> None:
 
 
 @pytest.mark.parametrize("setting", [TARGET, SUMMARY], ids=["target", "summary"])
-def test_draws_depend_neither_on_the_seed_set_nor_on_what_was_released(setting: Setting) -> None:
-    elsewhere = Prior.of_total(np.zeros(D, dtype=np.int64), 7)
-    unknown = filtered(replace(setting, prior=None, offset=None), epsilon=1.0)
-    other = filtered(replace(setting, prior=elsewhere), epsilon=1.0)
-    used = filtered(setting, epsilon=1.0)
+def test_draws_do_not_depend_on_what_was_released(setting: Setting) -> None:
+    """Nor on the seed set, of which a mechanism knows nothing."""
+    fresh, used = filtered(setting, epsilon=1.0), filtered(setting, epsilon=1.0)
     if setting.starts_public:
-        session(used, bought(ROUNDS, 7), seed=1)
+        session(summary(used), bought(ROUNDS, 7), seed=1)
     for index in (0, setting.releases - 1):
-        assert unknown.draws(index) == other.draws(index) == used.draws(index)
+        assert fresh.draws(index) == used.draws(index)
 
 
 def test_the_first_release_of_a_summary_shows_the_seed_set_exactly_and_is_free() -> None:
     mechanism = filtered(SUMMARY, epsilon=1.0)
     assert mechanism.draws(0) == ()
     assert mechanism.cost(0, neighbours=Neighbours.ADD_REMOVE_ONE) == ()
-    released = mechanism.release(0, np.zeros(D, dtype=np.int64), SEEDS, ())
+    released = summary(mechanism).release(0, np.zeros(D, dtype=np.int64), SEEDS, ())
     assert np.abs(released - mean_of(PUBLIC)).max() < 1e-15
 
 
@@ -192,14 +193,14 @@ def test_noise_is_that_of_a_gaussian_mechanism_of_sensitivity_2(setting: Setting
 def test_one_forged_point_moves_a_total_by_no_more_than_its_sensitivity() -> None:
     mechanism = filtered(SUMMARY, epsilon=1.0)
     forged = np.array([[-(2**15)] * D, [2**15 - 1] * D], dtype=np.int16)
-    one, other = mechanism.statistic().of(forged)
+    one, other = mechanism.statistic(PRIOR).of(forged)
     assert np.linalg.norm((one - other) * FEATURE_UNIT) <= mechanism.sensitivity
 
 
 def test_releases_are_a_function_of_the_noisy_totals_alone() -> None:
     """So that the filter is post-processing: data and noise that add up to the same show the same."""
     setting = replace(SUMMARY, releases=3)
-    one, other = filtered(setting, sigma=9.0), filtered(setting, sigma=9.0)
+    one, other = (summary(filtered(setting, sigma=9.0)) for _ in range(2))
     zero = np.zeros(D, dtype=np.int64)
     rng = np.random.default_rng(0)
     for index in range(3):
@@ -215,14 +216,14 @@ def test_releases_are_a_function_of_the_noisy_totals_alone() -> None:
 
 
 def test_without_the_seed_set_there_is_a_guarantee_but_no_statistic() -> None:
-    mechanism = filtered(replace(SUMMARY, prior=None, offset=None), epsilon=1.0)
+    mechanism = filtered(SUMMARY, epsilon=1.0)
     assert mechanism.guarantee(neighbours=Neighbours.ADD_REMOVE_ONE, delta=DELTA).epsilon is not None
     with pytest.raises(LocalProtocolError, match="seed set"):
-        mechanism.statistic()
+        mechanism.statistic(None)
 
 
 def test_totals_and_noise_of_another_shape_are_refused_and_leave_the_filter_as_it_was() -> None:
-    mechanism, untouched = filtered(SUMMARY, epsilon=1.0), filtered(SUMMARY, epsilon=1.0)
+    stream, untouched = (summary(filtered(SUMMARY, epsilon=1.0)) for _ in range(2))
     total = np.zeros(D, dtype=np.int64)
     noise = (total + 2**15,)
     for wrong_total, wrong_noise in (
@@ -233,8 +234,8 @@ def test_totals_and_noise_of_another_shape_are_refused_and_leave_the_filter_as_i
         (total, (total.astype(np.float64),)),
     ):
         with pytest.raises(LocalProtocolError):
-            mechanism.release(1, wrong_total, SEEDS + 1, wrong_noise)  # type: ignore[arg-type]
-    one, other = (each.release(1, total, SEEDS + 1, noise) for each in (mechanism, untouched))
+            stream.release(1, wrong_total, SEEDS + 1, wrong_noise)  # type: ignore[arg-type]
+    one, other = (each.release(1, total, SEEDS + 1, noise) for each in (stream, untouched))
     assert one.tobytes() == other.tobytes()
 
 
@@ -256,16 +257,16 @@ def test_parameters_that_cannot_hold_are_refused(parameters: dict[str, Any]) -> 
 
 def test_neighbours_have_to_be_named() -> None:
     with pytest.raises(ConfigError, match="neighbours"):
-        FilteredGaussianRelease.build({"epsilon": 1.0}, SUMMARY)
+        release_mechanism("filtered-gaussian", {"epsilon": 1.0}, SUMMARY)
 
 
 def test_a_release_takes_far_less_than_a_round() -> None:
     """Under a millisecond even on a busy machine; the best of many, some 20 µs."""
-    mechanism = filtered(replace(SUMMARY, releases=200), epsilon=1.0)
+    stream = summary(filtered(replace(SUMMARY, releases=200), epsilon=1.0))
     total = np.zeros(D, dtype=np.int64)
     best = math.inf
     for index in range(1, 200):
         started = time.perf_counter()
-        mechanism.release(index, total, SEEDS + index, (total,))
+        stream.release(index, total, SEEDS + index, (total,))
         best = min(best, time.perf_counter() - started)
     assert best < 1e-3

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,7 +22,7 @@ Array: TypeAlias = npt.NDArray[np.float64]
 
 def mwem(
     dimension: int, releases: int = 1, *, starts_public: bool = False, **parameters: Any
-) -> ReleaseMechanism[Any]:
+) -> ReleaseMechanism:
     table: dict[str, Any] = {
         "neighbours": "substitute-one",
         "calibration": "published",
@@ -73,6 +72,7 @@ def test_every_release_is_that_of_algorithm_2_written_out(
 ) -> None:
     """Three releases of growing sums, warm start included; noise small and large against the sums."""
     mechanism = mwem(dimension, 3, calibration=calibration)
+    stream = mechanism.stream()
     explicit = WrittenOut(dimension, eta=0.5)
     unit = largest_coordinate(dimension)
     source = SimulatedNoise(5, "curator")
@@ -80,7 +80,7 @@ def test_every_release_is_that_of_algorithm_2_written_out(
     everything: set[int] = set()
     for index, q in enumerate((60, 61, 90)):
         noise = tuple(source.draw(draw) for draw in mechanism.draws(index))
-        released = mechanism.release(index, totals, q, noise)
+        released = stream.release(index, totals, q, noise)
         expected, chosen = explicit.release(totals / unit, q, rate, scale, noise)
         assert released == pytest.approx(expected * unit * FEATURE_UNIT, abs=1e-12)
         everything.update(chosen)
@@ -107,8 +107,9 @@ def test_the_state_is_one_number_a_coordinate_whatever_eta() -> None:
         source = SimulatedNoise(1, "curator")
         mechanism = mwem(140, 2, eta=eta, first_steps=1, steps=1000)
         first, second = (tuple(source.draw(draw) for draw in mechanism.draws(index)) for index in (0, 1))
-        released.append(mechanism.release(0, total, 50, first))
-        assert np.isfinite(mechanism.release(1, total, 50, second)).all()
+        stream = mechanism.stream()
+        released.append(stream.release(0, total, 50, first))
+        assert np.isfinite(stream.release(1, total, 50, second)).all()
     assert np.count_nonzero(released[0]) == 1
     assert released[0] == pytest.approx(released[1], abs=1e-3 * largest_coordinate(140) * FEATURE_UNIT)
 
@@ -120,7 +121,7 @@ def test_without_noise_the_release_converges_to_the_mean_embedding() -> None:
     noise = (SimulatedNoise(2, "curator").draw(mechanism.draws(0)[0]), np.zeros(20_000))
     unit = largest_coordinate(8)
     total = np.array([30, -50, 10, 0, 70, -5, 1, 20]) * unit
-    released = mechanism.release(0, total, 100, noise)
+    released = mechanism.stream().release(0, total, 100, noise)
     mean = total * FEATURE_UNIT / 100
     assert np.abs(released - mean).max() < 0.01
     assert np.abs(released + mean).max() > 0.1
@@ -133,8 +134,9 @@ def test_weights_neither_overflow_nor_vanish(epsilon: float) -> None:
     source = SimulatedNoise(3, "curator")
     uniform, laplace = (source.draw(draw) for draw in mechanism.draws(0))
     total = np.array([1, -1, 0, 1, -1, 0]) * largest_coordinate(6) * 1_000_000
+    stream = mechanism.stream()
     for scaled in (laplace, 1e9 * laplace):
-        released = mechanism.release(0, total, 1_000_000, (uniform, scaled))
+        released = stream.release(0, total, 1_000_000, (uniform, scaled))
         assert np.isfinite(released).all()
         assert np.abs(released).max() <= largest_coordinate(6) * FEATURE_UNIT
 
@@ -144,12 +146,12 @@ def test_the_warm_start_stays_near_what_the_first_release_fitted() -> None:
     unit = largest_coordinate(20)
     total = np.linspace(-60, 60, 20).astype(np.int64) * unit
     warm = mwem(20, 2, step_epsilon=5.0, steps=5, first_steps=4000)
-    cold = mwem(20, 2, step_epsilon=5.0, steps=5)
-    source = SimulatedNoise(4, "curator")
-    warm.release(0, total, 100, tuple(source.draw(draw) for draw in warm.draws(0)))
+    cold = mwem(20, 2, step_epsilon=5.0, steps=5).stream()
+    source, stream = SimulatedNoise(4, "curator"), warm.stream()
+    stream.release(0, total, 100, tuple(source.draw(draw) for draw in warm.draws(0)))
     noise = tuple(source.draw(draw) for draw in warm.draws(1))
     mean = total * FEATURE_UNIT / 100
-    assert np.abs(warm.release(1, total, 100, noise) - mean).max() < 0.02
+    assert np.abs(stream.release(1, total, 100, noise) - mean).max() < 0.02
     assert np.abs(cold.release(0, total, 100, noise) - mean).max() > 0.1
 
 
@@ -226,14 +228,11 @@ def test_keys_that_do_not_go_together_are_refused(parameters: dict[str, Any], re
 def test_public_points_enter_the_sums_that_are_fitted_as_private_ones_do() -> None:
     total, offset = np.array([5, -3, 1, 0]) * 20_000, np.array([-2, 4, 0, 7]) * 10_000
     plain = mwem(4, steps=20)
-    table = plain.parameters.model_dump(exclude_none=True)
-    setting = replace(plain.setting, offset=offset)
-    with_offset = release_mechanism("mwem", table, setting)
     source = SimulatedNoise(6, "curator")
     noise = tuple(source.draw(draw) for draw in plain.draws(0))
-    released = with_offset.release(0, total, 30, noise)
-    assert np.array_equal(released, plain.release(0, total + offset, 30, noise))
-    assert not np.array_equal(released, mwem(4, steps=20).release(0, total, 30, noise))
+    released = plain.stream(offset).release(0, total, 30, noise)
+    assert np.array_equal(released, plain.stream().release(0, total + offset, 30, noise))
+    assert not np.array_equal(released, plain.stream().release(0, total, 30, noise))
 
 
 def test_a_sound_step_costs_its_epsilon_and_a_published_one_six() -> None:
@@ -262,11 +261,10 @@ def test_selection_and_measurement_keep_the_stated_ratio_on_substituted_points(c
     assert worst <= (4 * 0.3 if calibration == "published" else 0.15) + 1e-12
 
 
-def _first_choices(mechanism: ReleaseMechanism[Any], total: Any, q: int, grid: Array) -> Array:
+def _first_choices(mechanism: ReleaseMechanism, total: Any, q: int, grid: Array) -> Array:
     """How often each coordinate is chosen first, over a grid of uniforms: it is the one that moves."""
     counts = np.zeros(4)
     for uniform in grid[::20]:
-        fresh = mwem(4, **mechanism.parameters.model_dump(exclude_none=True))
-        released = fresh.release(0, total, q, (np.array([uniform]), np.array([1e-3 + math.pi])))
+        released = mechanism.stream().release(0, total, q, (np.array([uniform]), np.array([1e-3 + math.pi])))
         counts[int(np.argmax(released != 0))] += 1
     return np.asarray(counts / counts.sum())

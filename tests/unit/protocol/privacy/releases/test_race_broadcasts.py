@@ -35,10 +35,10 @@ TARGET = Setting(
     releases=1,
     norm_bound=PHI.space.norm_bound,
     delta=DELTA,
-    prior=Prior.of_total(OFFSET, SEEDS),
     rows=ROWS,
 )
-SUMMARY = replace(TARGET, releases=ROUNDS, offset=OFFSET, starts_public=True)
+SUMMARY = replace(TARGET, releases=ROUNDS, starts_public=True)
+PRIOR = Prior.of_total(OFFSET, SEEDS)
 
 
 def build(setting: Setting, **parameters: Any) -> RaceRelease:
@@ -109,7 +109,7 @@ def test_a_map_without_rows_is_refused_and_mwem_is_on_one_with_rows() -> None:
 
 def release(points: npt.NDArray[np.int16], noise: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     total = points.sum(axis=0, dtype=np.int64)
-    return build(TARGET, scale=5.0).release(0, total, len(points), (noise,))
+    return build(TARGET, scale=5.0).stream(prior=PRIOR).release(0, total, len(points), (noise,))
 
 
 def test_without_noise_the_counts_are_the_sketch() -> None:
@@ -141,7 +141,7 @@ def test_a_total_of_other_features_is_refused() -> None:
     total = OFFSET.copy()
     total[7] += 1
     with pytest.raises(LocalProtocolError, match="no sum"):
-        build(TARGET, scale=5.0).release(0, total, SEEDS, (np.zeros(D, dtype=np.int64),))
+        build(TARGET, scale=5.0).stream(prior=PRIOR).release(0, total, SEEDS, (np.zeros(D, dtype=np.int64),))
 
 
 def test_a_filtered_summary_is_nearer_to_the_truth_than_its_noise() -> None:
@@ -151,7 +151,8 @@ def test_a_filtered_summary_is_nearer_to_the_truth_than_its_noise() -> None:
     totals = np.vstack([np.zeros(D, dtype=np.int64), np.cumsum(points, axis=0, dtype=np.int64)])
     noise = [tuple(map(source.draw, mechanism.draws(index))) for index in range(ROUNDS)]
     counts = SEEDS + np.arange(ROUNDS)
-    released = [mechanism.release(i, totals[i], int(counts[i]), noise[i]) for i in range(ROUNDS)]
+    stream = mechanism.stream(OFFSET, PRIOR)
+    released = [stream.release(i, totals[i], int(counts[i]), noise[i]) for i in range(ROUNDS)]
     truth = (OFFSET + totals[ROUNDS - 1]) * FEATURE_UNIT / counts[-1]
     raw = noise[-1][0] * (row_unit(ROWS) * FEATURE_UNIT) / counts[-1]
     assert np.linalg.norm(released[-1] - truth) < 0.5 * np.linalg.norm(raw)

@@ -33,7 +33,7 @@ D, SEEDS, F, DELTA = 60, 40, 12, 1e-5
 PHI = feature_map("paired", seed=3, dimension=D, gamma=1.0, lower=0.0, upper=1.0, columns=5)
 PUBLIC = PHI.hash(np.random.default_rng(0).random((SEEDS, 5)))
 PRIOR = Prior.of_features(PUBLIC, F)
-TARGET = Setting(dimension=D, releases=1, norm_bound=PHI.space.norm_bound, delta=DELTA, prior=PRIOR)
+TARGET = Setting(dimension=D, releases=1, norm_bound=PHI.space.norm_bound, delta=DELTA)
 
 
 def build(setting: Setting = TARGET, **parameters: Any) -> SubspaceRelease:
@@ -94,9 +94,8 @@ def test_the_widest_basis_is_exact_at_its_extremes() -> None:
 
 
 def test_noise_and_cost_do_not_depend_on_the_basis_nor_on_the_dimension() -> None:
-    wide = replace(TARGET, dimension=2 * D, prior=None)
+    wide = replace(TARGET, dimension=2 * D)
     assert build(wide).draws(0) == build().draws(0)
-    assert build(replace(TARGET, prior=None)).draws(0) == build().draws(0)
     assert build().draws(0)[0].size == F
 
 
@@ -160,7 +159,7 @@ def test_a_curator_takes_a_basis_of_the_right_length_and_no_target_without(lengt
     prior = prior_of(good)
     assert prior.basis is not None
     assert prior.basis.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
-    assert session.summary(good.seed_total, prior).statistic().width == 2
+    assert session.summary.statistic(prior).width == session.summary.width == 2
     if length is None:
         bad = Target(**fields)
     else:
@@ -177,13 +176,13 @@ def test_a_curator_takes_a_basis_of_the_right_length_and_no_target_without(lengt
 )
 def test_directions_out_of_range_are_refused(directions: int, dimension: int, match: str) -> None:
     with pytest.raises(ConfigError, match=match):
-        build(replace(TARGET, dimension=dimension, prior=None), directions=directions)
+        build(replace(TARGET, dimension=dimension), directions=directions)
 
 
 def test_a_basis_of_too_few_rows_releases_nothing() -> None:
-    short = replace(TARGET, prior=Prior.of_features(PUBLIC, F - 1))
+    short = Prior.of_features(PUBLIC, F - 1)
     with pytest.raises(LocalProtocolError, match="basis"):
-        build(short).statistic()
+        build().statistic(short)
 
 
 # -- the release --------------------------------------------------------------------------------------
@@ -192,7 +191,8 @@ def test_a_basis_of_too_few_rows_releases_nothing() -> None:
 def release(setting: Setting, points: Features, seed: int, **parameters: Any) -> npt.NDArray[np.float64]:
     mechanism = build(setting, **parameters)
     noise = SimulatedNoise(seed, "consumer").draw(mechanism.draws(0)[0])
-    return mechanism.release(0, mechanism.statistic().of(points).sum(axis=0), len(points), (noise,))
+    total = mechanism.statistic(PRIOR).of(points).sum(axis=0)
+    return mechanism.stream(prior=PRIOR).release(0, total, len(points), (noise,))
 
 
 def test_a_release_lies_in_the_affine_span_of_the_public_points_and_is_a_weighted_sum_of_them() -> None:
@@ -205,7 +205,7 @@ def test_a_release_lies_in_the_affine_span_of_the_public_points_and_is_a_weighte
     assert weights @ features_to_float(PUBLIC) == pytest.approx(released, abs=2e-3)
     plain = release_mechanism("gaussian", {"neighbours": "substitute-one", "epsilon": 1.0}, TARGET)
     noise = SimulatedNoise(1, "consumer").draw(plain.draws(0)[0])
-    other = plain.release(0, points.sum(axis=0, dtype=np.int64), len(points), (noise,))
+    other = plain.stream().release(0, points.sum(axis=0, dtype=np.int64), len(points), (noise,))
     left = seed_weights(other, PUBLIC) @ features_to_float(PUBLIC) - other
     assert np.abs(left).max() > 0.01
 
@@ -231,6 +231,7 @@ def test_few_directions_have_less_error_than_all_coordinates_where_noise_dominat
         errors["subspace"] += np.square(release(TARGET, points, seed, epsilon=0.3) - mean).sum()
         mechanism = release_mechanism("filtered-gaussian", filtered, TARGET)
         noise = SimulatedNoise(seed, "consumer").draw(mechanism.draws(0)[0])
-        made = mechanism.release(0, mechanism.statistic().of(points).sum(axis=0), len(points), (noise,))
+        total = mechanism.statistic(PRIOR).of(points).sum(axis=0)
+        made = mechanism.stream(prior=PRIOR).release(0, total, len(points), (noise,))
         errors["filtered-gaussian"] += np.square(made - mean).sum()
     assert errors["subspace"] < 0.5 * errors["filtered-gaussian"]

@@ -1,0 +1,61 @@
+"""What the estimators that release private data share: `hushbid.kme` and `hushbid.race`."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+
+from protocol.errors import ConfigError
+from protocol.privacy.noise import NoiseSource, SecureNoise
+
+__all__ = ["NeighboursName", "OutOfBounds", "PrivateEstimator"]
+
+OutOfBounds: TypeAlias = Literal["refuse", "clip"]
+"""What is done with points outside of the public bounds."""
+NeighboursName: TypeAlias = Literal["add-remove-one", "substitute-one"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
+    """A scikit-learn estimator whose parameters are its fields; those that all of them have.
+
+    Args:
+        lower, upper: Public bounds of the data, of each column or of all. They must not follow from data.
+        epsilon: ε of the guarantee; None, where an estimator takes it: no noise and no privacy.
+        neighbours: Which datasets it compares, ``add-remove-one`` or ``substitute-one``. To be said where
+            there is an ε.
+        out_of_bounds: ``refuse`` or ``clip`` rows outside of the bounds.
+        random_state: Seed of what is public; a number is the seed itself.
+        noise: Makes the source of noise of a fit, which is used for it alone.
+    """
+
+    lower: npt.ArrayLike
+    upper: npt.ArrayLike
+    epsilon: float | None
+    neighbours: NeighboursName | None = None
+    out_of_bounds: OutOfBounds = "refuse"
+    random_state: int | np.random.RandomState | None = None
+    noise: Callable[[], NoiseSource] = SecureNoise
+
+    def _check_out_of_bounds(self) -> None:
+        if self.out_of_bounds not in ("refuse", "clip"):
+            raise ConfigError(
+                f"Points out of bounds were to be treated by {self.out_of_bounds!r}.",
+                advice='Use "refuse" or "clip".',
+            )
+
+    def _seed(self) -> int:
+        """The public seed: `random_state` itself if it is a number."""
+        if self.random_state is None:
+            return secrets.randbits(63)
+        if isinstance(self.random_state, Integral):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))

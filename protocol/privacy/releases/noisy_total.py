@@ -1,0 +1,167 @@
+"""Whole noise on a total, calibrated to a target (ε, δ): what Gaussian and Laplace noise share."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field, model_validator
+
+from protocol.errors import ConfigError, LocalProtocolError
+from protocol.privacy.accounting import Cost, epsilon_of
+from protocol.privacy.noise import Draw
+from protocol.privacy.releases.base import (
+    Guarantee,
+    Neighbours,
+    PrivateParameters,
+    ReleaseMechanism,
+    ReleaseStream,
+    check_delta,
+)
+from protocol.privacy.releases.random_walk import RandomWalk
+from protocol.space.grid import FEATURE_UNIT, Totals
+
+__all__ = ["FilteredStream", "NoisyTotalParameters", "NoisyTotalRelease"]
+
+
+class NoisyTotalParameters(PrivateParameters):
+    """Keys of a mechanism with noise on a total: `epsilon`, or that by which noise is given, or both.
+
+    Attributes:
+        epsilon: ε of all releases together, at the session's δ: the noise follows from it. With the noise
+            given too, a budget.
+    """
+
+    noise_key: ClassVar[str]
+    """The key by which noise is given."""
+
+    epsilon: float | None = Field(default=None, gt=0)
+
+    @property
+    def noise(self) -> float | None:
+        """How much noise is given; None: it follows from ε."""
+        given: float | None = getattr(self, self.noise_key)
+        return given
+
+    @model_validator(mode="after")
+    def _has_noise(self) -> NoisyTotalParameters:
+        if self.epsilon is None and self.noise is None:
+            raise ValueError(
+                f"either `epsilon`, the ε of all releases together, or `{self.noise_key}` has to be given"
+            )
+        return self
+
+
+class NoisyTotalRelease(ReleaseMechanism):
+    """A mechanism that adds as many independent whole numbers to each total as that has coordinates.
+
+    All charged releases cost the same. A release of public points alone (`Setting.starts_public`) has no
+    noise and costs nothing.
+
+    Raises:
+        ConfigError: The noise that is given costs more than the ε that is given.
+    """
+
+    parameters: NoisyTotalParameters
+    private = True
+
+    def __post_init__(self) -> None:
+        given, charged, delta = self.parameters, self.setting.charged, self.setting.delta
+        if charged == 0 or given.noise is None or given.epsilon is None:
+            return
+        spent = epsilon_of([self._cost(given.noise, charged)], delta)
+        if spent > given.epsilon:
+            raise ConfigError(
+                f"Release mechanism {self.name!r}: with {given.noise_key} = {given.noise:g}, {charged} "
+                f"releases cost ε = {spent:.4g} at δ = {delta:g}, over the budget of {given.epsilon:g}.",
+                advice=f"Leave {given.noise_key} out, so that it follows from epsilon; or ask for fewer "
+                "rounds.",
+            )
+
+    @abstractmethod
+    def _cost(self, noise: float, releases: int) -> Cost:
+        """What so many releases with that noise cost."""
+
+    @abstractmethod
+    def _calibrated(self, epsilon: float, releases: int) -> float:
+        """The noise with which so many releases have that ε, at the setting's δ."""
+
+    @abstractmethod
+    def _draw(self) -> Draw:
+        """The noise of a charged release."""
+
+    @cached_property
+    def noise(self) -> float:
+        """How much noise there is, in units of `NoisyTotalParameters.noise`; 0 where no release is charged.
+
+        Worked out when it is asked for: composing can take a second, and owners draw no noise.
+        """
+        given, charged = self.parameters, self.setting.charged
+        if charged == 0:
+            return 0.0
+        if given.noise is not None:
+            return given.noise
+        if given.epsilon is None:
+            raise LocalProtocolError(f"{self.name} has neither an ε nor noise, past validation.")
+        return self._calibrated(given.epsilon, charged)
+
+    def draws(self, index: int) -> tuple[Draw, ...]:
+        """One whole number a coordinate; none for public points alone."""
+        return () if self.shows_public(index) else (self._draw(),)
+
+    def guarantee(self, *, neighbours: Neighbours, delta: float) -> Guarantee:
+        """By composition of the releases that are charged."""
+        Neighbours(neighbours)
+        check_delta(delta)
+        charged = self.setting.charged
+        epsilon = epsilon_of([self._cost(self.noise, charged)], delta) if charged else 0.0
+        return Guarantee(epsilon=epsilon, delta=delta, claimed_epsilon=None, claimed_delta=None)
+
+    def cost(self, index: int, *, neighbours: Neighbours) -> tuple[Cost, ...]:
+        """That of one release."""
+        Neighbours(neighbours)
+        return () if self.shows_public(index) else (self._cost(self.noise, 1),)
+
+
+class FilteredStream(ReleaseStream, ABC):
+    """Releases whose noisy totals go through a filter (`ReleaseMechanism.walk`).
+
+    A total is made an observation, and the filter's estimate the private points' Σφ. The public points are
+    added without noise.
+    """
+
+    mechanism: Any
+    _estimate: npt.NDArray[np.float64] | float = 0.0
+    _variance: float | None = None
+
+    @abstractmethod
+    def _observed(
+        self, total: Totals, points: int, noise: tuple[npt.NDArray[Any], ...]
+    ) -> npt.NDArray[np.float64]:
+        """What is seen of so many private points; where there is no noise, there are none."""
+
+    @abstractmethod
+    def _embedded(self, moved: npt.NDArray[np.float64], points: int) -> npt.NDArray[np.float64]:
+        """Σφ of so many private points, in units of φ, from an observation or an estimate."""
+
+    @cached_property
+    def _walk(self) -> RandomWalk:
+        walk: RandomWalk = self.mechanism.walk(self.prior)
+        return walk
+
+    def _release(
+        self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
+    ) -> npt.NDArray[np.float64]:
+        points = self.private_count(count)
+        moved = self._observed(total, points, noise)
+        if noise:
+            gain, self._variance = self._walk.after(self._variance)
+            self._estimate = moved = self._estimate + gain * (moved - self._estimate)
+            self.deviation = self.unit * math.sqrt(self._variance)
+        embedded = self._embedded(moved, points)
+        embedded += self.public_sum() * FEATURE_UNIT
+        return np.asarray(embedded / count, dtype=np.float64)
