@@ -282,8 +282,8 @@ class BlindConsumer(ConsumerMachine):
             self.void[entry.owner] += bool(entry.dispute)
             if entry.candidate is None or entry.dispute not in ("", _WRONG_SCORE):
                 continue
-            # Whether a score is wrong depends on the round in which its point was taken, which one record
-            # of another owner changes for many points. What a release or a private settlement counts must not.
+            # Whether a score is wrong depends on the round in which its point was taken, which one record of
+            # another owner changes for many points. What a release or a private settlement counts must not.
             good.append(entry.candidate.features)
             if not entry.dispute or self._opened.settlement is not None:
                 self._wins.append(HandedOver(entry.owner, 0, 0, 0, entry.candidate, entry.chosen_round))

@@ -162,7 +162,7 @@ class Mask:
         return [self._of(score, self.tie(row)) for score, row in zip(scores, features, strict=True)]
 
     def tie(self, features: Features) -> int:
-        """t of a φ, int16 of shape (d,): of points of one score the highest comes first."""
+        """T of a φ, int16 of shape (d,): of points of one score the highest comes first."""
         hashed = hashlib.blake2b(features.astype("<i2").tobytes(), key=self._ties, digest_size=8).digest()
         return int.from_bytes(hashed, "big") >> 3
 

@@ -202,7 +202,7 @@ def test_weights_of_another_round_are_a_bug() -> None:
 def test_what_is_void_adds_nothing_to_the_total_and_is_counted() -> None:
     bench = Bench(points=3).waiting()
     bench.say(bench.award(bench.purchase(handle=1)))
-    bench.bought(found(A, 1, "the score is not the point's"))
+    bench.bought(found(A, 1, "the point is outside the public bounds"))
     assert not bench.machine.weighing.total.any()
     assert bench.machine.void == {A: 1}
     bench.weigh()
@@ -525,7 +525,7 @@ def not_sent(consumer: Consumer, scored: BlindScored) -> BlindPurchase:
 
 
 def another_rounds_mask(consumer: Consumer, scored: BlindScored) -> BlindPurchase:
-    (score,) = mask_of(consumer, 2).of([0])
+    (score,) = mask_of(consumer, 2).of([0], np.zeros((1, DIMENSION), dtype=np.int16))
     return purchase_of(A, scored, score=score)
 
 

@@ -6,6 +6,8 @@ them, one record more could put two points of S in the place of others.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from owner.blind import BlindOwnerNumerics, BlindScored, ScoreBlind
@@ -94,7 +96,7 @@ def test_a_higher_score_is_before_every_tie_and_equal_points_are_equal() -> None
     mask = KEYS.mask(1, bound)
     rows = np.random.default_rng(2).integers(-9000, 9000, (50, DIMENSION)).astype(np.int16)
     at = [mask.of([score] * len(rows), rows) for score in (-bound, -1, 0, 1, bound)]
-    assert all(max(lower) < min(higher) for lower, higher in zip(at, at[1:], strict=False))
+    assert all(max(lower) < min(higher) for lower, higher in pairwise(at))
     assert NOT_SENT < mask.of_nothing < min(at[0])
     assert {len(each) for row in at for each in row} == {MASK_BYTES}
     assert mask.of([3, 3], rows[[0, 0]]) == mask.of([3], rows[:1]) * 2

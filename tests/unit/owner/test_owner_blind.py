@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from protocol import limits
 from protocol.crypto.blinding import (
     MASK_BYTES,
     NOT_SENT,
+    Mask,
     blind_bid_statement,
     blind_digest,
     broadcast_statement,
@@ -32,7 +34,7 @@ from protocol.errors import ConfigError, ExitCode, LocalProtocolError, Offence, 
 from protocol.machine.machine import Effect, Finish, Received, Send, Started
 from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.noise import SimulatedNoise
-from protocol.space.grid import Weights
+from protocol.space.grid import Features, Weights
 from protocol.space.jitter import scores_of
 from protocol.wire.blind import BlindBid, SealedBroadcast
 from protocol.wire.codec import Direction, decode_message
@@ -187,11 +189,20 @@ def scores_in(scored: BlindScored) -> list[bytes]:
     return [scored.scores[at : at + MASK_BYTES] for at in range(0, len(scored.scores), MASK_BYTES)]
 
 
-def true_scores(consumer: Consumer, owner: str, weights: Weights) -> list[int]:
+def true_features(consumer: Consumer, owner: str) -> Features:
     """Of all an owner's points, computed by the map."""
-    features = consumer.session.space.map(consumer.released.map_seed).hash(points_of(owner).features)
-    found: list[int] = scores_of(features, weights, None).tolist()
+    return consumer.session.space.map(consumer.released.map_seed).hash(points_of(owner).features)
+
+
+def true_scores(consumer: Consumer, owner: str, weights: Weights) -> list[int]:
+    """Likewise."""
+    found: list[int] = scores_of(true_features(consumer, owner), weights, None).tolist()
     return found
+
+
+def masked(consumer: Consumer, mask: Mask, rows: Sequence[int], scores: Sequence[int]) -> list[bytes]:
+    """Masked scores of some of A's points, of all of which the scores are given."""
+    return mask.of([scores[row] for row in rows], true_features(consumer, A)[list(rows)])
 
 
 def test_a_bid_has_the_best_points_sealed_to_the_consumer_with_their_masked_scores(
@@ -206,7 +217,7 @@ def test_a_bid_has_the_best_points_sealed_to_the_consumer_with_their_masked_scor
         assert attributes == data.attributes(row)
         with pytest.raises(RemoteProtocolError):
             open_sealed(box, consumer.session.simulated_identity(A).sealing)
-    assert scores_in(scored) == mask_of(consumer).of([scores[row] for row in scored.rows])
+    assert scores_in(scored) == masked(consumer, mask_of(consumer), scored.rows, scores)
 
 
 def test_a_bid_is_signed_with_its_round_name_boxes_numbers_and_scores(consumer: Consumer) -> None:
@@ -237,7 +248,7 @@ def test_an_older_box_that_cannot_be_bought_has_no_score_and_all_others_have(
     scores, mask = true_scores(consumer, A, later), mask_of(consumer, 2, later)
     lowest = min(scores[row] for row in second.rows)
     told = [
-        mask.of([scores[row]])[0] if scores[row] >= lowest else NOT_SENT
+        masked(consumer, mask, [row], scores)[0] if scores[row] >= lowest else NOT_SENT
         for row in (*first.rows, *second.rows)
     ]
     assert scores_in(second) == told
@@ -259,8 +270,8 @@ def test_an_owner_that_runs_out_hands_over_boxes_of_nothing_in_bids_of_one_size(
     assert all(mask.of_nothing < score for score in (*old, new[0]))
     scores = true_scores(consumer, A, W)[:3]
     mask = mask_of(consumer, 3)
-    sold = [scores[row] for row in (*bids[0].rows, bids[1].rows[0])]
-    assert scores_in(bids[2]) == [*mask.of(sold), *[mask.of_nothing] * 3]
+    sold = (*bids[0].rows, bids[1].rows[0])
+    assert scores_in(bids[2]) == [*masked(consumer, mask, sold, scores), *[mask.of_nothing] * 3]
 
 
 def test_an_owner_without_any_point_bids_nothing_but_boxes_of_nothing(consumer: Consumer) -> None:

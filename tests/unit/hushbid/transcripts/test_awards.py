@@ -63,8 +63,8 @@ class _Worst(BlindCurator):
 class _Boasting(BlindOwnerNumerics):
     """Scores its newest box as if it were the best that can be."""
 
-    def _masked(self, keys: Any, number: int, weights: Any) -> bytes:
-        scores = super()._masked(keys, number, weights)
+    def _masked(self, mask: Any, weights: Any) -> bytes:
+        scores = super()._masked(mask, weights)
         return scores[:-MASK_BYTES] + b"\x3f" + scores[1 - MASK_BYTES :]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 
 import nacl.bindings
@@ -17,6 +18,7 @@ from protocol.crypto.blinding import (
     MASK_BYTES,
     NOT_SENT,
     BlindKeys,
+    Mask,
     account_statement,
     blind_bid_statement,
     blind_digest,
@@ -39,13 +41,18 @@ WEIGHTS = np.arange(-4, 4, dtype=np.int32)
 scores = st.integers(-BOUND, BOUND)
 
 
+def masked_by(mask: Mask, values: Sequence[int]) -> list[bytes]:
+    """Masked scores of points of one φ."""
+    return mask.of(values, np.zeros((len(values), 4), dtype=np.int16))
+
+
 # -- masks ---------------------------------------------------------------------------------------------
 
 
 @given(st.lists(scores, min_size=1, max_size=20), st.integers(1, 10**7))
 @example([-BOUND, BOUND, 0, -1, 1, BOUND - 1, 1 - BOUND, 0, BOUND, -BOUND], 1)
 def test_order_and_ties_survive_and_every_mask_has_one_width(values: list[int], number: int) -> None:
-    masked = KEYS.mask(number, BOUND).of(values)
+    masked = masked_by(KEYS.mask(number, BOUND), values)
     assert {len(score) for score in masked} == {MASK_BYTES}
     for one, first in zip(values, masked, strict=True):
         for other, second in zip(values, masked, strict=True):
@@ -56,7 +63,7 @@ def test_order_and_ties_survive_and_every_mask_has_one_width(values: list[int], 
 def test_a_box_of_nothing_is_below_every_point_and_above_what_is_not_sent(bound: int) -> None:
     for number in range(1, 50):
         mask = KEYS.mask(number, bound)
-        (lowest, highest) = mask.of([-bound, bound])
+        (lowest, highest) = masked_by(mask, [-bound, bound])
         assert NOT_SENT < mask.of_nothing < lowest < highest
         assert len(mask.of_nothing) == len(NOT_SENT) == MASK_BYTES
 
@@ -64,13 +71,13 @@ def test_a_box_of_nothing_is_below_every_point_and_above_what_is_not_sent(bound:
 @pytest.mark.parametrize("score", [BOUND + 1, -BOUND - 1])
 def test_a_score_beyond_the_bound_is_not_masked(score: int) -> None:
     with pytest.raises(LocalProtocolError, match="outside of its bound"):
-        KEYS.mask(1, BOUND).of([0, score])
+        masked_by(KEYS.mask(1, BOUND), [0, score])
 
 
 def test_a_bound_that_16_bytes_do_not_hold_is_refused_and_every_other_is_held() -> None:
     """The scale is below 2^62 and the offset below 2^126, so that B may be 2^64."""
     for number in range(1, 50):
-        (largest,) = KEYS.mask(number, 2**64).of([2**64])
+        (largest,) = masked_by(KEYS.mask(number, 2**64), [2**64])
         assert len(largest) == MASK_BYTES
     with pytest.raises(LocalProtocolError, match="too large to be masked"):
         KEYS.mask(1, 2**67)
@@ -78,7 +85,7 @@ def test_a_bound_that_16_bytes_do_not_hold_is_refused_and_every_other_is_held() 
 
 def scale_of(number: int, keys: BlindKeys = KEYS) -> int:
     """a, as whoever sees two masked scores that differ by 1 reads it off."""
-    low, high = (int.from_bytes(score, "big") for score in keys.mask(number, BOUND).of([0, 1]))
+    low, high = (int.from_bytes(score, "big") for score in masked_by(keys.mask(number, BOUND), [0, 1]))
     return high - low
 
 
@@ -87,19 +94,19 @@ def test_every_round_session_and_seed_has_another_map() -> None:
     scales += [scale_of(1, other) for other in OTHERS.values()]
     assert len(set(scales)) == 102
     assert all(2**61 <= scale < 2**62 for scale in scales)
-    zeros = {KEYS.mask(number, BOUND).of([0])[0] for number in range(1, 101)}
+    zeros = {masked_by(KEYS.mask(number, BOUND), [0])[0] for number in range(1, 101)}
     assert len(zeros) == 100
 
 
 def test_masks_of_one_round_are_the_same_for_all_who_have_the_seed() -> None:
     again = BlindKeys(SEED, SESSION)
-    assert again.mask(7, BOUND).of([-5, 12]) == KEYS.mask(7, BOUND).of([-5, 12])
+    assert masked_by(again.mask(7, BOUND), [-5, 12]) == masked_by(KEYS.mask(7, BOUND), [-5, 12])
 
 
-def test_the_gcd_of_differences_gives_the_scale_away_as_documented() -> None:
+def test_the_gcd_of_differences_gives_the_scale_away_where_points_have_one_phi() -> None:
     """What the mask does not hide: a few scores are enough for a, and so for all their differences."""
     values = np.random.default_rng(1).integers(-(2**40), 2**40, size=40).tolist()
-    masked = [int.from_bytes(score, "big") for score in KEYS.mask(3, BOUND).of(values)]
+    masked = [int.from_bytes(score, "big") for score in masked_by(KEYS.mask(3, BOUND), values)]
     found = math.gcd(*(one - other for one, other in pairwise(masked)))
     assert found == scale_of(3)
     assert [(score - masked[0]) // found for score in masked] == [value - values[0] for value in values]
