@@ -358,7 +358,7 @@ def _first(
     if len(scores) == 1:
         return tuple(Best(entry, score) for entry, score in scores.items())
     firsts = scores if worth is None else {entry: worth(entry, score) for entry, score in scores.items()}
-    tie = tie or bytes
+    tie = tie or np.ndarray.tobytes
     entries = sorted(scores, key=lambda entry: (-firsts[entry], tie(features[entry]), *last_resort(entry)))
     return tuple(Best(entry, scores[entry]) for entry in entries[:count])
 

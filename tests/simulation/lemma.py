@@ -21,6 +21,7 @@ from protocol.space.grid import Features, Weights
 from protocol.space.jitter import Jitter, scores_of
 from protocol.space.prices import Prices
 from protocol.space.scoring import Best, Pool
+from protocol.wire.blind import SealedBroadcast
 from protocol.wire.messages import Ask, Batch, Bid, Broadcast
 from tests.simulation.harness import MAP, CuratorBench, Player, corners, names, session_file, weights_of
 
@@ -35,6 +36,7 @@ __all__ = [
     "OneOfEachPhi",
     "PricesBySales",
     "RestsWhoSold",
+    "Table",
     "TiesByArrival",
     "difference",
     "make_case",
@@ -343,7 +345,7 @@ def play(
         players[owner] = kind(bench, owner, features)
     alter(bench)
     bench.enrol()
-    table_of = _Table(bench, players, case)
+    table_of = Table(bench, players, case)
     for number in range(1, len(case.weights) + 1):
         table_of.play_round(number)
     assert bench.machine.phase == "delivering"
@@ -351,14 +353,14 @@ def play(
     return Counter(bench.chosen), bench
 
 
-class _Table:
+class Table:
     """Who answers when."""
 
-    def __init__(self, bench: CuratorBench, players: Mapping[str, Player], case: Case) -> None:
+    def __init__(self, bench: CuratorBench, players: Mapping[str, Any], case: Case) -> None:
         self.bench = bench
         self.players = players
         self.case = case
-        self.unanswered: dict[str, tuple[Broadcast, int]] = {}
+        self.unanswered: dict[str, tuple[Any, int]] = {}
         """Broadcasts that were not answered yet, and the round in which they will be."""
         self.connected = dict.fromkeys(players, True)
         self.refused: set[str] = set()
@@ -427,7 +429,7 @@ class _Table:
         broadcast = self.bench.last(owner)
         if self.bench.machine.phase != "bidding" or not self.bench.machine.seats[owner].broadcast:
             return False
-        assert isinstance(broadcast, Broadcast)
+        assert isinstance(broadcast, Broadcast | SealedBroadcast)
         late = (owner, number) in self.case.late
         self.unanswered[owner] = (broadcast, number + self.case.delay if late else number)
         return True
