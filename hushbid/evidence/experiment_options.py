@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias
 
 import tomli_w
 import typer
-from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from protocol.config.loading import read_toml
 from protocol.errors import ConfigError
 from protocol.runtime.command import by_option, option
+
+if TYPE_CHECKING:
+    from pydantic import ConfigDict
 
 __all__ = [
     "OPTIONS",
@@ -74,7 +75,7 @@ class ExperimentOptions:
     """
 
     NAME: ClassVar[str]
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=False)
+    __pydantic_config__: ClassVar[ConfigDict] = {"extra": "forbid", "strict": False}
 
     seeds: int | Sequence[int] = _seeds(5)
     first_seed: int = option(int, default=0, min=0, help="The first of them.")
@@ -291,6 +292,10 @@ def read_declaration(path: Path, **changes: Any) -> ExperimentOptions:
     Raises:
         ConfigError: The file cannot be read, or a key is missing, unknown or of a wrong type.
     """
+    from pydantic import TypeAdapter, ValidationError
+
+    from protocol.config.loading import read_toml
+
     values = read_toml(path)
     kind = values.pop(_KIND, None)
     if kind not in OPTIONS:

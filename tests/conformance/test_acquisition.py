@@ -22,7 +22,8 @@ from protocol.privacy.noise import SimulatedNoise
 from protocol.session.session import Session, open_session
 from protocol.space.features import SEED_BYTES, FeatureMap
 from protocol.space.grid import round_weights
-from tests.simulation.harness import check_total, names, session_file
+from tests.simulation.harness import names, session_file
+from tests.support.totals import check_total
 
 EXACT_RULES = sorted(name for name, rule in RULES.items() if rule.exact)
 COLUMNS = 5

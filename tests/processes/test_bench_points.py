@@ -37,6 +37,7 @@ def test_a_delayed_session_takes_a_round_trip_a_round_at_least(
     assert result["session_seconds"] >= 2 * delay * ROUNDS
     assert result["whole_seconds"] > result["session_seconds"]
     assert result["points_per_second"] == pytest.approx(2 * ROUNDS / result["session_seconds"])
+    assert result["blind_ratio"] == result["blind_points_per_second"] / result["points_per_second"]
     if delay:
         assert result["ratio"] is None
         assert "each way" in err
@@ -83,6 +84,8 @@ def test_the_table_has_a_ratio_unless_there_is_a_delay(
         "batch": 20,
         "bare_rounds_per_second": 700.0,
         "points_per_second": 99.0,
+        "blind_points_per_second": 88.0,
+        "blind_ratio": 0.89,
     }
     times = {"session_seconds": 6.789, "whole_seconds": 12.341}
     monkeypatch.setattr(points, "bench_points", lambda **_: result | times | {"delay": delay, "ratio": ratio})
@@ -92,6 +95,6 @@ def test_the_table_has_a_ratio_unless_there_is_a_delay(
         main()
     out, _ = capfd.readouterr()
     assert ending.value.code == 0
-    for text in (shown, "6.79 s", "12.34 s"):
+    for text in (shown, "6.79 s", "12.34 s", "0.89 of that"):
         assert text in out
     assert ("0.05 s each way" in out) == bool(delay)

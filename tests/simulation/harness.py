@@ -16,11 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consumer.blind import BlindConsumer
 from curator.events import CandidatesChecked, CheckCandidates, DestroyBoxes
 from curator.machine import CuratorMachine
 from curator.party import curator_party
-from hushbid.simulation.simulator import SimulationOutcome
 from protocol import limits
 from protocol.config.session import (
     FeatureSection,
@@ -98,7 +96,6 @@ __all__ = [
     "CuratorBench",
     "Player",
     "candidate_of",
-    "check_total",
     "corners",
     "names",
     "sealed_candidate_of",
@@ -208,20 +205,6 @@ def corners() -> Features:
     grid = np.array(rows, dtype=np.int16)
     assert MAP.space.admits(grid).all()
     return grid
-
-
-def check_total(outcome: SimulationOutcome) -> None:
-    """That whoever weighs has the sum of what was bought, points that are void left out."""
-    consumer = outcome.consumer
-    if not isinstance(consumer, BlindConsumer):
-        outcome.curator.check_total()
-        return
-    held, weighing = consumer.delivered, consumer.weighing
-    good = [entry.candidate.features for entry in held if entry.candidate is not None and not entry.dispute]
-    expected = np.zeros_like(weighing.total)
-    for features in good:
-        expected += weighing.statistic.of(features[None])[0]
-    assert np.array_equal(expected, weighing.total)
 
 
 def weights_of(*values: int) -> Weights:

@@ -24,7 +24,8 @@ from protocol.session.session import Session, open_session
 from protocol.space.features import SEED_BYTES
 from protocol.wire.codec import Direction, decode_frame, decode_message
 from protocol.wire.messages import Broadcast, SealedBroadcast
-from tests.simulation.harness import check_total, names, session_file
+from tests.simulation.harness import names, session_file
+from tests.support.totals import check_total
 
 COLUMNS, DIMENSION = 5, 16
 EXACT: dict[str, Any] = {"mechanism": "exact"}

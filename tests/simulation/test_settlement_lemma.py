@@ -23,8 +23,8 @@ from protocol.session.settling import HandedOver, settle, settle_privately
 from tests.simulation.harness import CuratorBench, Player, corners, names, weights_of
 from tests.simulation.lemma import Case, make_case, play
 
-WITH_BIDS = sorted(name for name, rule in RULES.items() if rule.exact and rule.candidate_with_bid)
-EXACT_RULES = sorted(name for name, rule in RULES.items() if rule.exact)
+EXACT_RULES = sorted(name for name, rule in RULES.items() if rule.exact and not rule.blind)
+WITH_BIDS = [name for name in EXACT_RULES if RULES[name].candidate_with_bid]
 
 Totals = Callable[[Case, CuratorBench], Mapping[str, float]]
 Disputes = Callable[[Case, Sequence[HandedOver]], set[tuple[int, str, int]]]

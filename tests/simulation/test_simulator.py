@@ -29,7 +29,8 @@ from protocol.space.features import SEED_BYTES
 from protocol.space.grid import round_weights
 from protocol.wire.codec import decode_frame
 from tests.conftest import ROOT
-from tests.simulation.harness import RULES_FOR_FEW, check_total, names, session_file
+from tests.simulation.harness import RULES_FOR_FEW, names, session_file
+from tests.support.totals import check_total
 
 COLUMNS = 3
 MWEM: dict[str, Any] = {

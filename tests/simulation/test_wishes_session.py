@@ -29,7 +29,7 @@ WISHES: dict[str, Any] = {
     "caps": {"owner-0": 4, "owner-3": 6},
     "budget": 30.0,
 }
-MAY = sorted(name for name, rule in RULES.items() if not rule.even_owners)
+MAY = sorted(name for name, rule in RULES.items() if not (rule.even_owners or rule.unpriced))
 RNG = np.random.default_rng(3)
 DATA = {name: Dataset.from_arrays(name, RNG.random((20, 5))) for name in names(OWNERS)}
 VALIDATION = Dataset.from_arrays("validation", RNG.random((10, 5)))

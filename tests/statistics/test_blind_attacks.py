@@ -179,7 +179,7 @@ def unmasked(session: Blind, box: int) -> tuple[Matrix, Matrix]:
     numbers, scores = [], []
     for number in np.flatnonzero(session.masked[box] != NOTHING):
         weights = session.weights[number]
-        bound = score_bound(weights, session.session.space.norm_bound, session.session.jitter)
+        bound = score_bound(weights, session.session.space.coordinate_bound, session.session.jitter)
         mask = session.keys.mask(int(number) + 1, bound)
         zero = int.from_bytes(mask.of_nothing, "big")
         scores.append((session.masked[box, number] - zero) // mask._scale - bound - 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -50,13 +51,14 @@ def bidding(**options: Any) -> BlindBench:
 def account_of(bench: BlindBench, signer: str = CONSUMER, /, **changes: Any) -> Account:
     """The consumer's account, with 0.5, 1.5, … for the owners, signed."""
     owners = len(bench.session.owners)
+    bought = Counter(win.owner for win in bench.machine.ledger.wins)
     values: dict[str, Any] = {
         "settlement": np.arange(owners) + 0.5,
         "errors": np.full(owners, -1.0),
         "gains": np.arange(owners) + 0.25,
         "gain_errors": np.full(owners, -1.0),
         "signal": -1,
-        "sold": np.ones(owners, dtype=np.int64),
+        "sold": np.array([bought[owner] for owner in bench.session.owners], dtype=np.int64),
         "void": np.zeros(owners, dtype=np.int64),
         "signature": bytes(64),
     }
@@ -475,6 +477,15 @@ def test_the_account_ends_the_session_settles_it_and_destroys_all_boxes() -> Non
     statement = bench.machine.statement(Price())
     assert statement is not None
     assert statement[0] == {A: None, B: None}
+
+
+@pytest.mark.parametrize("part", ["sold", "void"])
+@pytest.mark.parametrize("count", [-1, 99])
+def test_an_account_of_other_boxes_than_were_awarded_is_refused(part: str, count: int) -> None:
+    bench = sold()
+    offence = bench.offend(CONSUMER, account_of(bench, **{part: np.array([count, 0], dtype=np.int64)}))
+    assert offence.offence is Offence.MALFORMED
+    assert bench.machine.settlement() is None
 
 
 SHAPES = ("settlement", "errors", "gains", "gain_errors", "sold", "void")

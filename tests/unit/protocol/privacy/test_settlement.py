@@ -68,8 +68,8 @@ def settlement_of(session: Session) -> PrivateSettlement:
         ({"private": True, "epsilon": 0.0}, "greater than 0"),
         ({"private": True, "epsilon": -1.0}, "greater than 0"),
         ({"private": True, "epsilon": float("inf")}, "finite"),
-        ({"private": True, "epsilon": "1"}, "valid number"),
-        ({"private": 1, "epsilon": 1.0}, "valid boolean"),
+        ({"private": True, "epsilon": "1"}, "should be a number"),
+        ({"private": 1, "epsilon": 1.0}, "should be true or false"),
         ({"private": True, "epsilon": 1.0, "delta": 1e-5}, "delta"),
     ],
 )
