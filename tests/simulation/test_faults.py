@@ -86,7 +86,7 @@ def test_everything_that_can_go_wrong_does_in_a_thousand_plans() -> None:
     assert not any(each.byzantine for each in plans if each.mild)
     assert {len(each.rows) for each in plans} == {2, 3, 4, 5}
     assert {(each.rule, each.release) for each in plans} == {
-        (rule, release) for rule in RULES for release in RELEASES
+        (rule, release) for rule, known in RULES.items() if not known.blind for release in RELEASES
     }
 
 
