@@ -35,6 +35,7 @@ from protocol.wire.link import Link
 ROUNDS = 10
 SEALED = Setting("sealed", "filtered-gaussian", ROUNDS, 2)
 ASK_ALL = SEALED._replace(rule="ask-all")
+BLIND = SEALED._replace(rule="blind")
 TOLD_BY = 16
 """Bytes by which a draw is told from others, and found on record: some are cut up before they get there."""
 
@@ -82,7 +83,7 @@ def with_fresh_noise(
     return run(session, crashes, noise=lambda party: kind(party, drawn[party])), drawn
 
 
-def drawn_twice(drawn: Drawn, course: Course, crash: Crash) -> list[str]:
+def drawn_twice(drawn: Drawn, course: Course, crash: Crash, setting: Setting = SEALED) -> list[str]:
     """Who drew anything more than once, or drew what is not on record; nobody, if all is well.
 
     Of what was drawn in a step that the crash took, nothing is on record.
@@ -90,17 +91,17 @@ def drawn_twice(drawn: Drawn, course: Course, crash: Crash) -> list[str]:
     wrong = []
     for party, values in drawn.items():
         recorded = [value for value in values if value in course.transcripts[party]]
-        if len(recorded) != draws_of(party):
-            wrong.append(f"{party} has {len(recorded)} values of {draws_of(party)} on record")
+        if len(recorded) != draws_of(party, setting):
+            wrong.append(f"{party} has {len(recorded)} values of {draws_of(party, setting)} on record")
         if len(recorded) != len(values) and not (party == crash.party and crash.left == UNRECORDED):
             wrong.append(f"{party} drew {len(values) - len(recorded)} values that are not on record")
     return wrong
 
 
 @cache
-def draws_of(party: str) -> int:
+def draws_of(party: str, setting: Setting) -> int:
     """How often a party draws in a session without crashes."""
-    _, drawn = with_fresh_noise(SEALED)
+    _, drawn = with_fresh_noise(setting)
     return len(drawn[party])
 
 
@@ -115,20 +116,22 @@ def assert_whole(course: Course) -> None:
     assert all(len(found) == 1 for found in course.bodies.values()), "one value for each release"
 
 
-def noisy_crashes(party: str) -> list[Crash]:
+def noisy_crashes(party: str, setting: Setting = SEALED) -> list[Crash]:
     """Every third crash of a party; all of the consumer, which takes few steps."""
-    _, base = uncrashed(SEALED)
+    _, base = uncrashed(setting)
     found = crashes_of(base, party)
     return found if party == CONSUMER else found[::3]
 
 
+@pytest.mark.parametrize("setting", [SEALED, BLIND], ids=["sealed", "blind"])
 @pytest.mark.parametrize("party", [CURATOR, CONSUMER, "owner-0"])
-def test_noise_and_keys_are_drawn_once_for_what_leaves(party: str) -> None:
-    for crash in noisy_crashes(party):
-        course, drawn = with_fresh_noise(SEALED, [crash])
+def test_noise_and_keys_are_drawn_once_for_what_leaves(party: str, setting: Setting) -> None:
+    """Under `blind` the consumer draws what protects owners, and crashes at any step of a round."""
+    for crash in noisy_crashes(party, setting):
+        course, drawn = with_fresh_noise(setting, [crash])
         assert course.crashed == (crash,)
         assert_whole(course)
-        assert drawn_twice(drawn, course, crash) == [], crash
+        assert drawn_twice(drawn, course, crash, setting) == [], crash
         for name, image in course.transcripts.items():
             replayed(Path(name), image=image)
 
