@@ -96,13 +96,18 @@ def start(cluster: Path, directory: Path, *settings: str, anew: bool = False, re
 
 
 def look(launcher: psutil.Process, seen: dict[int, Seen], *, files: bool = False) -> None:
-    """Note what the launcher's children show of themselves now."""
+    """Note what the launcher's children show of themselves now.
+
+    A child changes its directory before it becomes its program, and until then it shows the launcher's
+    arguments and environment. So each look replaces what the look before it saw.
+    """
     for child in launcher.children():
         try:
-            if child.pid not in seen:
-                if Path(child.cwd()).parent.name != "parties":
-                    continue  # not yet the program that it becomes
-                seen[child.pid] = Seen(child.cmdline(), child.environ(), child.cwd())
+            if Path(child.cwd()).parent.name != "parties":
+                continue  # not yet the program that it becomes
+            now = Seen(child.cmdline(), child.environ(), child.cwd())
+            now.files |= seen.get(child.pid, now).files
+            seen[child.pid] = now
             if files:
                 seen[child.pid].files |= {file.path for file in child.open_files()}
         except (psutil.NoSuchProcess, psutil.ZombieProcess, psutil.AccessDenied):
