@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from protocol.machine.machine import Event, Machine, Transition
@@ -28,8 +31,33 @@ def test_a_part_is_what_the_code_makes(page: str, name: str) -> None:
 
 def test_pages_without_generated_parts_have_no_marker() -> None:
     pages = {str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")}
-    assert pages > PAGES.keys() - {"README.md"}
-    assert not [page for page in pages - PAGES.keys() if "<!-- generated" in (ROOT / page).read_text("utf-8")]
+    assert pages > PAGES.keys()
+    others = {*pages, "README.md"} - PAGES.keys()
+    assert not [page for page in others if "<!-- generated" in (ROOT / page).read_text("utf-8")]
+
+
+def tables_twice(text: str) -> list[str]:
+    """The tables that people wrote, by their first lines, that stand in a text more than once."""
+    written_by_people = re.sub(r"^<!-- generated.*?^<!-- end -->$", "", text, flags=re.M | re.S)
+    tables = re.findall(r"(?:^\|.*\n){3,}", written_by_people, re.M)
+    return sorted({table.splitlines()[0] for table in tables if tables.count(table) > 1})
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_no_table_stands_on_a_page_twice(page: Path) -> None:
+    assert tables_twice(page.read_text(encoding="utf-8")) == []
+
+
+def test_a_table_that_stands_twice_would_be_noticed() -> None:
+    assert tables_twice(f"before\n\n{TABLE}\n{TABLE}") == ["| key | default | |"]
+    assert tables_twice(f"{TABLE}\n{TABLE.replace('| 1 |', '| 2 |')}") == []
+    assert tables_twice(f"<!-- generated: x -->\n{TABLE}<!-- end -->\n" * 2) == []
+
+
+def test_pages_written_twice_stay_as_they_are() -> None:
+    for page, made in PAGES.items():
+        once = written((ROOT / page).read_text(encoding="utf-8"), made)
+        assert written(once, made) == once
 
 
 def test_cells_of_the_page_stay_with_their_row_and_the_others_are_made() -> None:

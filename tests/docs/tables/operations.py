@@ -1,4 +1,4 @@
-"""Tables of docs/operations.md, docs/deploy.md and README.md."""
+"""Tables of docs/operations.md, docs/deploy.md and docs/commands.md."""
 
 from __future__ import annotations
 
@@ -66,6 +66,6 @@ OPERATIONS: Final[dict[str, Made]] = {
     "metrics": metrics,
 }
 DEPLOY: Final[dict[str, Made]] = {"variables": variables}
-README: Final[dict[str, Made]] = {
+COMMANDS: Final[dict[str, Made]] = {
     "exit codes": lambda: Table([(str(each),) for each in (*map(int, ExitCode), 130)]),
 }

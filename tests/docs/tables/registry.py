@@ -10,9 +10,9 @@ from tests.docs.tables.markers import Made
 from tests.docs.tables.privacy import PRIVACY
 
 PAGES: Final[dict[str, dict[str, Made]]] = {
-    "README.md": operations.README,
     "docs/audit.md": results.AUDIT,
     "docs/catalogue.md": results.CATALOGUE,
+    "docs/commands.md": operations.COMMANDS,
     "docs/configuration.md": CONFIGURATION,
     "docs/deploy.md": operations.DEPLOY,
     "docs/faults.md": results.FAULT_SWEEP,
