@@ -30,11 +30,11 @@ class Quality:
     """How good points are for a consumer, each counted by its weight.
 
     Attributes:
-        mmd2: MMD² against D_v, by the exact kernel on scaled points; None if there are no points, or one lies
-            so far outside of the public bounds that it cannot be worked out.
+        mmd2: MMD² against D_v, by the exact kernel on scaled points; None if there are no points, or if a
+            point lies too far outside of the public bounds for a figure.
         mmd2_test: The same against the test set; None without one too.
-        accuracy: Of a downstream model trained on the points, on the test set; None without a test set, or
-            where there is nothing to judge (`consumer.downstream.accuracy`).
+        accuracy: Accuracy on the test set of a downstream model trained on the points; None without a test
+            set, or where there is nothing to judge (`consumer.downstream.accuracy`).
         effective_points: 1/Σw²: the number of points where their weights are equal.
         accuracy_interval: 95 % interval of the accuracy (`consumer.downstream.wilson_interval`).
     """
@@ -183,8 +183,8 @@ class Judge:
 
         Args:
             points: Scaled, at least one.
-            labels: Of those that are learned from.
-            learned: Of which points a model learns; None: of all.
+            labels: Labels of the points that the model learns from.
+            learned: The points that a model learns from; None: of all.
         """
         count = len(points)
         with np.errstate(over="ignore", invalid="ignore"):

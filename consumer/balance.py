@@ -37,7 +37,7 @@ def balanced_groups(labels: Labels, balance: str, wanted: Labels | None) -> tupl
     """The groups by which weights are balanced: one for each label.
 
     Args:
-        labels: Of the bought points; None: a point has none.
+        labels: Labels of the bought points; None: a point has none.
         balance: One of `BALANCES`.
         wanted: The validation set's labels, for "wanted"; each row has one.
 

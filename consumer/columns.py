@@ -42,7 +42,7 @@ def column(values: Sequence[Value], owners: Sequence[str]) -> tuple[npt.NDArray[
 
     Args:
         values: None where one is missing.
-        owners: Whose each is.
+        owners: The owner of each.
 
     Returns:
         Both of shape (n,). Where the second is False, the first has a filler that no honest label is: the

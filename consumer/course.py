@@ -81,7 +81,7 @@ def course_of(
 
     Args:
         rounds: Rounds that the session has.
-        delivered: What was bought, in its order.
+        delivered: The bought points, in their order.
         mmd2: MMD² of the first 1, 2, … of those that can be read (`PurchasesChecked.mmd2`).
 
     Returns:

@@ -66,7 +66,7 @@ MODELS: Final[Mapping[str, Callable[[int], Any]]] = {
 
 
 def check_model(name: str, *, trained: bool) -> None:
-    """Refuse a downstream model that there is none of.
+    """Refuse a downstream model that does not exist.
 
     Args:
         name: The model's.
@@ -105,8 +105,8 @@ def accuracy(
         test_features: Scaled likewise, shape (k, c).
         test_labels: k of them.
         seed: What the model draws at random follows from it.
-        weights: Of the training points, shape (n,): scikit-learn's ``sample_weight`` but for a factor, with
-            which those that have a label weigh 1 on average, as models expect; None: equal ones.
+        weights: Weights of the training points, shape (n,): scikit-learn's ``sample_weight`` after a factor
+            by which the labelled points weigh 1 on average, as models expect; None: equal ones.
 
     Returns:
         From 0 to 1; None where there is nothing to judge: fewer than two classes to train on, or no
@@ -163,8 +163,8 @@ def why_none_agree(train_labels: Labels, test_labels: Labels) -> str:
     """Why no test point can be got right, if that is how labels are written; no label is told.
 
     Args:
-        train_labels: Of the points that a model learns from.
-        test_labels: Of those that it is judged by.
+        train_labels: Labels of the points that a model learns from.
+        test_labels: Labels of the points that it is judged by.
 
     Returns:
         A clause; empty where a label is on both sides, where one side has none, or where the labels are

@@ -20,7 +20,9 @@ DRAWN: Final = "drawn seed set"
 """Its name as a dataset."""
 
 STREAM: Final = "consumer/seed-set"
-"""Whose stream it is drawn from where noise is simulated: no party's, so that nobody's own moves."""
+"""The stream from which it is drawn where noise is simulated: not a party's, so that no party's own noise
+changes.
+"""
 
 SEALED_BITS: Final = 128.0
 """What a drawn set must have under `sealed`, for the curator not to guess it."""
@@ -39,7 +41,7 @@ def drawn_seed_set(
     sealed: bool = False,
     schema: Schema | None = None,
 ) -> Dataset:
-    """Draw a seed set. Of the consumer's data nothing enters but their number type.
+    """Draw a seed set. Nothing of the consumer's data enters except their number type.
 
     A column of whole numbers takes each one within its bounds alike. With `column_values` a column takes so
     many evenly spaced values, bounds included, as one of real data has no more either. With a schema the

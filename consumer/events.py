@@ -81,10 +81,10 @@ class Delivered:
     """A point that was bought.
 
     Attributes:
-        owner: Who sold it.
+        owner: Its seller.
         chosen_round: In which it was chosen.
         candidate: The point; None if its box does not open.
-        dispute: What is wrong with it; empty if nothing is.
+        dispute: Why it is disputed; empty if it is not.
     """
 
     owner: str
@@ -95,7 +95,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class PurchasesChecked(Event):
-    """What came of the last `CheckPurchases`, in its order."""
+    """The results of the last `CheckPurchases`, in its order."""
 
     KIND: ClassVar[str] = "purchases-checked"
     delivered: tuple[Delivered, ...]

@@ -70,7 +70,7 @@ class ConsumerMachine(Participant):
         """What a session costs D_v."""
         self.delivered: list[Delivered] = []
         self.mmd2: npt.NDArray[np.float64] | None = None
-        """Of the first 1, 2, … delivered points (`PurchasesChecked.mmd2`), once all are delivered."""
+        """MMD² of the first 1, 2, … delivered points (`PurchasesChecked.mmd2`), once all are delivered."""
         self.seed_distance: SeedDistance | None = None
         """How far D_init lies from D_v, likewise."""
         self._received = 0

@@ -58,7 +58,7 @@ def effective_points(weights: Vector) -> float:
 
 
 def check_ridge(ridge: float) -> None:
-    """Refuse a λ that is none.
+    """Refuse an invalid λ.
 
     Raises:
         ConfigError: It is negative, or not finite.

@@ -1,4 +1,4 @@
-"""What the consumer can tell of its purchase by itself, by exact kernels: never leaves the consumer.
+"""Figures about a purchase that the consumer computes alone, by exact kernels, and never sends.
 
 Baselines that need nobody else's data, the parts that owners have in the gain, and the classes that were
 wanted and bought. All are functions of D_v or of the test points without any noise.
@@ -59,7 +59,7 @@ class Baseline:
 
     @classmethod
     def of(cls, share: float | None, tested: int) -> Self | None:
-        """Of a share of so many test points; None where there is nothing to judge."""
+        """Interval for a share of that many test points; None where there is nothing to judge."""
         return None if share is None or not tested else cls(share, wilson_interval(share, tested))
 
 
@@ -69,9 +69,9 @@ class ClassShares:
 
     Attributes:
         label: The class.
-        wanted: Of D_v's labels, or of the test points' where D_v has none.
-        bought: Of the bought points.
-        weighted: Of the weights of the bought points; None: there are no weights.
+        wanted: Share of D_v's labels, or of the test points' where D_v has none.
+        bought: Share of the bought points.
+        weighted: Share of the weights of the bought points; None: there are no weights.
     """
 
     label: Label
@@ -89,7 +89,7 @@ class OwnerPart:
         gain: Its part of MMD²(D_init, D_v) - MMD²(bought, D_v), without an order
             (`protocol.session.statement`).
         mmd2_without: MMD² against D_v of what the others sold; None: they sold nothing.
-        weighted_mmd2_without: The same with weights made anew; None where nobody is left out so.
+        weighted_mmd2_without: The same with new weights; None where nobody is left out so.
     """
 
     points: int
@@ -103,10 +103,10 @@ class OwnFigures:
     """All of them.
 
     Attributes:
-        validation_only: Of a model that was trained on D_v's own rows; None without labels there.
-        majority: Of always saying the most frequent class among the bought points' labels.
+        validation_only: Accuracy of a model that was trained on D_v's own rows; None without labels there.
+        majority: Accuracy of always saying the most frequent class among the bought points' labels.
         majority_label: That class; None: there is none.
-        wanted_from: Whose labels the wanted shares are of: ``validation``, ``test``, or nobody's.
+        wanted_from: The set whose labels give the wanted shares: ``validation``, ``test``, or none.
         classes: Their shares, the most wanted first.
         owners: Each owner that sold a point → its part.
         weighing_why: Why owners were not left out with weights; empty if they were, or there are none.
@@ -219,7 +219,7 @@ class View(NamedTuple):
     Attributes:
         judgement: How good it is.
         matching: The weights of the points that are not disputed; None: there are none.
-        own: What else it can tell by itself.
+        own: The other figures that it computes alone.
     """
 
     judgement: Judgement
@@ -360,7 +360,7 @@ def _parts(
 
     Args:
         points: Bought, scaled, shape (n, columns).
-        sellers: Whose each is.
+        sellers: The seller of each.
         wanted: D_v, scaled.
         seeds: D_init, scaled.
         gamma: γ.

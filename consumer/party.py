@@ -54,8 +54,8 @@ def consumer_party(
 
     Raises:
         DataError: The points are not what the session's public bounds allow, or the seed set is of D_v's.
-        ConfigError: Points are sealed in the session, and there is no key to open them with; or the noise
-            that the target needs is none that the source has.
+        ConfigError: Points are sealed in the session, and there is no key to open them; or the source does
+            not have the noise that the target needs.
     """
     session.file.check_points(validation)
     session.file.check_points(seed_set, sold=False)

@@ -188,8 +188,8 @@ def consumer_seed_set(
         return load_dataset(file.seed_set, session.file.reading(file.columns.columns()))
     assert file.seed_points is not None, "the file has one or the other"
     path = drawn_path(file)
-    # What was drawn for another session may be anybody's to draw again, or have other bounds. Where a session
-    # has not begun, nothing depends on it.
+    # A set that was drawn for another session may be one that anybody can draw again, or have other bounds.
+    # Where a session has not begun, nothing depends on it.
     begun = transcript_path(file.state, CONSUMER).exists() or when_missing == "refuse"
     if path.exists() and (begun or _drawn_for(path) == session.identifier):
         kept = replace(load_dataset(path, DataColumns()), name=DRAWN)
@@ -250,7 +250,7 @@ def kept_target(session: Session, path: Path, validation: Dataset, seed_set: Dat
         seed_set: D_init.
 
     Raises:
-        ConfigError, DataError: It cannot be read, or is none that the session could have made itself.
+        ConfigError, DataError: It cannot be read, or the session could not have made it itself.
     """
     where = str(path)
     kept = KeptTarget.from_bytes(read_private(path, limits.MAX_TARGET_FILE_BYTES), where=where)

@@ -202,7 +202,7 @@ class Consumer:
                 keep_table(given, place, session.reading(file.columns.columns()), what=name)
 
     def _before(self, session: SessionFile, file: ConsumerFile) -> None:
-        """What is done before anybody is connected to; nothing here."""
+        """A hook before any connection is made; does nothing here."""
 
 
 _TABLES: Final = ("validation", "seed_set")

@@ -64,8 +64,8 @@ def seed_distance(
     """How far a seed set lies from D_v.
 
     With k̄ the mean kernel value of two different points, two sets of m and n points of one distribution have
-    a biased MMD² of (1/m + 1/n)(1 - k̄) on average. Each set's own k̄ is taken for its own share.
-    Of larger sets `most` rows are compared, and these are m and n then.
+    a biased MMD² of (1/m + 1/n)(1 - k̄) on average. Each set's own k̄ is taken for its own share. If a set is
+    larger, `most` of its rows are compared, and m or n is that number.
 
     Args:
         validation: D_v, scaled, shape (m, columns), within the public bounds.

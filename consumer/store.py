@@ -41,7 +41,7 @@ _NAMES: Final = (("labels", "labelled", "label"), ("identifiers", "identified", 
 
 
 class PurchaseFile:
-    """Writes the delivered points, but for disputed ones, to an ``.npz``.
+    """Writes the delivered points, without disputed ones, to an ``.npz``.
 
     Arrays, one entry per point, in the order of the delivery:
 
@@ -73,7 +73,7 @@ class PurchaseFile:
         }
         self._arrays: dict[str, Any] = {}
         self.purchases: StorePurchases | None = None
-        """What was stored."""
+        """The stored points."""
 
     def store(self, purchases: StorePurchases) -> None:
         """Write the points. One whose attributes are garbled has neither a label nor an identifier.
@@ -139,7 +139,7 @@ def keep_table(schema: Schema, delivered: Path, *, label: str) -> Path:
 
 
 def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
-    """Write an ``.npz`` in the place of an earlier one, as a whole, durably, readable by its owner only.
+    """Write an ``.npz``, replacing an earlier one, as a whole, durably, readable by its owner only.
 
     Raises:
         OSError: It cannot be written; an earlier one is as it was.
@@ -149,12 +149,12 @@ def write_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
 
 
 def keep_verdict(directory: Path, session: Session, verdict: Verdict) -> None:
-    """Keep the verdict on a session, in the place of an earlier one, readable by its owner only.
+    """Keep the verdict on a session, replacing an earlier one, readable by its owner only.
 
     Args:
         directory: Where the consumer's transcript is or will be; made if need be.
         session: The session.
-        verdict: What is to be on record.
+        verdict: The verdict.
 
     Raises:
         DataError: It cannot be written.
@@ -174,7 +174,7 @@ def keep_verdict(directory: Path, session: Session, verdict: Verdict) -> None:
 
 
 def kept_verdict(directory: Path, session: Session) -> Verdict:
-    """The verdict on a session: that no rehearsal is on record, if none is.
+    """The verdict on a session; without one on record, a verdict that says so.
 
     Args:
         directory: Where the consumer's transcript lies.

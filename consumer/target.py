@@ -40,7 +40,7 @@ class TargetRelease:
 
     Attributes:
         embedding: g̃, float64 of shape (d,), in units of φ.
-        noise: What was drawn for it.
+        noise: The noise that was drawn for it.
         size: m, the points of D_v.
         noise_name: Where the noise came from.
     """
@@ -62,7 +62,7 @@ def release_target(
     """Release the mean embedding of D_v, with noise that is drawn now.
 
     Args:
-        stream: Of a single release, which was not made yet.
+        stream: The stream of a single release, which was not made yet.
         feature_map: φ.
         validation: D_v.
         noise: Draws what the mechanism asks for.
@@ -98,7 +98,7 @@ class KeptTarget:
     Attributes:
         release: The release.
         charged_as: What the lifetime ledger of D_v has it under; empty if it was not charged.
-        map_identity: Of the feature map (`map_identity`).
+        map_identity: Identity of the feature map (`map_identity`).
         mechanism: Name of the release mechanism.
         parameters: Its parameters.
         delta: The δ that it was calibrated to.

@@ -60,7 +60,7 @@ _UNSEEN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """What came of one kind of stand-in owners, on average.
+    """The outcome with one kind of stand-in owners, on average.
 
     Attributes:
         owners: What they have, for people.
@@ -109,7 +109,7 @@ def _over(bought: float, uniform: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """What came of all kinds of stand-in owners.
+    """The outcome with all kinds of stand-in owners.
 
     Attributes:
         staged: The first have what is wanted in other shares, the others little of it; none where the kernel
@@ -228,10 +228,10 @@ class Rehearsal:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is on record of a session's rehearsal.
+    """The record of a session's rehearsal.
 
     Attributes:
-        rehearsal: What came of it; None if there was none.
+        rehearsal: Its outcome; None if there was none.
         why: Why nothing was played; empty if something was, or the kernel says enough.
         anyway: Whether the consumer went on although it was hopeless.
     """
@@ -287,4 +287,4 @@ class Verdict:
 
 
 NO_VERDICT: Final = Verdict(why="no rehearsal is on record; `hushbid consumer` has one")
-"""What there is where nothing was kept."""
+"""The verdict where nothing was kept."""

@@ -130,7 +130,7 @@ class Choosing(Rounds):
         self._hand_over(owner, bid, offer.candidate)
 
     def _close_asking_if_complete(self) -> None:
-        # Who let an earlier stage's time pass is not waited for a second time.
+        # An owner that let an earlier stage's time pass is not waited for a second time.
         here = (owner for owner in self._round.asked if self.seats[owner].asked)
         if not any(self.seats[owner].connected or owner in self._expected_back for owner in here):
             self._verify_or_decide()
@@ -147,7 +147,8 @@ class Choosing(Rounds):
         for owner in self.owners:
             if owner not in present and self._has_turn(owner):
                 self.ledger.absences.append(Absence(self.round, owner))
-                # Whose point does not match is told nothing, by silence neither: being in time decides alone.
+                # An owner whose point does not match is told nothing, not even by silence: only being in time
+                # decides.
                 seat = self.seats[owner]
                 seat.out |= self._leave_for_good and not seat.has_bid(self.round)
         self._decided = self._now

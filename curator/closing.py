@@ -172,7 +172,7 @@ class Closing(CuratorState):
         self._finish()
 
     def _on_moot(self, event: NoiseDrawn | WeightsComputed | CandidatesChecked) -> None:
-        """What was under way when the session ended changes nothing any more."""
+        """Results of work that was under way when the session ended change nothing."""
 
     def _on_moot_message(self, peer: str, message: Target | Receipt) -> None:
         """Nor does what came meanwhile."""
@@ -210,7 +210,7 @@ class Closing(CuratorState):
         """The standard errors of `settlement`, and what owners should be paid by; None before there is one.
 
         Args:
-            price: What is paid.
+            price: The prices.
         """
         target, settlement = self.target, self.settlement()
         if target is None or settlement is None:

@@ -23,7 +23,7 @@ REPLACED: Final = Refused(
     detail="Another process has said hello with this party's key since.",
     advice="A party runs once, with one state directory: stop the other process, or leave it to that one.",
 )
-"""What is said on a connection in whose place there is a newer one of the same peer."""
+"""A frame on a connection that a newer one of the same peer has replaced."""
 
 _BEAT: Final = encode_message(Beat())
 _HELLO: Final = b"\x88\xa4kind\xa5hello"

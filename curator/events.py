@@ -27,7 +27,7 @@ class CheckCandidates(Computation):
 
 @dataclass(frozen=True, slots=True)
 class CandidatesChecked(Event):
-    """What came of the last `CheckCandidates`, in its order."""
+    """The results of the last `CheckCandidates`, in its order."""
 
     KIND: ClassVar[str] = "candidates-checked"
     features: Features | None

@@ -1,4 +1,4 @@
-"""The curator's loop: who speaks on which connection, who is gone, what leaves."""
+"""The curator's loop: it reads connections, notices peers that are gone, and sends."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ class Hub:
         self._progress = progress
         self._follower = Follower(session, machine)
         if progress is not None:
-            # Who watches may stop to read; the rounds do not wait for it.
+            # A watcher may stop reading; the rounds do not wait for it.
             os.set_blocking(progress, False)
         self._presence = Presence(session.timeouts)
         self._connections = self._presence.connections
         self._names: dict[bytes, str] = {}
-        """Who said hello on which connection: insecure sessions only."""
+        """Connection → the party that said hello on it: insecure sessions only."""
         self._counted: Counter[str] = Counter()
         self._known = set(machine.links)
         """Peers that were welcomed before."""
@@ -231,7 +231,7 @@ class Hub:
             self._lose(peer, now, refused=True)
 
     def _name_of(self, arrival: Arrival) -> str | None:
-        """Who speaks, in an insecure session: whom its hello names, if the roster does."""
+        """The speaker in an insecure session: the party that its hello names, if it is on the roster."""
         known = self._names.get(arrival.route)
         if known is not None:
             return known
@@ -284,7 +284,8 @@ class Hub:
         """Take the connection of its hello for the peer's, and end the one before."""
         before = self._presence.welcomed(peer, now)
         if before is not None:
-            # Who has connected anew does not listen there any more: who does is a second process.
+            # A peer that has connected anew no longer listens there: if somebody does, it is a second
+            # process.
             self._endpoint.send(before, self._driver.unrecorded(REPLACED))
         known = peer in self._known
         self._known.add(peer)

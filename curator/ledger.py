@@ -71,7 +71,7 @@ class Ledger:
     refusals: list[Refusal] = field(default_factory=list)
     disputes: list[Dispute] = field(default_factory=list)
     empty: Counter[str] = field(default_factory=Counter)
-    """Of the chosen boxes of each owner, those that hold nothing: a blind curator is told at the end."""
+    """Chosen boxes of each owner that hold nothing: a blind curator is told at the end."""
     points_accessed: int = 0
     """Distinct raw points that the curator was handed."""
     candidates: int = 0
@@ -83,14 +83,14 @@ class Ledger:
         return len(self.wins) - self.empty.total()
 
     def sold(self) -> Mapping[str, int]:
-        """How many points of each owner were bought, but for those that are disputed."""
+        """How many points of each owner were bought, without disputed ones."""
         counts = Counter(win.owner for win in self.wins)
         counts.subtract(dispute.owner for dispute in self.disputes)
         counts.subtract(self.empty)
         return counts
 
     def by_round(self) -> Mapping[int, Sequence[HandedOver]]:
-        """What was chosen, by the round that it was chosen in."""
+        """The chosen points, by the round in which they were chosen."""
         found: dict[int, list[HandedOver]] = {}
         for win in self.wins:
             found.setdefault(win.chosen_round, []).append(win)

@@ -96,7 +96,7 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
     Transition("closing", "head-signed", "_on_head_signed", ("closing", "done")),
     Transition("closing", "received:farewell", "_on_farewell", ("closing", "done")),
     Transition("closing", "timer:closing", "_on_closing_over", ("done",)),
-    # What was under way when the session was given up.
+    # The work that was under way when the session was given up.
     *(
         Transition("closing", trigger, "_on_moot", ("closing",))
         for trigger in ("noise-drawn", "weights-computed", "candidates-checked")

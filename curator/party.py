@@ -25,7 +25,7 @@ def curator_party(
         destroy: Forgets the boxes that are kept on its disk, if any are.
 
     Raises:
-        ConfigError: Noise that the session needs is none that the source has.
+        ConfigError: The source does not have the noise that the session needs.
     """
     if session.rule.blind:
         return BlindCurator(session), BlindCuratorNumerics(session, destroy=destroy or _nothing)

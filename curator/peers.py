@@ -17,7 +17,7 @@ __all__ = ["Peers"]
 
 
 class Peers(Choosing):
-    """Who is here, who is waited for, and who was refused; its arguments are those of `CuratorState`."""
+    """Peers that are here, are waited for, or were refused; its arguments are those of `CuratorState`."""
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)

@@ -1,4 +1,4 @@
-"""Who is here, who is silent, and who is gone: a state machine without I/O, to which time is an argument.
+"""Which peers are here, silent or gone: a state machine without I/O that takes time as an argument.
 
 The curator's loop (`curator.hub`) and the network of fault sweeps (`hushbid.evidence.sweep.network`) follow
 it. They bring what happens on connections, and feed what comes out, `Lost` and `Returned`, to the curator's
@@ -73,7 +73,7 @@ class Presence:
         return Lost(peer)
 
     def silent(self, now: float) -> list[Lost]:
-        """Who has been silent for too long. Its connection stays, so that it can come back on it."""
+        """Peers that have been silent for too long. Its connection stays, so that it can come back on it."""
         over = [
             peer
             for peer in self.connections.current

@@ -138,10 +138,10 @@ def _settled(session: Session, machine: CuratorMachine) -> bool:
 
 
 def _admitted(session_file: SessionFile, file: CuratorFile) -> dict[str, str]:
-    """Who may connect, as public key -> name: the roster but for whom the curator's file revokes.
+    """Parties that may connect, as public key -> name: the roster without those that are revoked.
 
     Raises:
-        ConfigError: Somebody is revoked who is no owner of the session, or in a session without keys.
+        ConfigError: A revoked party is not an owner of the session, or the session has no keys.
     """
     roster = session_file.roster
     if unknown := sorted(set(file.revoked) - set(roster.owners)):

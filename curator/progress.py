@@ -18,7 +18,7 @@ _DECIDED: Final = frozenset({"pacing", "delivering"})
 
 
 def stage_of(phase: str) -> str:
-    """The curator's phase, but for those of a round, which change too often for anybody to follow."""
+    """The curator's phase; those of a round are one, since they change too often for anybody to follow."""
     return phase if phase in _STAGES else "rounds"
 
 
@@ -68,7 +68,7 @@ class Follower:
         )
 
     def _missing(self) -> tuple[str, ...]:
-        """Who is waited for, if owners may be named beside a round.
+        """The parties that are waited for, if owners may be named beside a round.
 
         Where a rule asks, a round waits for an owner that was asked and is gone, and not for another. So an
         owner is named there only before the first round, as no line of the log has a name and a round.

@@ -21,7 +21,7 @@ def curator_result(
     Args:
         session: The session.
         machine: The curator's, which is done.
-        price: What is paid for the numbers of the settlement's statement.
+        price: The prices for the numbers of the settlement's statement.
         seconds: What the rounds took.
     """
     ledger = machine.ledger

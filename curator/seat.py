@@ -32,7 +32,7 @@ class Seat:
     asked: int = 0
     """Number of the candidate that it was asked for and has not sent, 0: none."""
     faulty: bool = False
-    """A point of its did not match: it counts as absent from then on, and is not told."""
+    """One of its points did not match: it counts as absent from then on, and is not told."""
     out: bool = False
     """It missed a round of a session that buys a point once: it counts as absent from then on."""
     times: dict[int, int] = field(default_factory=dict)

@@ -1,9 +1,9 @@
 """What the curator logs of a session: lines derived from what ledger and seats show after each step.
 
-Where a rule asks owners for points, who is asked is private, and so is who won. An owner is named for what
-its connection shows, or for a bid that it owes as all owners do; never for a point that it was asked for:
-neither that it did not come, nor that it was a wrong one. No line says in which round it was written. Nor may
-a line be missing, or be there, by which it could be told who was asked.
+Under a rule that asks owners for points, the asked owners and the winners are private. An owner is named for
+what its connection shows, or for a bid that it owes as all owners do; never for a point that it was asked
+for: neither that it did not come, nor that it was a wrong one. No line says in which round it was written.
+Nor may a line be missing, or be there, by which it could be told who was asked.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class CuratorLog:
         )
 
     def _note_absences(self, decided: int) -> None:
-        """Log who is absent from the round that was decided, if it was not from the one before."""
+        """Log owners that are absent from the decided round and were not from the one before."""
         machine = self._machine
         why = {}
         unnamed = 0

@@ -24,14 +24,14 @@ __all__ = ["CuratorState", "Round"]
 
 @dataclass(slots=True)
 class Round:
-    """The round under way, made anew for each. What outlives a round stands in a `Seat` or the ledger."""
+    """The current round; each round has a new one. What outlives a round stands in a `Seat` or the ledger."""
 
     number: int
     """From 1; 0: none has begun."""
     weights: Weights | None = None
     """The weight that is broadcast; None until it is computed, and to a blind curator."""
     message: Broadcast | SealedBroadcast | None = None
-    """What is broadcast; None until it is there."""
+    """The weight that is broadcast; None until it is there."""
     awaited: set[str] = field(default_factory=set)
     """Owners that are connected and have this round's broadcast, but have not answered it."""
     overdue: bool = False
@@ -66,7 +66,7 @@ class CuratorState(Machine):
         self._leave_for_good = session.file.distinct
         """Whether who misses a round is out: a point is bought once."""
         self._half = (self._session.session.fixed_cadence or 0.0) / 2
-        """Of a round's time, in seconds; 0: rounds have no fixed cadence."""
+        """Seconds of a round; 0: rounds have no fixed cadence."""
         self.seed_weight = session.file.seed_weight
         self.owners = session.file.owners
         self.seats = {owner: Seat(rank) for rank, owner in enumerate(self.owners)}

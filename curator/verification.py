@@ -73,7 +73,7 @@ def faults_of(
     space: FeatureSpace,
     jitter: Jitter | None,
 ) -> tuple[Features, list[str]]:
-    """What is wrong with each point.
+    """The fault of each point.
 
     One forged φ would void the sensitivity, so none enters the pool unless it is one of the map's, the
     point's own where the curator sees the point, and scores exactly what was bid. A

@@ -53,8 +53,9 @@ class ScorePoints(Computation):
     round: int
     weights: Weights
     handle: int
-    """The number that a point gets which was not bid before: a sealed one is signed with it. Of more points,
-    the first one's; the others' follow."""
+    """The number that a point gets which was not bid before: a sealed one is signed with it. With more
+    points, the first one's; the others' follow.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class Scored(Event):
     KIND: ClassVar[str] = "scored"
     round: int
     rows: tuple[int, ...]
-    """Of the points that are left; at most as many as a bid has room for."""
+    """Rows of the remaining points; at most as many as a bid has room for."""
     scores: tuple[int, ...]
     """wᵀφ of each in units of 2^-37."""
     handed: Candidate | SealedCandidate | Candidates | SealedCandidates

@@ -151,7 +151,7 @@ class OwnerNumerics:
     def _opened(
         self, features: Sequence[Features], points: Sequence[Array], attributes: Sequence[bytes]
     ) -> Candidate:
-        """The one point that there is; where there is none, zeros of its size."""
+        """The only point; if there is none, zeros of its size."""
         blank = self._blank_point, self._blank_features, self._blank_attributes
         point, own, packed = (points[0], features[0], attributes[0]) if points else blank
         return Candidate.model_construct(point=_read_only(point), features=own, attributes=packed)

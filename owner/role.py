@@ -101,7 +101,7 @@ def stated_budget(
 
 
 class OwnerResult(PartyResult):
-    """What came of a session for an owner; what was bought of it, it is not told."""
+    """An owner's result of a session; an owner is not told which of its points were bought."""
 
     @property
     def owner(self) -> str:
@@ -238,7 +238,7 @@ class Owner:
         return file
 
     def _file_of(self, session: SessionFile, invited: str | None) -> OwnerFile:
-        """What stands for the file of an owner that has none: key and state lie beside the invitation."""
+        """A file for an owner that has none: key and state lie beside the invitation."""
         from protocol.config.party import OwnerFile
         from protocol.names import CONSUMER
 

@@ -192,7 +192,7 @@ class ReplayDivergence(HushbidError):
     Args:
         what: Where, and what was expected and what was done: kinds and names of fields, never values.
         record: Number of the record; None where it is the noise that differs.
-        expected: What was recorded.
+        expected: The recorded value.
         actual: What the replay did.
     """
 
@@ -230,5 +230,5 @@ class TranscriptDamaged(HushbidError):
 class TranscriptUnwritable(HushbidError):
     """A transcript cannot be written: the disk is full, or fails.
 
-    What was to be recorded is kept, and what was recorded before stands: committing again goes on from there.
+    The pending records are kept, and the records before them stand: committing again goes on from there.
     """

@@ -14,7 +14,7 @@ __all__ = ["EXTRA", "PACKAGES", "need"]
 
 EXTRA: Final = "operator"
 PACKAGES: Final = {"joblib": "joblib", "plotly": "plotly", "sklearn": "scikit-learn"}
-"""What is imported, and what it is installed as."""
+"""Module name → name of the package that installs it."""
 
 
 def need(module: str, what: str) -> None:

@@ -34,7 +34,7 @@ _WORDS: Final = {
 _PYDANTIC_S: Final = re.compile(
     r"^Value error, |^(Input|String|List|Tuple|Dictionary|Data) (?=should )| after validation"
 )
-"""What is left out of its other messages."""
+"""The part of its other messages that is left out."""
 
 
 class Fault(NamedTuple):
@@ -43,8 +43,8 @@ class Fault(NamedTuple):
     Attributes:
         kind: Pydantic's type of it.
         place: The key that is wrong, and those that lead to it.
-        words: What is wrong, as a predicate or a phrase. What was given is not repeated, but for the tag of
-            a union, of which no configuration file has any.
+        words: The problem, as a predicate or a phrase. The given value is not repeated, except for the tag of
+            a union, which no configuration file has.
     """
 
     kind: str

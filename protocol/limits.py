@@ -1,7 +1,7 @@
 """Every maximum of the protocol, in one place.
 
-A limit is there to bound memory and to keep arithmetic exact. A value over its limit is refused with
-an error that names it; none is clipped silently, but for broadcast weights (see `MAX_WEIGHT`).
+A limit is there to bound memory and to keep arithmetic exact. A value over its limit is refused with an error
+that names it. Nothing is clipped silently, except for broadcast weights (see `MAX_WEIGHT`).
 """
 
 from __future__ import annotations

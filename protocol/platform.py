@@ -43,7 +43,7 @@ __all__ = [
 PRIVATE: Final = 0o600
 """The mode of a file that its owner alone may read and write."""
 NO_LINK: Final[int] = getattr(os, "O_NOFOLLOW", 0)
-"""A flag of `open_file`: refuse a link in the place of the file, where the system can."""
+"""A flag of `open_file`: refuse a link instead of the file, where the system can."""
 NO_WAIT: Final[int] = getattr(os, "O_NONBLOCK", 0)
 """A flag of `open_file`: do not wait for the other end of a named pipe; Windows has none among its files."""
 ENDING: Final = tuple(
@@ -52,7 +52,7 @@ ENDING: Final = tuple(
 """Signals by which a process is told to end, besides Ctrl-C; a terminal that closes sends SIGHUP."""
 
 _LOCKED_BYTE: Final = 2**31 - 2
-"""A lock of Windows is on bytes of a file, which nobody else can read then: this one is beyond all."""
+"""Windows locks bytes of a file, which nobody else can read then: this byte is beyond all others."""
 _LOCK_SECONDS: Final = 0.02
 """Between two tries to get it."""
 _ZEROS: Final = bytes(2**20)
@@ -107,7 +107,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def lock(descriptor: int, *, wait: bool = False) -> None:
-    """Hold an open file until it is closed, or the process ends. Who only reads is not kept from it.
+    """Hold an open file until it is closed, or the process ends. Readers are not blocked.
 
     Args:
         descriptor: The file, open for writing.

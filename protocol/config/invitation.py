@@ -33,9 +33,9 @@ class Invitation(SignedFile):
     FORMAT: ClassVar[str] = "hushbid-invitation"
 
     party: PartyName
-    """Who is invited: an owner's name on the roster, or "consumer"."""
+    """The party that is invited: an owner's name on the roster, or "consumer"."""
     curator_fingerprint: Annotated[str, StringConstraints(max_length=64)]
-    """Of the curator's key on the roster, for people to compare."""
+    """Fingerprint of the curator's key on the roster, for people to compare."""
     digest: Annotated[str, StringConstraints(max_length=64)]
     """SHA-256 of what defines the session (`SessionFile.digest`), in hexadecimal."""
     configuration: SessionFile

@@ -73,7 +73,7 @@ def check_request(request: KeyRequest, values: Mapping[str, Any], *, where: str)
         where: The file.
 
     Raises:
-        ConfigError: It was not; or its key is none, or its name cannot be an owner's.
+        ConfigError: It was not; or its key is invalid, or its name cannot be an owner's.
     """
     check_role(request.name, request.role)
     check_signature(values, request.identity, whose="the key that it asks for", where=where)

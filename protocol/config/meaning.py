@@ -70,9 +70,9 @@ def in_force(name: str, table: Mapping[str, Any], columns: int, owners: int) -> 
     """A table that names a mechanism or a rule, with every key that is in force.
 
     Args:
-        name: Of the table: ``target``, ``summary`` or ``acquisition``.
+        name: Name of the table: ``target``, ``summary`` or ``acquisition``.
         table: What the file says in it.
-        columns: Of a point.
+        columns: Feature columns of a point.
         owners: How many there are.
 
     Returns:

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration file, said in the words of whoever wrote it: keys and tables."""
+"""Errors of a configuration file in the words of its author: keys and tables."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ JITTER_OF_FEW_COLUMNS: Final = 50.0
 """Points of so few columns have many neighbours, and none of them is missed if another is bought."""
 
 ROUNDS: Final = 50
-"""Of a session that does not say how many points a round buys."""
+"""Rounds of a session that does not set `batch`."""
 
 LARGEST_BATCH: Final = 100
 """Where a session does not say how large: each point that is bought brings the digests of its whole batch."""
@@ -130,7 +130,7 @@ class SessionSection(Section):
     nonce: Annotated[str, StringConstraints(max_length=64)] = ""
     """Tells sessions with otherwise equal files apart."""
     labels: Literal["integer", "number", "text"] | None = None
-    """Of what kind every owner's labels are (`protocol.data.check_labels`); None: of any, or of none."""
+    """The kind of every owner's labels (`protocol.data.check_labels`); None: of any, or of none."""
     fixed_cadence: Annotated[float, Field(ge=0.02, le=86400, allow_inf_nan=False)] | None = None
     """Seconds from every broadcast to the next, whoever has answered; None: a round ends with its slowest
     owner (DESIGN §3, "No feedback")."""
@@ -233,7 +233,7 @@ class SettlementSection(Section):
     """Settle by noisy numbers (`protocol.privacy.settlement`); else by exact ones, which are the curator's
     alone."""
     epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """ε of the settlement by itself, for one record of one owner more or less, at the session's δ."""
+    """ε of the settlement alone, for one record of one owner more or less, at the session's δ."""
 
     @model_validator(mode="after")
     def _has_an_epsilon_if_private(self) -> SettlementSection:
@@ -249,7 +249,7 @@ class NoiseSection(Section):
 
     source: Literal["secure", "simulated"] = "secure"
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] | None = None
-    """Of simulated noise, which needs one; secure noise has none."""
+    """Seed of simulated noise, which needs one; secure noise has none."""
 
     @model_validator(mode="after")
     def _has_a_seed_if_simulated(self) -> NoiseSection:
@@ -469,7 +469,7 @@ class SessionFile(DraftSession):
     def jitter(self) -> float:
         """N, the points' worth of jitter; 0.0: scores have none.
 
-        Rules whose points come after their bids do without, since what an ask tells is worked out without it.
+        Rules that ask for points have no jitter, since the privacy cost of an ask is derived without it.
         """
         given = self.session.jitter
         if given is not None:
@@ -503,7 +503,7 @@ class SessionFile(DraftSession):
         return -(-self.session.points // self.batch)
 
     def in_force(self) -> dict[str, Any]:
-        """The tables, with what is in force in the place of keys of ``[session]`` that were left out."""
+        """The tables, with the values in force for keys of ``[session]`` that were left out."""
         values = self.model_dump(mode="json", exclude_none=True)
         values["session"] |= {
             "batch": self.batch,

@@ -1,7 +1,7 @@
 """Small TOML files that one party signs and another reads: key requests and invitations.
 
-What is signed is the file as it was written, not what this version of hushbid makes of it, so that a key
-which a later version adds a default for does not spoil the signature::
+The signature covers the file as it was written, not its meaning to this version of hushbid, so that a key for
+which a later version adds a default does not spoil the signature::
 
     tag of the kind || JSON of all but `signature`, keys sorted, no spaces, UTF-8
 """
@@ -49,7 +49,7 @@ def signed(values: Mapping[str, Any], key: Identity) -> dict[str, Any]:
 
     Args:
         values: All but the signature; as TOML can hold them, so without None.
-        key: Whose signature.
+        key: The key that has signed.
     """
     signature = base64.b64encode(sign(_statement(values), key.signing)).decode("ascii")
     return {**values, "signature": signature}
@@ -77,8 +77,8 @@ def check_signature(values: Mapping[str, Any], key: PublicIdentity, *, whose: st
 
     Args:
         values: What the file says.
-        key: Of the signer.
-        whose: Who that is, for the error.
+        key: Key of the signer.
+        whose: Name of the signer, for the error.
         where: The file.
 
     Raises:

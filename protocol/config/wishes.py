@@ -50,7 +50,7 @@ class WishesSection(Section):
     """``[wishes]``: prices and caps of owners. It is in the session's digest where it is given."""
 
     prices: dict[PartyName, Price] = Field(default_factory=dict)
-    """What a point of each owner costs; of every owner, or of none."""
+    """Price of a point, by owner; every owner has one, or none has."""
     budget: Amount | None = None
     """What all points together may cost at most, compared beforehand; None: anything."""
     caps: dict[PartyName, Annotated[int, Field(ge=1, le=limits.MAX_POINTS)]] = Field(default_factory=dict)

@@ -68,7 +68,7 @@ class BlindKeys:
     """The keys of one session, which its consumer and its owners have.
 
     Args:
-        seed: Of the secret feature map.
+        seed: Seed of the secret feature map.
         session: The session's identifier, 16 bytes.
     """
 
@@ -179,7 +179,7 @@ class Mask:
 
 
 def blind_digest(handle: int, box: bytes) -> bytes:
-    """What stands for one box in what its owner signs: SHA-256 of a tag, the number, and the box's own."""
+    """The digest of one box that its owner signs: SHA-256 of a tag, the number, and the box's digest."""
     return blind_digest_of(handle, hashlib.sha256(box).digest())
 
 

@@ -112,7 +112,7 @@ class PublicIdentity:
 
     @cached_property
     def sealing(self) -> nacl.public.PublicKey:
-        """What is sealed to the party is sealed to this X25519 key."""
+        """The X25519 key to which messages for the party are sealed."""
         return self.verify.to_curve25519_public_key()
 
     @cached_property
@@ -148,7 +148,7 @@ class Identity:
         """The identity whose seed is a text of Z85.
 
         Raises:
-            ConfigError: The text is none. It does not quote it.
+            ConfigError: The text is not a key. It does not quote it.
         """
         return cls(_decoded(text))
 

@@ -113,7 +113,7 @@ def seal(plaintext: bytes, recipient: nacl.public.PublicKey, ephemeral: bytes) -
 
 
 def open_sealed(box: bytes, secret: nacl.public.PrivateKey) -> bytes:
-    """What was sealed to a key.
+    """The content that was sealed to a key.
 
     Raises:
         RemoteProtocolError: `MISMATCH`: the box does not open. It was made for another key, or changed.
@@ -306,7 +306,7 @@ def candidate_statement(
 
 
 def batched_digest(handle: int, box: bytes, features: Array) -> bytes:
-    """What stands for one point of a batch in what its owner signs.
+    """The digest of one point of a batch that its owner signs.
 
     Args:
         handle: The owner's number of the candidate, an int64; 0 for padding.
@@ -328,7 +328,7 @@ def batch_statement(session: bytes, owner: str, round: int, digests: bytes) -> b
         session: The session's identifier, 16 bytes.
         owner: The owner's name.
         round: The round of the bids, 0 to 2^64 - 1.
-        digests: Of its points (`batched_digest`), in order, padding included.
+        digests: Digests of its points (`batched_digest`), in order, padding included.
 
     Returns:
         A tag that no other statement has; session, round, number of points, length of the name and the name;

@@ -316,12 +316,12 @@ def check_dataset(
         columns: Feature columns of a point.
         lower: Smallest allowed value: one number, or one per column.
         upper: Largest allowed value, likewise.
-        schema: Whose rows the points have to be, if the session has columns.
+        schema: The schema of the session's columns, if it has any; points have to be rows of it.
 
     Raises:
         DataError: The dataset is empty, has another number of columns, holds a value that is missing (NaN),
-            infinite or out of bounds, or a row that is none of the schema. Names the file, the first such row
-            and its column's place among the feature columns, both counted from 0, and never the value. A
+            infinite or out of bounds, or a row that does not fit the schema. Names the file, the first such
+            row and its column's place among the feature columns, both counted from 0, and never the value. A
             float32 column is compared with the bound rounded to float32, so that a value that was saved as
             the bound itself is within it.
     """

@@ -1,7 +1,7 @@
 """How messages name the columns and arrays of a party's own file: few, short, and never a value.
 
-In a table without a header the first row's values are taken for names. They are held back: a row of data
-has a number in it, so that names of which one is a number may be such a row.
+In a table without a header the first row's values are taken for names. Names are withheld if one of them is a
+number: they may be a row of data, which has numbers in it.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def _is_packed(path: Path) -> bool:
 
 
 def _open(path: Path) -> Any:
-    # pyarrow finds the compression by itself only where the ending is in lower case.
+    # pyarrow detects the compression only if the ending is in lower case.
     return pa.input_stream(str(path), compression="gzip" if _is_packed(path) else None)
 
 

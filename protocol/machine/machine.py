@@ -315,7 +315,7 @@ class Charge(Effect):
 def _frame_item(frame: Received | Send, message: str, body: bytes, **more: bytes) -> Item:
     """A frame as it enters the transcript.
 
-    That there was one is public, and no more: who was asked, who was there and who won depends on data.
+    Only its number is public: who was asked, who was there and who won depends on data.
     """
     fields: dict[str, Value] = {
         "peer": frame.peer,
@@ -401,7 +401,7 @@ class Machine(ABC):
             now: The party's clock, in seconds; never decreasing.
 
         Returns:
-            What is to be done, in order.
+            The effects, in order.
 
         Raises:
             RemoteProtocolError: The event is a peer's breach. The state is as it was; the driver

@@ -28,7 +28,7 @@ class Progress:
     """
 
     party: str
-    """Whose picture it is."""
+    """Name of the party."""
     phase: str
     """``loading`` before the loop runs, then the machine's; a curator's of a round are all `rounds`."""
     round: int
@@ -52,8 +52,9 @@ class Progress:
     busy: str | None = None
     """A computation that may take long, during which nothing else happens; None: there is none."""
     missing: tuple[str, ...] = ()
-    """Who is not here, at most MOST_NAMED: owners as far as they may be named, and first of all a consumer
-    that the rounds wait for."""
+    """Missing parties, at most MOST_NAMED: first a consumer for which the rounds wait, then owners as far as
+    they may be named.
+    """
 
     def as_line(self) -> bytes:
         """The picture as one line of JSON."""
@@ -114,7 +115,7 @@ class Pace:
         return left * seconds / decided if left > 0 and decided > 0 else None
 
     def _since(self) -> _Mark:
-        """What was done since the first mark."""
+        """The progress since the first mark."""
         first = self._marks[0] if self._marks else self._last
         return _Mark(
             self._last.at - first.at, self._last.rounds - first.rounds, self._last.points - first.points

@@ -125,7 +125,7 @@ class Weighing:
         self.total = np.zeros(self.statistic.width, dtype=np.int64)
 
     def start(self, number: int) -> DrawNoise | ComputeWeights:
-        """What is to be computed first for a round: noise, for it and rounds after it, or else its weight."""
+        """The first computation for a round: noise, for it and rounds after it, or else its weight."""
         if not self._noisy or self._noise:
             return self._weights(number)
         last = number + NOISE_BATCH - 1

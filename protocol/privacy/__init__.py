@@ -1,1 +1,1 @@
-"""What is released, with which noise, at what cost, and which acquisition rules keep it so."""
+"""Releases, their noise and cost, and the acquisition rules that preserve their guarantees."""

@@ -18,11 +18,11 @@ Errors = Mapping[str, float | None]
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What is paid for the numbers of a statement.
+    """The prices for the numbers of a statement.
 
     Attributes:
         unit: For one unit of the statement; None: `total` is shared out.
-        total: What is shared out among those who are paid; None: `unit` is the price.
+        total: The amount that is shared out among paid owners; None: `unit` is the price.
     """
 
     unit: float | None = None
@@ -47,7 +47,7 @@ class OwnerStatement:
         value: Its number before anything was floored.
         standard_error: Of that; None: not known.
         paid: What it should be paid by, 0 or more; None: nobody can say.
-        share: Of the sum of what is paid, 0 to 1; None: nobody is paid.
+        share: Its share of all payments, 0 to 1; None: nobody is paid.
         amount: In the money of the price; None: no price was chosen.
     """
 
@@ -58,7 +58,7 @@ class OwnerStatement:
     amount: float | None
 
     def figures(self) -> str:
-        """What is paid, its standard error, the share and the amount, for people."""
+        """The payment, its standard error, the share and the amount, for people."""
         if self.paid is None or self.standard_error is None:
             return "–"
         said = f"{self.paid:.4g} ± {self.standard_error:.2g}"
@@ -68,7 +68,7 @@ class OwnerStatement:
 
 @dataclass(frozen=True, slots=True)
 class PaidStatement:
-    """Who should be paid how much, whatever is told to whom.
+    """The payment that each owner should get, whoever may be told.
 
     Attributes:
         unit: What the numbers count.
@@ -91,7 +91,7 @@ class PaidStatement:
             values: Owner → its number.
             errors: Owner → the standard error of it.
             signal: Whether the released target shows more than its noise; None: that is not known.
-            price: What is paid for them.
+            price: The prices for them.
         """
         paid = {owner: _floored(value, errors[owner], signal) for owner, value in values.items()}
         total = math.fsum(value for value in paid.values() if value is not None)
@@ -116,7 +116,7 @@ class PaidStatement:
         return None if None in paid else math.fsum(value for value in paid if value is not None)
 
     def sentence(self) -> str:
-        """What is paid for, or why nothing is, for people."""
+        """The reason for payments, or why there are none, for people."""
         if self.signal is None:
             return "Who should be paid cannot be said: what noise the released target has is not known."
         if not self.signal:

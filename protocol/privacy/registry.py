@@ -25,7 +25,7 @@ class Parameters(BaseModel):
         """The keys as the session's digest has them: with every value that holds where a key is left out.
 
         Args:
-            columns: Of a point.
+            columns: Feature columns of a point.
             owners: K.
         """
         return self

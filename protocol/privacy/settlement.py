@@ -6,13 +6,14 @@ That has no useful sensitivity: one record more substitutes one point of S, but 
 point to another round, where g and q are others. So gains of as many points as there are rounds can change,
 of any owners.
 
-What is settled here is linear in S instead. A point counts by its score under the *first* broadcast's weight
-w₁ = g̃ - q/(q + 1)·g₀, clipped and rounded down to a whole number of units:
+This settlement is linear in S instead. A point counts by its score under the *first* broadcast's weight w₁ =
+g̃ - q/(q + 1)·g₀, clipped and rounded down to a whole number of units:
 
     worth(φ) = ⌊min(max(w₁ᵀφ, 0), C)·U/C⌋ ∈ {0, …, U},    C = ⌊½·‖w₁‖⌋ + 1 on the grid,    U = 2^15,
 
 and an owner has T_i = Σ worth(φ) over its points in S. w₁ is a release that does not depend on owners' data,
-and 2/(q + 1)·w₁ᵀφ is the point's gain of J at the seed set, but for its square and what all points share.
+and 2/(q + 1)·w₁ᵀφ is the point's gain of J at the seed set, without its square and the part that all points
+share.
 
 Sensitivity. Fix all broadcasts. By the lemma (docs/privacy.md §3) S with one record more is S, or S with one
 point in addition, or S with one point, e of owner j, replaced by another, y of owner i. A worth depends on φ
@@ -73,7 +74,7 @@ class PrivateSettlement:
     """The one release of all owners' totals.
 
     Attributes:
-        epsilon: ε of this release by itself, at `delta`.
+        epsilon: ε of this release alone, at `delta`.
         delta: The session's δ.
         owners: K.
         sigma: σ of each total's noise, in units of 1/`UNITS` of a point.
@@ -115,22 +116,22 @@ class PrivateSettlement:
 
     @property
     def standard_error(self) -> float:
-        """Of each owner's number, in points: that of its noise, the same for all and known beforehand."""
+        """Standard error of each owner's number, in points; the same for all, and known beforehand."""
         return self.sigma / UNITS
 
 
 @dataclass(frozen=True, slots=True)
 class SettlementTerms:
-    """Who may be told a session's settlement, and what that costs.
+    """Whether owners may be told a session's settlement, and the privacy cost of that.
 
     Attributes:
         private: Whether there is noise on it.
         unit: What it counts in.
         disclosure: Whether owners may be told, and why not, in words.
         neighbours: The datasets that ε compares; None, as all below, without noise.
-        epsilon: ε of the settlement by itself. The owners' statement has it composed with the rounds.
+        epsilon: ε of the settlement alone. The owners' statement has it composed with the rounds.
         delta: The δ that goes with it.
-        standard_error: Of each owner's number, in points.
+        standard_error: Standard error of each owner's number, in points.
     """
 
     private: bool
@@ -147,7 +148,7 @@ class SettlementTerms:
 
         Args:
             settlement: Its private settlement, if it has one.
-            objection: What stands against the owners' guarantee; empty: nothing does.
+            objection: Why the owners' guarantee does not hold; empty: it holds.
         """
         if settlement is None:
             return cls(False, _GAINS, _EXACT, None, None, None, None)
@@ -168,7 +169,7 @@ class SettlementTerms:
         return f"{value:+.2f}", f"{self.standard_error * math.sqrt(owners):.2f}"
 
     def sentence(self) -> str:
-        """Who may be told, for people."""
+        """A sentence for people: who may be told."""
         said = f"The settlement is {self.disclosure}."
         if self.epsilon is None or self.delta is None:
             return said

@@ -85,7 +85,7 @@ def option(kind: Any, *declared: str, default: Any = None, **settings: Any) -> A
         kind: Its type, as Typer takes it.
         declared: Its names on the command line; none: its own.
         default: Its default; `dataclasses.MISSING`: it has to be given.
-        settings: Of `typer.Option`.
+        settings: Further arguments of `typer.Option`.
     """
     return field(default=default, metadata=by_option(Annotated[kind, typer.Option(*declared, **settings)]))
 
@@ -216,7 +216,7 @@ def run_verb(
     except KeyboardInterrupt as interrupt:
         end_interrupted(as_json=as_json, notes=getattr(interrupt, "__notes__", ()))
     except BrokenPipeError:
-        # Who reads has read enough, as `head` does. What is left to be written at the end goes nowhere.
+        # The reader has read enough, as `head` does. Further output goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(ExitCode.FAILED)
     except Exception:
@@ -278,7 +278,7 @@ def built(app: typer.Typer) -> Callable[..., Any]:
 
 
 def _finite(value: Any) -> Any:
-    """A value for JSON, which knows no number that is not finite: such a figure is null."""
+    """A value for JSON, which has finite numbers only: others become null."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, Mapping):

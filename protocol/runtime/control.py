@@ -85,7 +85,7 @@ class Control:
     ) -> Literal[False]:
         while self._previous:
             number, handler = self._previous.popitem()
-            # What was not set from Python cannot be put back from there.
+            # A handler that was not set from Python cannot be restored from there.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)  # type: ignore[arg-type]
         return False
 

@@ -64,7 +64,7 @@ class DrawnAhead:
 
     @property
     def name(self) -> str:
-        """That of the source."""
+        """The source's name."""
         return self._source.name
 
     @property
@@ -207,7 +207,7 @@ class DrawnAhead:
                     self._changed.notify_all()
                 return
             with self._changed:
-                # Copies: a vector of its own can be forgotten by itself, and changed by its caller.
+                # Copies: each vector can be freed alone, and changed by its caller.
                 self._ready.setdefault(draw, deque()).extend(row.copy() for row in drawn.reshape(count, -1))
                 self._kept += draw.size * count
                 self._busy = False

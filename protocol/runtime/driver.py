@@ -217,8 +217,8 @@ class Driver:
     def resume(self, records: Iterable[Record], read: EventReader) -> None:
         """Bring machine and numerics to where a transcript ends, before anything else is fed.
 
-        Nothing is sent again by itself: peers say hello again, and what they lack goes out from the stored
-        bytes.
+        Nothing is resent unasked: peers say hello again, and the driver sends the frames that they lack from
+        the stored bytes.
 
         Raises:
             ReplayDivergence, DataError: As `Replay.step`.
@@ -255,7 +255,7 @@ class Driver:
 
     @property
     def records(self) -> int:
-        """Of the transcript so far."""
+        """Digest of the transcript so far."""
         return self._journal.count
 
     @property

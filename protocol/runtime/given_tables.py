@@ -45,9 +45,9 @@ def needs_ledger(what: str, ledger: Path | None) -> None:
 
 
 def keep_table(table: object, path: Path, columns: DataColumns, *, what: str) -> None:
-    """Write a table where its party reads it, readable by its owner only, in the place of an earlier one.
+    """Write a table where its party reads it, readable by its owner only, replacing an earlier one.
 
-    Columns that the party does not use are left out, and an index of pandas is none.
+    Columns that the party does not use are left out; an index of pandas is not a column.
 
     Args:
         table: As `protocol.data.frames.as_arrow` takes it.

@@ -62,8 +62,8 @@ def new_keypair() -> KeyPair:
 def curve_fingerprints(curve: bytes) -> tuple[str, str]:
     """The fingerprints of the two identities that can have an X25519 public key.
 
-    For an operator who is told of a stranger's connection, and knows parties by their identities. The two
-    differ in the sign of x, which the map from Ed25519 forgets: y = (u − 1)/(u + 1) (RFC 7748, section 4.1).
+    Operators see this for a stranger's connection; they know parties by their identities. The two differ in
+    the sign of x, which the map from Ed25519 forgets: y = (u − 1)/(u + 1) (RFC 7748, section 4.1).
 
     Args:
         curve: 32 bytes, whatever a stranger sent as its key.

@@ -290,7 +290,7 @@ def check_durability(session: Session, durability: Durability, *, listen: str | 
 
     Args:
         session: The session.
-        durability: Of the party's transcript.
+        durability: Durability of the party's transcript.
         listen: Where the curator listens, if that is not the session's address.
 
     Raises:
@@ -334,7 +334,7 @@ _limits: list[Any] = []
 def with_one_blas_thread() -> Iterator[None]:
     """The same while a party runs: whoever runs it from Python has all threads back after the last."""
     with _BLAS:
-        # Also by the second party: OpenMP keeps the number for each thread by itself.
+        # The second party does this too: OpenMP keeps the number for each thread separately.
         _limits.append(threadpool_limits(limits=1))
     try:
         yield

@@ -35,7 +35,7 @@ class PartyResult:
 
     @property
     def privacy(self) -> tuple[PrivacyStatement, ...]:
-        """What is guaranteed to whom: neighbours, ε and δ, and what stands against it."""
+        """The guarantees: protected party, neighbours, ε and δ, and reasons against each."""
         from protocol.session.guarantee import PrivacyStatement  # noqa: PLC0415
 
         return tuple(PrivacyStatement.from_json(each) for each in self.figures["privacy"])

@@ -46,7 +46,7 @@ def take_part(
         machine: Its machine.
         numerics: Carries out the machine's computations.
         pair: Its keys; None in insecure sessions.
-        budget: Of the party's data.
+        budget: Budget of the party's data.
         data: Digest of the party's data.
         vitals: Its signs of life.
 

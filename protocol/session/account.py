@@ -1,4 +1,4 @@
-"""A consumer's account of a session whose curator is blind: who is to be paid, and by what."""
+"""A consumer's account of a session with a blind curator: the payments and their basis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is guaranteed to whom in a session, as parties state it and people read it."""
+"""The guarantees of a session, as parties state them and people read them."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ TRUSTED: Final = "the curator and the consumer"
 
 @dataclass(frozen=True, slots=True)
 class PrivacyStatement:
-    """What is guaranteed to one party's data, in a session's whole course.
+    """The guarantee for one party's data over a whole session.
 
     Attributes:
-        protects: Whose records.
-        against: Who may try to learn of them.
+        protects: The party whose records are protected.
+        against: The parties that may try to learn about them.
         neighbours: The datasets that are compared.
         epsilon: The sound ε; None: nothing is guaranteed.
         delta: The δ that goes with it.
         claimed_epsilon: What the source paper's arithmetic gives, where that is another figure.
         noise: The noise source's name; with "simulated" the ε holds for nobody.
-        why: What stands against a guarantee; empty if nothing does.
+        why: Why there is no guarantee; empty if there is one.
         not_covered: Records that the guarantee does not extend to; empty if there are none.
     """
 

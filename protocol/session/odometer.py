@@ -1,4 +1,4 @@
-"""What was spent after each round: the odometer of a session's budget (DESIGN §4)."""
+"""The ε spent after each round: the odometer of a session's budget (DESIGN §4)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Odometer:
     """ε of all releases so far, after some rounds.
 
     Attributes:
-        protects: Whose records.
+        protects: The party whose records are protected.
         neighbours: The datasets that are compared.
         delta: The δ that ε is stated for.
         rounds: After which rounds; 0: before the first, where the consumer's target is out already.
@@ -74,7 +74,7 @@ class Odometer:
 def odometers(session: Session, rounds: int, *, settled: bool) -> tuple[Odometer, ...]:
     """The odometers of the data that a session guarantees something to; none for data that it does not.
 
-    What is read holds where the noise is secret; `Session.privacy` says whether it is.
+    The reading holds where the noise is secret; `Session.privacy` says whether it is.
 
     Args:
         session: The session.

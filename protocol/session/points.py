@@ -51,7 +51,7 @@ def hash_points(
     Args:
         feature_map: The session's.
         points: Each of shape (columns,).
-        schema: Of what rows the points have to be, if the session has columns.
+        schema: The schema of the session's columns, if it has any; points have to be rows of it.
 
     Returns:
         int16 of shape (n, d), read-only; `NO_FEATURES` throughout for a point that is outside of the public
@@ -141,7 +141,7 @@ def signs_head(session: Session, party: str, head: bytes, signature: bytes) -> b
 
 
 def check_weights(weights: npt.NDArray[Any], session: Session) -> None:
-    """Refuse what came as a broadcast's weight and is none of this session.
+    """Refuse a broadcast's weight that cannot be one of this session.
 
     Raises:
         RemoteProtocolError: `MALFORMED`: another number of coordinates or type; `OVERSIZED`: a coordinate is
@@ -163,7 +163,7 @@ def matching(recomputed: Features, claimed: Features) -> npt.NDArray[np.bool_]:
 
     Args:
         recomputed: What `hash_points` gave, shape (n, d).
-        claimed: What came with the points, shape (n, d).
+        claimed: Features that came with the points, shape (n, d).
 
     Returns:
         Shape (n,).

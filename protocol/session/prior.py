@@ -1,4 +1,4 @@
-"""What a target tells of the public seed set, for the releases that need it."""
+"""Facts about the public seed set that a target brings, for the releases that need them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["prior_of"]
 
 
 def prior_of(target: Target) -> Prior:
-    """What a target that was checked tells of the seed set."""
+    """Facts about the seed set from a target that was checked."""
     basis = None
     if isinstance(target, SubspaceTarget):
         basis = target.basis.reshape(-1, len(target.seed_total))

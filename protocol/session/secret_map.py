@@ -22,9 +22,9 @@ def seal_map(
 
     Args:
         seed: `SEED_BYTES` random bytes.
-        digest: Of the map that the seed makes (`FeatureMap.digest`).
+        digest: Digest of the map that the seed makes (`FeatureMap.digest`).
         session: The session that the map is for.
-        owner: Whose the box is.
+        owner: The owner for whom the box is.
         consumer: The consumer's keys.
         nonce: Random bytes, used for this box alone.
 

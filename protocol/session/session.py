@@ -58,7 +58,7 @@ class Session:
 
     Attributes:
         file: The session file.
-        space: What is public about the feature map.
+        space: The public part of the feature map.
         rule: The acquisition rule.
         public_map: The feature map; None where it is secret (`AcquisitionRule.sealed`).
         recorded_digest: The session's digest where another version of the protocol recorded it.
@@ -101,12 +101,12 @@ class Session:
 
     @cached_property
     def turns(self) -> Turns:
-        """Who takes part in which rounds."""
+        """The rounds of each owner."""
         return turns_of(self.file)
 
     @property
     def weight_coordinates(self) -> int:
-        """Of a broadcast's weights: d, and one more for jitter."""
+        """Coordinates of a broadcast's weights: d, and one more for jitter."""
         return self.space.dimension + (self.jitter is not None)
 
     def bought_in(self, number: int) -> int:
@@ -180,7 +180,7 @@ class Session:
 
     @property
     def settlement_terms(self) -> SettlementTerms:
-        """Who may be told the settlement, and what it costs."""
+        """Whether owners may be told the settlement, and its privacy cost."""
         return SettlementTerms.of(self.settlement, "" if self.noise_protects else _SIMULATED)
 
     @cached_property
@@ -199,7 +199,7 @@ class Session:
 
     @property
     def sealed_weight_bytes(self) -> int:
-        """Of an encrypted broadcast (`protocol.crypto.blinding`)."""
+        """Bytes of an encrypted broadcast (`protocol.crypto.blinding`)."""
         weights = np.zeros(self.weight_coordinates, dtype=np.int32)
         return len(pack_array(weights)) + BROADCAST_EXTRA
 
@@ -302,7 +302,7 @@ class Session:
         return self.rounds + (self.settlement is not None)
 
     def owners_costs(self) -> tuple[Cost, ...]:
-        """What all these cost the owners together, but for the rule's slack, which is no mechanism's."""
+        """The owners' cost of all of these together, without the rule's slack, which is no mechanism's."""
         summary = self.summary.costs(neighbours=Neighbours.ADD_REMOVE_ONE)
         return (*summary, *self._costs_beside_releases())
 
@@ -393,7 +393,7 @@ class Session:
         )
 
     def _owners_statement(self) -> PrivacyStatement:
-        """Of the releases, of what the rule tells and of a private settlement, together."""
+        """Costs of the releases, the rule's asks and a private settlement, together."""
         summary = self.summary
         stated = self._statement(OWNERS_DATA, self.rule.against, summary, Neighbours.ADD_REMOVE_ONE)
         if not self.rule.private:

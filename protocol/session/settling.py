@@ -1,6 +1,6 @@
 """What owners are to be paid by: exactly, by the released target, or privately, by a release of its own.
 
-Who has opened or sees the bought points' features works it out: the curator, and under the rule `blind` the
+The party that sees the features of the bought points computes it: the curator, and under the rule `blind` the
 consumer.
 """
 

@@ -1,8 +1,8 @@
 """Public turns: in which rounds an owner with a cap takes part.
 
 An owner of cap c has ⌊c/b⌋ turns, and no round buys more than b points, so that at most c of its points are
-bought. Nothing but public numbers enters: who takes part when is the same whatever the data are, and an
-owner without a turn is absent like any other (docs/privacy.md §3).
+bought. Turns follow from public numbers only, so they are the same whatever the data are. An owner without a
+turn is absent like any other (docs/privacy.md §3).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ __all__ = ["Turns"]
 
 @dataclass(frozen=True)
 class Turns:
-    """Who takes part in which rounds.
+    """The rounds of each owner.
 
     Attributes:
         rounds: T.
-        given: Of each owner with a cap, its rounds, counted from 1; all others have every round.
+        given: Owner with a cap → its rounds, counted from 1; all other owners have every round.
     """
 
     rounds: int

@@ -21,7 +21,7 @@ def prices_of(file: SessionFile) -> Prices | None:
 
 
 def turns_of(file: SessionFile) -> Turns:
-    """Who takes part in which rounds."""
+    """The rounds of each owner."""
     caps = {} if file.wishes is None else file.wishes.caps
     return Turns.of(caps, rounds=file.rounds, batch=file.batch)
 
@@ -31,7 +31,7 @@ def bill_of(file: SessionFile, sold: Mapping[str, int]) -> dict[str, Any] | None
 
     Args:
         file: The session file.
-        sold: How many points of each owner were bought, but for those that are disputed.
+        sold: How many points of each owner were bought, without disputed points.
     """
     return None if file.wishes is None else bill(file.wishes.prices, sold, file.wishes.budget)
 

@@ -26,9 +26,9 @@ _SUMMED: Final = 12
 _MEAN: Final = _SUMMED * 255 // 2
 _SCALE: Final = 16
 JITTER_DEVIATION: Final = 2.0**-3
-"""Standard deviation of a point's jitter, but for 1 part in 10^5: a byte's variance is (256² - 1)/12."""
+"""Standard deviation of a point's jitter, to 1 part in 10^5: a byte's variance is (256² - 1)/12."""
 LARGEST_JITTER: Final = _SCALE * _MEAN
-"""Of a point, in magnitude, in units of 2^-15."""
+"""Largest magnitude of a point's jitter, in units of 2^-15."""
 _MOST: Final = 2.0
 """Deviations of the noise that jitter's own deviation is at most."""
 

@@ -143,8 +143,8 @@ def mmd2(x: Points, y: Points, gamma: float) -> float:
 def mmd2_curve(x: Points, y: Points, gamma: float) -> Vector:
     """Biased MMD² of the first 1, 2, … n points of x against y: `mmd2` of every prefix, up to rounding.
 
-    With A_i = Σ k over all pairs of the first i points, A_i - A_(i-1) is one row of kernel values twice, but
-    for its diagonal: all prefixes take the n²/2 + n·m values that the last one takes.
+    With A_i = Σ k over all pairs of the first i points, A_i - A_(i-1) is one row of kernel values, counted
+    twice except for its diagonal: all prefixes need the same n²/2 + n·m values as the last one.
 
     Args:
         x: Scaled points in their order, shape (n, columns).

@@ -74,7 +74,7 @@ class Prices:
         return per_price(score, self.units[rank])
 
     def about(self, scores: npt.NDArray[np.float64], ranks: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
-        """`per_price` of points but for the factor of 2^70, and rounding of 1 part in 2^52.
+        """`per_price` of points without the factor of 2^70, and with rounding of 1 part in 2^52.
 
         Negative scores are divided by `MAX_PRICE`, whose quotients are in the scores' order too.
         """
@@ -87,7 +87,7 @@ class Prices:
 
 
 def bill(prices: Mapping[str, float], sold: Mapping[str, int], budget: float | None) -> dict[str, Any] | None:
-    """What was bought from whom, and what it costs.
+    """The points bought from each owner, and their cost.
 
     Args:
         prices: By owner; none: the session has no prices.
@@ -96,7 +96,7 @@ def bill(prices: Mapping[str, float], sold: Mapping[str, int], budget: float | N
 
     Returns:
         ``owners`` (of each, ``points``, ``price`` and ``amount``), ``points``, ``total`` and ``budget``; None
-        without prices. Who pays an owner by it tells it how many of its points were bought.
+        without prices. Paying an owner by it tells the owner how many of its points were bought.
     """
     if not prices:
         return None

@@ -114,7 +114,7 @@ class Points:
         Args:
             weights: As broadcast, in units of 2^-22: shape (d,), or (d + 1,) with jitter.
             count: How many; fewer are returned if there are no more.
-            tie: What orders points of one score, in the place of the bytes of φ: of φ, int16 of shape (d,).
+            tie: Orders points of equal score instead of the bytes of φ: a function of φ, int16 of shape (d,).
         """
         available = len(self._features) - len(self._withdrawn)
         if available == 0:
@@ -135,7 +135,7 @@ class Pool:
         norm_bound: At least the largest ‖φ‖ (`FeatureMap.norm_bound`).
         jitter: Of the session; None: it has none.
         copies: Where a point that several owners hold counts once; None: it counts for each of them.
-        prices: Of owners' points; None: scores alone decide.
+        prices: Prices of owners' points; None: scores alone decide.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class Pool:
 
         Args:
             features: φ, int16 of shape (n, d).
-            ranks: Of their owners, shape (n,).
+            ranks: Ranks of their owners, shape (n,).
         """
         if not len(ranks):
             return
@@ -341,7 +341,7 @@ def _first(
 ) -> tuple[Best, ...]:
     """The first `count` of the entries `near` in the total order.
 
-    `worth` of entry and score comes first, `tie` of φ in the place of its bytes.
+    `worth` of entry and score comes first; `tie` of φ replaces its bytes.
     """
     exact = np.concatenate(
         [

@@ -3,8 +3,8 @@
 Nothing is decided here. A screen gives every point a score and one bound E for all; whatever is more than
 2E below the top cannot be the best, and `protocol.space.scoring` compares the rest exactly.
 
-Scoring reads every feature of every point in every round, so its speed is that of memory. `FixedScreen`
-therefore keeps one byte a coordinate; its products are exact integers on any machine.
+Scoring reads every feature of every point in every round, so memory limits its speed. `FixedScreen` therefore
+keeps one byte a coordinate; its products are exact integers on any machine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ALIGNMENT: Final = 64
 _LEVELS: Final = 127
 _BLOCK_ROWS: Final = 2**16
 _BLOCK_BYTES: Final = 2**26
-"""What is packed at a time: no more rows, and no more bytes before packing."""
+"""Most rows packed at a time, and most bytes before packing."""
 _READ_COORDINATES: Final = 2**20
 """Coordinates that are read at a time, at up to 16 bytes each while they are dealt with: a table that is
 memory-mapped because it is large must not be copied whole, and in wider numbers, to be made small."""

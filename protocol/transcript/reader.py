@@ -156,7 +156,7 @@ class TranscriptReader(Iterator[Record]):
             raise self._unknown_start(lead, "it ends within the header")
         body = self._take(preamble.header_bytes)
         digest = self._take(DIGEST_BYTES)
-        # The digest comes first: a version or a magic that is wrong but for one flipped bit is damage.
+        # The digest is checked first: a version or a magic with one flipped bit is damage.
         if header_digest(preamble, body) != digest:
             raise self._unknown_start(lead, "the digest does not hold")
         if preamble.magic != MAGIC:

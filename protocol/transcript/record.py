@@ -166,7 +166,7 @@ def decode_preamble(lead: bytes) -> Preamble:
 def header_digest(preamble: Preamble, body: bytes) -> bytes:
     """The digest that a header of this magic, version and body must be followed by.
 
-    The magic is taken as right: a file whose digest holds but for its magic is a damaged transcript.
+    The magic is assumed to be right: a file whose digest then holds is a transcript with a damaged magic.
     """
     lead = _PREAMBLE.pack(MAGIC, preamble.major, preamble.minor, preamble.header_bytes)
     return hashlib.sha256(lead + body).digest()
@@ -176,7 +176,7 @@ def decode_header(body: bytes) -> Header:
     """The header that `body` encodes. Keys that a newer minor version adds are ignored.
 
     Raises:
-        MalformedRecord: It is none.
+        MalformedRecord: The bytes are not a record.
     """
     try:
         fields = unpack_value(body)
@@ -264,7 +264,7 @@ def encode_record(
 
 
 def _encode_item(item: Item, salts: bytes, private: list[bytes]) -> list[Any]:
-    """What of an item goes into the public part; its private fields' entries are added to `private`."""
+    """The part of an item that is public; the entries of its private fields are added to `private`."""
     kind, public, hidden = item
     commitments: dict[str, bytes] = {}
     for name in sorted(hidden):

@@ -25,7 +25,7 @@ _TAKEN_OUT: Final = struct.pack("<I", 0)
 
 
 class Redaction(NamedTuple):
-    """What was copied, and what was not.
+    """What redaction has copied, and how much it left out.
 
     Args:
         header: What the transcript says about itself: unchanged in the copy.
@@ -88,7 +88,7 @@ class _CopyingReader(TranscriptReader):
         super().__init__(path)
 
     def taken(self) -> list[bytes]:
-        """What was read since the last call: the header's parts, or a record's lengths and its rest."""
+        """The bytes read since the last call: the header's parts, or a record's lengths and its rest."""
         taken, self._taken = self._taken, []
         return taken
 

@@ -249,7 +249,7 @@ def _with_fillers(delivery: Delivery | Award) -> Delivery | Award:
 
 
 def _told(effect: Effect, recorded: RecordedItem, different: list[str]) -> tuple[str, str]:
-    """What was recorded and what was done, by kind and the names of what differs: values may be private."""
+    """The recorded and the actual effect, by kind and names of differing fields: values may be private."""
     what = ", ".join(different)
     message = f" of a {effect.kind}" if isinstance(effect, Send) else ""
     return f"{recorded.kind}{message}", f"{effect.KIND}{message} with another {what}"

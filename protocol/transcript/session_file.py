@@ -101,7 +101,7 @@ def recorded_digest(event: RecordedItem, version: int) -> bytes:
 
     Args:
         event: The first event, with its seeds.
-        version: Of the protocol.
+        version: Version of the protocol.
 
     Raises:
         DataError: The event has no session file, or one that this version cannot read; or this is a later
@@ -126,7 +126,7 @@ def check_version(version: int) -> None:
     """Refuse to replay what another version of the protocol recorded.
 
     Args:
-        version: Of the transcript's header.
+        version: Version of the transcript's header.
 
     Raises:
         DataError: It is another.

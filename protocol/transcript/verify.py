@@ -1,4 +1,4 @@
-"""Checking a transcript by itself: its chain, its commitments, and the heads that were signed in it.
+"""Checking one transcript alone: its chain, its commitments, and the heads that were signed in it.
 
 At the end a party signs the head of its chain, and the two sides of every link exchange what they signed
 (docs/transcript-format.md). Nothing here is kept in memory but what `Verification` says.
@@ -35,7 +35,7 @@ _SESSION_BYTES: Final = 16
 
 
 class Signature(StrEnum):
-    """What is known of a signature."""
+    """The state of a signature check."""
 
     HOLDS = "holds"
     FAILS = "fails"
@@ -51,7 +51,7 @@ class SignedHead(NamedTuple):
     """A head that a party signed, in its own transcript or as it was received.
 
     Args:
-        party: Who signed.
+        party: The signer.
         record: Number of the record.
         head: Digest of the chain of the party's transcript.
         signature: Whether it is the party's.
@@ -70,7 +70,7 @@ class Fault(NamedTuple):
 
     Args:
         record: Number of the record; -1 for the header.
-        what: What is wrong there, in a sentence.
+        what: The problem there, in a sentence.
     """
 
     record: int
@@ -81,7 +81,7 @@ class RecordedFrame(NamedTuple):
     """A frame as a transcript has it.
 
     Args:
-        peer: Who sent it, or is to have it.
+        peer: Its sender or receiver.
         sequence: Its number; 0 for messages that make a link.
         acknowledged: The peer's last frame that the sender had.
         message: The kind of its message.
@@ -128,7 +128,7 @@ class Verification(NamedTuple):
 
     @property
     def signature(self) -> Signature:
-        """What is known of the party's signature of its own head; that it fails, if any of several does."""
+        """The state of the party's signature of its own head; failed, if any of several fails."""
         own = {signed.signature for signed in self.signed if signed.party == self.header.party}
         if Signature.FAILS in own:
             return Signature.FAILS
@@ -174,7 +174,7 @@ def frame_of(item: RecordedItem) -> RecordedFrame | None:
     """The frame that was sent or received; None for other items, and where it was taken out.
 
     Raises:
-        MalformedRecord: The item is of a frame's kind, and what it has is none.
+        MalformedRecord: The item is of a frame's kind, and its content is not a frame.
     """
     if item.kind not in _FRAMES or "frame" in item.redacted:
         return None

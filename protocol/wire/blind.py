@@ -52,10 +52,10 @@ class BlindBid(Message):
     boxes: Annotated[bytes, Field(min_length=1, max_length=limits.MAX_MESSAGE_BYTES)]
     """b boxes of one length, sealed to the consumer."""
     scores: Annotated[bytes, Field(min_length=16, max_length=limits.MAX_MESSAGE_BYTES)]
-    """Of every box that was sent so far, these included, in their order: 16 bytes each
+    """Masked scores of every box sent so far, these included, in their order: 16 bytes each
     (`protocol.crypto.blinding.Mask`)."""
     digests: Annotated[bytes, Field(min_length=64, max_length=32 * (limits.MAX_BATCH + 1))]
-    """Of these boxes (`protocol.crypto.blinding.blind_digest`), then SHA-256 of the scores."""
+    """Digests of these boxes (`protocol.crypto.blinding.blind_digest`), then SHA-256 of the scores."""
     signature: Signature
     """The owner's, of `protocol.crypto.blinding.blind_bid_statement`."""
 
@@ -79,7 +79,7 @@ class BlindPurchase(BaseModel):
 
     owner: Name
     bid_round: Round
-    """In which it was sent. Of this, and the next, the owner's signature speaks."""
+    """In which it was sent. The owner's signature covers this field and the next."""
     handle: FixedSize
     """The owner's number of the box."""
     score: Annotated[bytes, Field(min_length=16, max_length=16)]

@@ -60,7 +60,7 @@ HEADER_BYTES: Final = _HEADER.size
 
 
 class Direction(Enum):
-    """Who speaks to whom: what messages are allowed."""
+    """Sender and receiver, which decide the allowed messages."""
 
     GREETING = "greeting"
     """A peer that has not said who it is."""
@@ -223,7 +223,7 @@ def decode_message(direction: Direction, body: bytes) -> Message:
     """The message that a body holds.
 
     Args:
-        direction: Who sent it to whom.
+        direction: Sender and receiver.
         body: Canonical msgpack.
 
     Raises:

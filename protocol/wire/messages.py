@@ -190,8 +190,9 @@ class BatchedCandidate(SealedCandidate):
     """A sealed point out of a batch: one signature speaks for all its points, by their digests."""
 
     digests: Digests
-    """Of the points of the batch, 32 bytes each (`protocol.crypto.sealing.batched_digest`): its own among
-    them."""
+    """Digests of all points of the batch, 32 bytes each (`protocol.crypto.sealing.batched_digest`), this
+    point's included.
+    """
 
 
 class Candidates(BaseModel):
@@ -217,7 +218,7 @@ class SealedCandidates(BaseModel):
     boxes: ManyBytes
     """b boxes of one length."""
     digests: Digests
-    """Of the points (`protocol.crypto.sealing.batched_digest`)."""
+    """Digests of the points (`protocol.crypto.sealing.batched_digest`)."""
     signature: Signature
     """The owner's, over the session, the round and these digests
     (`protocol.crypto.sealing.batch_statement`)."""
@@ -284,7 +285,7 @@ class SubspaceTarget(Target):
 
     kind: Literal["subspace-target"] = "subspace-target"  # type: ignore[assignment]
     basis: Basis
-    """Of the directions, in units of 2^-12, shape (F·d,): one after the other."""
+    """Coordinates of the directions, in units of 2^-12, shape (F·d,): one direction after the other."""
 
 
 class SecretMap(Message):
@@ -375,7 +376,7 @@ class Purchase(BaseModel):
     round: Round
     """In which it was chosen."""
     bid_round: Round
-    """In which it was bid. Of this, and the next, the owner's signature speaks."""
+    """In which it was bid. The owner's signature covers this field and the next."""
     handle: FixedSize
     """The owner's number of the candidate."""
     candidate: BoughtCandidate
@@ -409,7 +410,7 @@ class Close(Message):
     kind: Literal["close"] = "close"
     outcome: Literal["complete", "abandoned"]
     head: Digest
-    """Of the curator's transcript, before the record in which it closes the session."""
+    """Head of the curator's transcript, before the record in which it closes the session."""
     signature: HeadSignature
     """The curator's, of `protocol.crypto.sealing.head_statement`."""
 
@@ -419,7 +420,7 @@ class Farewell(Message):
 
     kind: Literal["farewell"] = "farewell"
     head: Digest
-    """Of the peer's transcript, before the record in which it leaves."""
+    """Head of the peer's transcript, before the record in which it leaves."""
     signature: HeadSignature
     """The peer's, of `protocol.crypto.sealing.head_statement`."""
 
@@ -500,7 +501,7 @@ def with_boxes(message: Message, box: Callable[[bytes], bytes]) -> Message:
 
     Args:
         message: With at least one box (`boxes_of`).
-        box: What is put in the place of each.
+        box: The value that replaces each.
 
     Raises:
         TypeError: The message has no box.

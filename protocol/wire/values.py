@@ -38,7 +38,7 @@ class Item(NamedTuple):
 
 
 _ATOMS: Final = frozenset({type(None), bool, int, float, str, bytes})
-"""Types that msgpack encodes canonically by itself."""
+"""Types that msgpack encodes canonically without help."""
 
 
 def pack_value(value: Value) -> bytes:

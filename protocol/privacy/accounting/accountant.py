@@ -65,7 +65,7 @@ def epsilon_of(costs: Sequence[Cost], delta: float) -> float:
     bounds for the rest.
 
     Args:
-        costs: Of one neighbour relation, in any order; none: nothing was spent.
+        costs: Costs of one neighbour relation, in any order; none: nothing was spent.
         delta: In (0, 1).
 
     Returns:
@@ -93,7 +93,7 @@ def delta_of(costs: Sequence[Cost], epsilon: float) -> float:
     """The δ that all costs together have at ε: as `epsilon_of`, which is its inverse but for rounding.
 
     Args:
-        costs: Of one neighbour relation, in any order.
+        costs: Costs of one neighbour relation, in any order.
         epsilon: At least 0.
 
     Returns:
@@ -127,7 +127,7 @@ def odometer(costs: Sequence[Sequence[Cost]], delta: float) -> npt.NDArray[np.fl
         delta: In (0, 1).
 
     Returns:
-        float64 of shape (n,), never decreasing; its last element is `epsilon_of` of all, but for rounding.
+        float64 of shape (n,), never decreasing; its last element is `epsilon_of` of all, up to rounding.
 
     Raises:
         ConfigError: `delta` outside of (0, 1).

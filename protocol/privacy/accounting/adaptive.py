@@ -1,11 +1,12 @@
 """What a cap admits of releases that are chosen one after another, each in view of what was released before.
 
 Within a session all costs are fixed by its file before anything leaves, and `epsilon_of` composes them. From
-one session to the next they are not: who has seen what one released decides whether there is another, and at
-which ε. Composition theorems for fixed costs say nothing of that; a privacy filter does (Rogers et al. 2016).
-Nor does a session end before the next begins: sessions of one dataset may run side by side, each of many
-rounds. So a choice is an interactive mechanism, and what holds is a filter for these, run concurrently: one
-that is valid for mechanisms of one answer is, by (ε, δ) and by Rényi DP of a fixed order (Haney et al. 2023).
+one session to the next they are not: people who have seen the releases of one session decide whether there is
+another, and at which ε. Composition theorems for fixed costs say nothing of that; a privacy filter does
+(Rogers et al. 2016). Nor does a session end before the next begins: sessions of one dataset may run side by
+side, each of many rounds. So a choice is an interactive mechanism, and what holds is a filter for these, run
+concurrently: one that is valid for mechanisms of one answer is, by (ε, δ) and by Rényi DP of a fixed order
+(Haney et al. 2023).
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def adaptive_epsilon(choices: Sequence[Sequence[Cost]], delta: float) -> float:
        do more choices with it: then it stays the only one, and nothing runs beside it. If it does, 1 to 3
        hold for all. ∎
 
-    What is assumed: choices, and what is sent to those that have begun, follow from releases and from public
+    Assumption: choices, and messages to mechanisms that have begun, follow from releases and from public
     facts, not from the data itself. And the costs of a choice hold whatever the others that take part in it
     send, which is each mechanism's own to show.
 
@@ -101,7 +102,7 @@ def _rho_but_for_failures(costs: Sequence[Cost]) -> float:
 
 
 def _pure_epsilon(cost: Cost) -> float:
-    """ε of one such release but for its failure; infinite where it has none."""
+    """ε of one such release except when it fails; infinite where it has none."""
     match cost:
         case LaplaceCost() | ApproximateCost():
             return cost.epsilon

@@ -15,7 +15,7 @@ from protocol.privacy.accounting.validation import check_delta, check_epsilon
 __all__ = ["Budget", "PrivacyFilter"]
 
 HALVINGS: Final = 20
-"""How often a look ahead is halved before a charge is composed by itself."""
+"""How often a look-ahead is halved before a charge is composed alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class PrivacyFilter:
 
     @property
     def costs(self) -> tuple[Cost, ...]:
-        """What was charged, one entry for each kind of release."""
+        """The charges, one entry for each kind of release."""
         return _as_costs(self._spent)
 
     def expect(self, *costs: Cost) -> None:
@@ -107,7 +107,7 @@ class PrivacyFilter:
         return epsilon_of(self.costs, delta)
 
     def _with(self, costs: Iterable[Cost]) -> dict[Cost, int]:
-        """What was charged, and these costs: a count for each kind of release."""
+        """The charges and these costs together: a count for each kind of release."""
         wanted = dict(self._spent)
         for cost in merge_costs(costs):
             kind = replace(cost, count=1)

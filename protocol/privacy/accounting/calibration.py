@@ -118,9 +118,9 @@ def count_epsilon(epsilon: float, delta: float, counts: int) -> float:
 def shifted_count_cost(epsilon: float, counts: int) -> ApproximateCost:
     """What `counts` counts that differ by one cost, with discrete Laplace noise of scale 1/ε each.
 
-    P(x) ∝ e^(-ε|x|) and the same moved by one have a likelihood ratio of e^ε or e^-ε and nothing between:
-    the privacy loss is that of randomised response, the worst of all ε-DP mechanisms, which
-    `ApproximateCost` with δ = 0 stands for. `LaplaceCost` does not: continuous noise has losses between.
+    P(x) ∝ e^(-ε|x|) and the same moved by one have a likelihood ratio of e^ε or e^-ε and nothing between: its
+    privacy loss equals randomised response's, the worst of all ε-DP mechanisms, which `ApproximateCost` with
+    δ = 0 stands for. `LaplaceCost` does not: continuous noise has losses between.
     """
     return ApproximateCost(epsilon=epsilon, delta=0.0, count=counts)
 
@@ -135,7 +135,7 @@ def ask_epsilon(epsilon: float, delta: float, rounds: int) -> float:
 
     Args:
         epsilon: Target of all rounds together.
-        delta: What of δ is left for the asks, in (0, 1); the misses take the rest.
+        delta: The part of δ for the asks, in (0, 1); the misses take the rest.
         rounds: Rounds of the session.
 
     Raises:

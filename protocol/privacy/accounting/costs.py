@@ -1,4 +1,4 @@
-"""What was spent: a small frozen description for each kind of mechanism, from which any accountant adds up.
+"""Privacy costs: a small frozen description for each kind of mechanism, which any accountant can add up.
 
 A cost belongs to the neighbour relation that its sensitivity was taken for; costs of different relations must
 not be added up. Costs are public: they depend on a session's parameters, never on data.
@@ -205,8 +205,8 @@ _NAMES: Final = {kind: name for name, kind in _KINDS.items()}
 def merge_costs(costs: Iterable[Cost]) -> tuple[Cost, ...]:
     """The same costs, with one entry for each kind of release.
 
-    The order is that of kinds, so that what is computed of the result does not depend on that of `costs`, not
-    even in its last digit: a session that spends its budget exactly must not be refused its last release.
+    The result is sorted by kind, so figures computed from it do not depend on the order of `costs`, not even
+    in the last digit: a session that spends its budget exactly must not be refused its last release.
     """
     merged: dict[Cost, int] = {}
     for cost in costs:

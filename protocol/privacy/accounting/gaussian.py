@@ -174,7 +174,8 @@ def discrete_gaussian_epsilon(
 
     So the continuous profile is taken at δ' = e^-a·δ - e^ε·τ. x is chosen such that e^ε·τ ≤ e^-40·δ for all ε
     up to that of zCDP; above it zCDP is returned anyway. At σ below `SMALLEST_SIGMA` the comparison is not
-    tried, nor where a is above `LARGEST_RATIO`; and where a + b is not small zCDP is the smaller by itself.
+    tried, nor where a is above `LARGEST_RATIO`; and where a + b is not small, zCDP gives the smaller ε
+    anyway.
 
     Args:
         sensitivity: L2 sensitivity of one release, in units of the grid; which datasets it compares, and so
@@ -218,7 +219,7 @@ def law_ratios(costs: Sequence[DiscreteGaussianCost], epsilon: float, delta: flo
     but for e^-x, here with w_i = 1/(24σ_i²), and Minkowski's inequality adds the rounding of each by ½.
 
     Args:
-        costs: Of discrete noise; none: laws do not differ.
+        costs: Costs of discrete noise; none: laws do not differ.
         epsilon: The largest ε that the claim is to be used for.
         delta: The δ of which τ·e^ε is to be a negligible part.
 

@@ -118,7 +118,7 @@ class AcquisitionRule(ABC):
 
     @property
     def slack(self) -> tuple[float, float]:
-        """What is added to the ε and to the δ of all costs together, the releases' among them.
+        """The amounts added to the ε and to the δ of all costs together, including the releases'.
 
         Releases are charged as if the best available point were taken in every round. A rule that may miss
         it pays for the difference here.

@@ -61,10 +61,10 @@ class Logistic(AcquisitionRule):
     is charged at most δ/4.
 
     Let M be the session, and let M̃ take the best point in every round, asked for or not, and be (ε, δ')-DP.
-    They are the same but for misses. In M̃, what owner i sees does not depend on others' coins. Let C be the
-    views by which i is not asked in a round whose best point, with D', is its bid: view and D' decide that.
-    With D its rank is then at most 2, so that P(C) ≤ p·q·e^η. Given any other view, M̃ with D' has no miss
-    with probability (1 - q)^p at least, as only others' coins can miss. With p·q for a miss with D,
+    The two sessions differ only by misses. In M̃, what owner i sees does not depend on others' coins. Let C
+    be the views by which i is not asked in a round whose best point, with D', is its bid: view and D' decide
+    that. With D its rank is then at most 2, so that P(C) ≤ p·q·e^η. Given any other view, M̃ with D' has no
+    miss with probability (1 - q)^p at least, as only others' coins can miss. With p·q for a miss with D,
 
         P(M(D) ∈ E) ≤ p·q·(1 + e^η) + δ' + e^ε·(1 - q)^-p·P(M(D') ∈ E).
 
@@ -130,7 +130,7 @@ class Logistic(AcquisitionRule):
                 advice="Choose the rule sealed, or ask-all, or another epsilon or delta.",
             )
         self.slope = target - rounding
-        """Of the log-odds, per rank: η but for rounding."""
+        """Slope of the log-odds per rank: η up to rounding."""
         self.middle = 1.0 + math.log(1.0 / missed - 1.0) / self.slope
         """r0: the rank that is asked with probability one half."""
         if self.middle >= owners:
@@ -142,7 +142,7 @@ class Logistic(AcquisitionRule):
             )
         accepted = _accepted_coins(self.slope, self.middle, owners)
         self.probabilities: npt.NDArray[np.float64] = accepted / COINS
-        """Of being asked, by rank from 1: float64 of shape (K,), multiples of 2^-53. Exact."""
+        """Probabilities of being asked, by rank from 1: float64 of shape (K,), multiples of 2^-53. Exact."""
         self.probabilities.flags.writeable = False
         self.eta = _largest_step(accepted)
         """η: the most by which log-odds of neighbouring ranks differ."""
@@ -197,7 +197,7 @@ def _accepted_coins(slope: float, middle: float, owners: int) -> npt.NDArray[np.
     """2^53·p_r, rounded up, for ranks 1 to K: whole numbers, float64 of shape (K,)."""
     distances = slope * (np.arange(1, owners + 1) - middle)
     smaller = 1.0 / (1.0 + np.exp(np.minimum(np.abs(distances), 700.0)))
-    # Of the two probabilities the smaller one is accurate, and the larger one is what is left of it.
+    # The smaller of the two probabilities is accurate, and the larger one is its complement.
     asked = np.ceil(COINS * np.maximum(smaller, LEAST_PROBABILITY))
     accepted: npt.NDArray[np.float64] = np.where(distances < 0.0, COINS - np.floor(COINS * smaller), asked)
     return accepted

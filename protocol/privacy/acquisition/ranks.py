@@ -5,15 +5,15 @@ higher than its bid under the round's weight: their bid, or their best verified 
 is better. Owners are counted, not points, and equal scores have equal ranks.
 
 **What was asked for does not matter.** A present owner's points are in the pool, selected, or still its own,
-and its bid is the best of the last. So its best unselected point is that of its data without S: whose points
-the others' coins brought into the pool changes no rank.
+and its bid is the best of the last. So its best unselected point is the best point of its data without S.
+Which points other owners' coins brought into the pool never affects a rank.
 
-**One record shifts a rank by at most one.** Fix what owner i saw: the releases and its own asks. Then its
-bid is fixed, as it knows what it has handed over. Let D' be D with one record more of an owner other than i.
-If the best available point is taken in every round, then by the lemma of DESIGN §1 S' is S, or S with one
-point x in the place of another, y: either way the unselected points are the same but for one point e more in
-D' (the record itself, or y). So all owners' best unselected points are the same but for e's owner's, whoever
-that is, and it is one owner in the count:
+**One record shifts a rank by at most one.** Fix what owner i saw: the releases and its own asks. Then its bid
+is fixed, as it knows what it has handed over. Let D' be D with one record more of an owner other than i. If
+the best available point is taken in every round, then by the lemma of DESIGN §1 S' is S, or S with one point
+x instead of another, y. Either way D' has the same unselected points and one more, e (the record itself, or
+y). So all owners' best unselected points are the same, except for e's owner, whoever that is, and this is one
+owner in the count:
 
 - e of any other owner than i: the count grows by one or stays, and so does i's rank;
 - e of i itself (y was i's): i's own points are not counted, and its bid is what it was. No shift.

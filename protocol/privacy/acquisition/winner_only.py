@@ -27,7 +27,7 @@ class WinnerOnly(AcquisitionRule):
 
     @property
     def expected_points(self) -> float:
-        """p, but for bids of one score."""
+        """p, plus bids of equal score."""
         return float(self.rounds)
 
     def ask(

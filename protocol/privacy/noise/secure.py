@@ -16,7 +16,7 @@ __all__ = ["SecureNoise"]
 
 
 class SecureNoise:
-    """Noise from exact samplers, which nobody can repeat.
+    """Noise from exact samplers on the operating system's randomness, which nobody can repeat.
 
     - ``discrete-gaussian``: OpenDP's sampler (Canonne, Kamath, Steinke 2020) in integer and rational
       arithmetic of any size. P(x) ∝ exp(-x²/(2σ²)) holds exactly, with σ the float64 that is asked for, into

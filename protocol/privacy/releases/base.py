@@ -122,7 +122,7 @@ class ReleaseStream:
     `Stream` overrides `_release`.
 
     Attributes:
-        mechanism: Whose releases these are.
+        mechanism: The mechanism of these releases.
         deviation: Standard deviation of what noise left on a coordinate of Σφ in the last release, in units
             of φ; 0.0: there was no noise, or what it leaves is not known. It never depends on data.
 
@@ -168,7 +168,7 @@ class ReleaseStream:
         return self.unit * mechanism.sigma * math.sqrt(mechanism.noise_directions / mechanism.width)
 
     def embedding(self, total: Totals, points: int) -> npt.NDArray[np.float64]:
-        """What a release tells of private points but for its noise: linear in their total.
+        """The noiseless part of a release about private points: linear in their total.
 
         Args:
             total: Sum of their `statistic`, int64 of shape (statistic.width,).
@@ -239,7 +239,7 @@ class ReleaseMechanism(ABC):
     noise itself: the driver draws what `draws` names, records it, and hands it to `ReleaseStream.release`.
 
     Args:
-        parameters: Of this mechanism: an instance of `Parameters`.
+        parameters: Keys of this mechanism: an instance of `Parameters`.
         setting: What it is to release.
     """
 
@@ -357,7 +357,7 @@ class ReleaseMechanism(ABC):
             offset: Σφ of the public points that a mean is over besides the private ones, which enters
                 without noise: the seed set's, for a summary. int64 of shape (d,) in units of 2^-15; None:
                 there are none.
-            prior: What the public seed set tells of private points; None: nothing.
+            prior: Public facts about private points, from the seed set; None: nothing.
         """
         return self.Stream(self, offset, prior)
 

@@ -48,11 +48,11 @@ class FilteredGaussianRelease(GaussianRelease):
 
     Sensitivity: 2 in L2, whatever the points. A point enters a total by y(x) = (φ(x) - c)/max(‖φ(x) - c‖, R)
     alone, with the centre c and the radius R of the public seed set (`Prior`), and ‖y‖ ≤ 1 holds exactly
-    (`Statistic`). By the lemma of DESIGN §1 one record of an owner more or less (`ADD_REMOVE_ONE`) means one
-    point of S in the place of another, in every round; one record of D_v that is another (`SUBSTITUTE_ONE`)
-    means the same once. Either way ‖Σy - Σy'‖ ≤ ‖y‖ + ‖y'‖ ≤ 2. c and R are the same for both: they depend
-    on public points alone. So does the number of points that a mean is over: it is the round's, and no count
-    of S.
+    (`Statistic`). By the lemma of DESIGN §1 one record of an owner more or less (`ADD_REMOVE_ONE`)
+    substitutes one point of S in every round; one record of D_v that is another (`SUBSTITUTE_ONE`)
+    substitutes one point once. Either way ‖Σy - Σy'‖ ≤ ‖y‖ + ‖y'‖ ≤ 2. c and R are the same for both: they
+    depend on public points alone. So does the number of points that a mean is over: it is the round's, and no
+    count of S.
 
     In units of y this is what `gaussian` has in units of φ, where ‖φ‖ = 1. But a point lies only about
     ρ = `Prior.spread` from the centre, and y is measured in that unit: in units of φ the noise is ρ times
@@ -78,7 +78,7 @@ class FilteredGaussianRelease(GaussianRelease):
 
     @property
     def sensitivity(self) -> float:
-        """Of totals of statistics none of which is longer than 1, in L2."""
+        """L2 sensitivity of totals of statistics of length at most 1."""
         return 2.0
 
     def statistic(self, prior: Prior | None) -> Statistic:
@@ -91,7 +91,7 @@ class FilteredGaussianRelease(GaussianRelease):
         return Statistic(self.dimension, known.centre, known.radius, self._basis(known))
 
     def walk(self, prior: Prior) -> RandomWalk:
-        """That of totals of y, which no release before a summary's first charged one has any of."""
+        """The random walk of totals of y, which start from 0 where the first release is public."""
         step = STEP_VARIANCE * self.setting.batch / self.width
         return RandomWalk(self.sigma**2, step, from_zero=self.setting.starts_public)
 

@@ -14,7 +14,7 @@ from protocol.space.grid import FEATURE_UNIT
 __all__ = ["SMALLEST_SIGMA", "GaussianParameters", "GaussianRelease"]
 
 SMALLEST_SIGMA: Final = 2.0**-20
-"""A thirtieth of the grid's unit: below it noise is 0 but for one value in 10^100, and hides nothing."""
+"""A thirtieth of the grid's unit: below it all but one noise value in 10^100 are 0 and hide nothing."""
 
 
 class GaussianParameters(NoisyTotalParameters):
@@ -34,9 +34,9 @@ class GaussianRelease(NoisyTotalRelease):
     """(Σφ + Z)/q, with Z discrete Gaussian of standard deviation σ on the grid of 2^-15.
 
     Guarantee: totals are vectors on that grid, and one record changes each of them by at most `sensitivity`
-    in L2, whichever the neighbours: by the lemma of DESIGN §1 one point of a summary stands in the place of
-    another, and a record of D_v is another. p adaptive releases of it have
-    the (ε, δ) of `protocol.privacy.accounting.discrete_gaussian_epsilon`.
+    in L2, whichever the neighbours: by the lemma of DESIGN §1 one point of a summary is substituted, or one
+    record of D_v. p adaptive releases of it have the (ε, δ) of
+    `protocol.privacy.accounting.discrete_gaussian_epsilon`.
 
     Sensitivity: Δ = 2·max‖φ‖ in L2, since one point replaces another. Status: private. Source: DESIGN §2.
     """

@@ -35,7 +35,7 @@ from protocol.space.grid import FEATURE_UNIT, Totals
 __all__ = ["MwemParameters", "MwemRelease", "tilted_mean"]
 
 SENSITIVITY: Final = 2.0
-"""Of a scaled coordinate sum, and so of every score ψ_i: one point in [-1, 1] for another."""
+"""Sensitivity of a scaled coordinate sum, and so of every score ψ_i: one point in [-1, 1] for another."""
 
 LARGEST_EXPONENT: Final = 600.0
 SMALLEST_TOTAL: Final = 1e-200
@@ -93,7 +93,7 @@ class MwemStream(ReleaseStream):
 
     mechanism: MwemRelease
     _fitted: tuple[list[float], list[float]] | None = None
-    """θ_i, and the mean that P has with it, of each coordinate; None: all are 0."""
+    """θ_i of each coordinate, and the mean that P has with it; None: all are 0."""
 
     def _release(
         self, index: int, total: Totals, count: float, noise: tuple[npt.NDArray[Any], ...]
@@ -143,8 +143,8 @@ class MwemRelease(ReleaseMechanism):
     goes from release to release (DPDS §4: "small incremental changes … matched incrementally").
 
     Sums are those of features on the 2^-15 grid, divided by the largest coordinate that the grid allows
-    (√(2/d), but for rounding), so that each point adds a number in [-1, 1]. That grid stands in for the
-    random quantisation of eq. 5, which would add variance and change no guarantee.
+    (√(2/d), up to rounding), so that each point adds a number in [-1, 1]. That grid stands in for the random
+    quantisation of eq. 5, which would add variance and change no guarantee.
 
     Sensitivity: 2 a scaled sum, since one point replaces another, whichever the neighbours
     (`Neighbours`). A step is two adaptive releases, a selection and a measurement:
@@ -233,7 +233,7 @@ class MwemRelease(ReleaseMechanism):
 
     @cached_property
     def step_epsilon(self) -> float:
-        """ε of a step, but for those of a first release that has one of its own."""
+        """ε of a step, except in a first release that has its own."""
         given, setting = self.parameters, self.setting
         if given.step_epsilon is not None:
             return given.step_epsilon
@@ -257,7 +257,7 @@ class MwemRelease(ReleaseMechanism):
         return epsilon if self.parameters.calibration == "published" else epsilon / (4.0 * SENSITIVITY)
 
     def noise_scale(self, epsilon: float) -> float:
-        """Of the Laplace noise on a scaled sum, where a step has that ε."""
+        """Scale of the Laplace noise on a scaled sum, where a step has that ε."""
         return 1.0 / epsilon if self.parameters.calibration == "published" else 2.0 * SENSITIVITY / epsilon
 
 

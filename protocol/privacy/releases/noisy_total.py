@@ -122,7 +122,7 @@ class NoisyTotalRelease(ReleaseMechanism):
         return Guarantee(epsilon=epsilon, delta=delta, claimed_epsilon=None, claimed_delta=None)
 
     def cost(self, index: int, *, neighbours: Neighbours) -> tuple[Cost, ...]:
-        """That of one release."""
+        """The cost of one release."""
         Neighbours(neighbours)
         return () if self.shows_public(index) else (self._cost(self.noise, 1),)
 
@@ -142,7 +142,7 @@ class FilteredStream(ReleaseStream, ABC):
     def _observed(
         self, total: Totals, points: int, noise: tuple[npt.NDArray[Any], ...]
     ) -> npt.NDArray[np.float64]:
-        """What is seen of so many private points; where there is no noise, there are none."""
+        """The observation of so many private points; without noise there are none."""
 
     @abstractmethod
     def _embedded(self, moved: npt.NDArray[np.float64], points: int) -> npt.NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""What the public seed set tells of the private points: where they lie, and how far from there."""
+"""Public facts about the private points, from the seed set: where they lie, and how far from there."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Prior:
         Args:
             total: Σφ, int64 of shape (d,), in units of 2^-15.
             size: n, at least 1.
-            basis: Of a party that has the points (`of_features`).
+            basis: The basis, at a party that has the points (`of_features`).
 
         Raises:
             LocalProtocolError: No points, or a total that is not a sum of n features.

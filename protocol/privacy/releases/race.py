@@ -22,7 +22,7 @@ from protocol.space.grid import FEATURE_UNIT, Totals
 __all__ = ["RaceParameters", "RaceRelease"]
 
 SMALLEST_SCALE: Final = 2.0**-5
-"""Below it noise is 0 but for one value in 10^13, and hides nothing."""
+"""Below it all but one noise value in 10^13 are 0 and hide nothing."""
 
 
 class RaceParameters(NoisyTotalParameters):
@@ -75,13 +75,13 @@ class RaceRelease(NoisyTotalRelease):
     Owners score a point by the broadcast weight at its cells: a kernel sum that is read off the sketches of
     target and summary, as RACE §3 reads one off.
 
-    Sensitivity: one point in the place of another changes 2 counts of each row by one at most, 2R in all, and
-    that is what differs between neighbours of either relation: by the lemma of DESIGN §1 one point of a
-    summary stands in the place of another, and a record of D_v is another. (Where owners run out of points,
-    one more record is one point more: R counts.) Each of these counts is a release of its own, and its noise
-    makes it exactly randomised response (`shifted_count_cost`): p releases are 2R·p of them. The accountant
-    composes them, which for many is far less than the sum of their ε, the paper's way. With the printed noise
-    Laplace(R/ε) a release is ε-DP for one record more or less, and 2ε-DP for one in the place of another.
+    Sensitivity: substituting one point changes 2 counts of each row by one at most, 2R in all. Neighbours of
+    either relation differ by that: by the lemma of DESIGN §1 one point of a summary is substituted, or one
+    record of D_v. (Where owners run out of points, one more record is one point more: R counts.) Each of
+    these counts is a release of its own, and its noise makes it exactly randomised response
+    (`shifted_count_cost`): p releases are 2R·p of them. The accountant composes them, which for many is far
+    less than the sum of their ε, the paper's way. With the printed noise Laplace(R/ε) a release is ε-DP for
+    one record more or less, and 2ε-DP for one substituted record.
 
     Post-processing, which costs nothing:
 

@@ -1,4 +1,4 @@
-"""What of a point enters a total that is released: whole numbers, the same on every machine."""
+"""The integer vector that each point adds to a released total, the same on every machine."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Statistic:
     B is the identity, or the basis of a subspace: then z has as many coordinates as the subspace.
 
     *‖y‖ ≤ 1 for every int16 vector, forged ones included, whatever the centre and the basis.* z is in whole
-    grid units, and N is the larger of the radius and ‖z‖ rounded up. Coordinate i of y is z_i·2^15/N
-    cut off towards zero, so |y_i| ≤ |z_i|·2^15/N, and ‖y‖ ≤ 2^15·‖z‖/N ≤ 2^15 grid units. Hence one point
-    in the place of another changes a total by at most 2, in L2. The bound rests on N² ≥ ‖z‖², which is
-    ensured in whole numbers. Without a basis |z_i| ≤ 2^16 and d ≤ 2^12 keep ‖z‖² ≤ 2^44. With one, products
-    add up to at most 2^43, which float64 holds exactly in any order; z is that, rounded down to grid units
-    and cut off at `LARGEST`, which no honest basis comes near.
+    grid units, and N is the larger of the radius and ‖z‖ rounded up. Coordinate i of y is z_i·2^15/N cut off
+    towards zero, so |y_i| ≤ |z_i|·2^15/N, and ‖y‖ ≤ 2^15·‖z‖/N ≤ 2^15 grid units. Hence substituting one
+    point changes a total by at most 2 in L2. The bound rests on N² ≥ ‖z‖², which is ensured in whole numbers.
+    Without a basis |z_i| ≤ 2^16 and d ≤ 2^12 keep ‖z‖² ≤ 2^44. With one, products add up to at most 2^43,
+    which float64 holds exactly in any order; z is that, rounded down to grid units and cut off at `LARGEST`,
+    which no honest basis comes near.
 
     Attributes:
         dimension: Coordinates d of φ.

@@ -59,20 +59,20 @@ class SubspaceRelease(FilteredGaussianRelease):
 
     The release lies in the affine span of the public points' features, and so is a weighted sum of them, as
     KME Algorithm 1 has it (`seed_weights`). Noise is on F coordinates, where `filtered-gaussian` has it on
-    all d, so that d can be large, and the feature map good, at no cost in noise; what of a point lies
-    outside of the span is lost.
+    all d. So d can be large, and the feature map good, at no cost in noise. The part of a point outside of
+    the span is lost.
 
     Sensitivity: 2 in L2, whatever the points and whatever the basis (`Statistic`): y is clipped to a length
     of 1 in whole numbers. So a basis that is forged, or not orthonormal, voids no guarantee; it makes the
     release worse. Honest ones have orthogonal rows of one length, chosen so that a point's projection is
-    about as long as φ - c is (`Prior.of_features`), and the clip radius is that of `filtered-gaussian`.
-    The basis follows from public points alone, and F is a parameter: noise and cost do not depend on it.
+    about as long as φ - c (`Prior.of_features`), and the clip radius equals `filtered-gaussian`'s. The basis
+    follows from public points alone, and F is a parameter: noise and cost do not depend on it.
 
     Post-processing, which costs nothing: the filter and the embedding of `FilteredGaussianRelease`, with the
     basis' pseudoinverse B⁺ in between: Σφ is estimated by n·c + ρ·B⁺Σy.
 
     Status: private. Source: KME Algorithm 1 (Balog, Tolstikhin, Schölkopf 2018), with a sensitivity of 2
-    clipped lengths in the place of 2/N, and a calibrated discrete Gaussian.
+        clipped lengths instead of 2/N, and a calibrated discrete Gaussian.
     """
 
     parameters: SubspaceParameters
@@ -119,12 +119,12 @@ def seed_weights(embedding: npt.NDArray[np.float64], seeds: Features) -> npt.NDA
     """A release as weights of the public points: what KME Algorithm 1 publishes.
 
     Args:
-        embedding: Of `SubspaceRelease`, float64 of shape (d,), in units of φ.
+        embedding: Embedding from `SubspaceRelease`, float64 of shape (d,), in units of φ.
         seeds: φ of the seed set that the basis is of, int16 of shape (M, d).
 
     Returns:
-        w, float64 of shape (M,), of sum 1 but for rounding: Σ w_i·φ(z_i) is the point of the seed set's
-        affine span that is nearest to the embedding, and of all such weights these are nearest to 1/M each.
+        w, float64 of shape (M,), of sum 1 up to rounding: Σ w_i·φ(z_i) is the point of the seed set's affine
+        span that is nearest to the embedding, and of all such weights these are nearest to 1/M each.
     """
     points = features_to_float(seeds)
     mean = points.mean(axis=0)

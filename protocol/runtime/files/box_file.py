@@ -53,7 +53,7 @@ class BoxFile:
             ) from None
 
     def add(self, box: bytes) -> None:
-        """Take a box in; it is durable after the next commit. Once all were destroyed, none is taken."""
+        """Take a box in; it is durable after the next commit. After `destroy` nothing is taken."""
         if not self.destroyed:
             self._pending += (_LENGTH.pack(len(box)), box)
 
@@ -107,7 +107,7 @@ class KeptBoxes:
 
     Args:
         path: The file of boxes.
-        length: Of every box of the session, in bytes.
+        length: Length of every box of the session, in bytes.
     """
 
     def __init__(self, path: Path, length: int) -> None:

@@ -44,7 +44,7 @@ def new_file(path: Path, mode: int = platform.PRIVATE) -> Iterator[BinaryIO]:
 
 @contextmanager
 def in_place_of(path: Path, mode: int = platform.PRIVATE) -> Iterator[BinaryIO]:
-    """Write a file in the place of an earlier one, if any: whoever reads it finds the old or the new one.
+    """Write a file, replacing an earlier one: a reader finds the old or the new one.
 
     So does who reads it after a power cut: the new one is whole, but its name may be lost then.
 

@@ -149,7 +149,7 @@ class LineFile:
 def whole_lines(content: bytes) -> tuple[list[bytes], bytes]:
     """The lines of a file's content, and what is left of one that was not finished.
 
-    A last line that is whole but for its end counts: it may have been relied on.
+    A last line that lacks only its line feed counts: it may have been relied on.
     """
     end = content.rfind(b"\n") + 1
     rest = content[end:]

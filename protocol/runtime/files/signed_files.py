@@ -22,7 +22,7 @@ def read_key_request(path: Path) -> KeyRequest:
     """The request that a file holds.
 
     Raises:
-        ConfigError: It cannot be read, is none, or is not signed by the key that it asks for.
+        ConfigError: It cannot be read, is not a request, or is not signed by the key that it asks for.
     """
     values = read_toml_sent(path, limits.MAX_REQUEST_FILE_BYTES)
     check_kind(KeyRequest, values, where=str(path))
@@ -35,8 +35,8 @@ def read_invitation(path: Path) -> Invitation:
     """The invitation that a file holds.
 
     Raises:
-        ConfigError: It cannot be read, is none, contradicts itself, or is not signed by the curator that it
-            names.
+        ConfigError: It cannot be read, is not an invitation, contradicts itself, or is not signed by the
+            curator that it names.
     """
     values = read_toml_sent(path, limits.MAX_INVITATION_FILE_BYTES)
     check_kind(Invitation, values, where=str(path))

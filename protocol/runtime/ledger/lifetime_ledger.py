@@ -1,4 +1,4 @@
-"""What was spent of one dataset's privacy in all its sessions and catalogue entries together.
+"""The privacy spent on one dataset in all its sessions and catalogue entries together.
 
 A party keeps one file for each dataset, readable by itself alone, of one JSON object a line::
 
@@ -156,7 +156,7 @@ class LifetimeLedger:
             with suppress(ConfigError, DataError):  # `_check_rows` decides what follows from it
                 rows.prepare()
         if not path.exists():
-            # What is refused is refused before there is a file: an empty one would look like a ledger.
+            # Refusals come before the file is made: an empty file would look like a ledger.
             cls(LineFile.absent(path, what=_WHAT), neighbours=relation, rows=rows)._begin(
                 budget, record=False
             )
@@ -456,7 +456,7 @@ def _compared(cap: Cap | None, spendings: Sequence[Spending], neighbours: str) -
 
 
 def _is_there(path: Path) -> bool:
-    """Whether there is such a file; also where that cannot be told."""
+    """Whether there is such a file; true if that cannot be determined."""
     try:
         return path.exists()
     except OSError:

@@ -93,7 +93,7 @@ class Spending:
         """What the accountant adds up by a relation; None where nothing is guaranteed by it.
 
         A cost by `add-remove-one` has one by `substitute-one`, which is two steps of it (`for_two_steps`).
-        The other way there is none.
+        The other direction has no conversion.
         """
         charged = self.charged
         if charged is None or self.neighbours == neighbours or self.free:
@@ -118,7 +118,7 @@ class Spending:
 
         Args:
             record: The JSON object.
-            neighbours: Of a record that names none, as ledgers of format 1 have them.
+            neighbours: Relation of a record that names none, as in ledgers of format 1.
 
         Raises:
             ConfigError, KeyError, TypeError, ValueError: It is something else.

@@ -44,8 +44,8 @@ class Connection:
         pair: The party's keys; None in insecure sessions.
 
     Raises:
-        ConfigError: The address is none to connect to, or one elsewhere in an insecure session; or the
-            roster's key of the curator is none.
+        ConfigError: Nobody can connect to the address, or it is on another machine in an insecure session; or
+            the roster's key of the curator is invalid.
         ConnectionFailed: ZeroMQ refuses the address.
     """
 
@@ -64,7 +64,7 @@ class Connection:
         self._failed_handshakes = 0
         self._connections = 0
         self._dropped: Counter[str] = Counter()
-        """Of connections that were replaced."""
+        """Counts of connections that were replaced."""
 
     def __enter__(self) -> Self:
         return self

@@ -6,11 +6,11 @@ connection that comes and goes, and shuts down (shutdown(2)) those that are over
 up as after any connection that has ended. A connection is *unnamed* until a frame has been taken from it,
 which takes a key of the roster:
 
-- Of unnamed ones there are at most so many as can hold `MAX_UNNAMED_BYTES`. One more, and the oldest of the
-  network that has most of them is cut: who holds many loses them to who comes from elsewhere, and who
-  authenticates without delay is through before its turn comes.
+- Of unnamed ones there are at most so many as can hold `MAX_UNNAMED_BYTES`. With one more, the oldest of the
+  network that has most of them is cut: a holder of many loses them to newcomers from elsewhere, and a peer
+  that authenticates without delay is done before its turn comes.
 - A peer has at most `MAX_CONNECTIONS_PER_PEER`; its newest stay.
-- What arrives on a connection without a frame to show for it is bounded in bytes.
+- Bytes that arrive on a connection without making a frame are bounded.
 
 A descriptor that libzmq closes may be another connection's at once. Nothing is shut down that has not the
 cookie which the kernel gave to the connection when it was accepted. And a frame, which knows the descriptor
@@ -18,8 +18,8 @@ that it came from, names a connection only if it cannot be one of those before i
 when libzmq closes the descriptor, so it is taken when the socket has been found empty once since the next was
 accepted (`ConnectionLimits.drained`). Until then a frame names none, unless the descriptor is a new one.
 
-Of a flood the thread is behind by what libzmq tells ahead of it, `UNREAD_EVENTS` at most: then libzmq waits.
-It has to take turns with the loop at the interpreter's lock, so it makes few calls that give the lock up.
+In a flood the thread lags behind libzmq by `UNREAD_EVENTS` events at most: then libzmq waits. It has to take
+turns with the loop at the interpreter's lock, so it makes few calls that give the lock up.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ UNREAD_EVENTS: Final = 1_001
 """Of the monitor: libzmq's own 1,000, which cannot be changed, and one."""
 
 LOOK_MS: Final = 100
-"""How often the bytes of all unnamed connections are looked at, and of those of peers in turn."""
+"""How often the bytes of all unnamed connections are checked, and of those of peers in turn."""
 LOOK_SECONDS: Final = 0.005
 """How long a look at those of peers takes, at least one of them: it costs 2 to 5 µs each, and as much as it
 takes the loop waits for the interpreter's lock. With 10,000 a peer's turn comes once a second."""
@@ -83,7 +83,7 @@ class Cut(StrEnum):
     FLOOD = "flood"
     """More bytes came than a frame may have, and no frame."""
     OVERSIZED = "oversized"
-    """ZeroMQ ended it, for a frame over the limit, or bytes that are none of its protocol."""
+    """ZeroMQ ended it, for a frame over the limit, or bytes that are not its protocol."""
 
 
 @dataclass(slots=True, eq=False)
@@ -102,7 +102,7 @@ class _Stream:
     accounted: int = 0
     """How many bytes had arrived when that was last so."""
     kept: int = -1
-    """A descriptor of our own, by which it is seen how the connection ended; -1: there is none."""
+    """A descriptor of our own that shows how the connection ended; -1: there is none."""
 
 
 class ConnectionLimits:
@@ -153,7 +153,7 @@ class ConnectionLimits:
         Args:
             route: The connection, as the ROUTER calls it.
             frame: The frame as it arrived.
-            peer: Whose key the connection has; None without security.
+            peer: The party whose key the connection has; None without security.
         """
         stream = self._named.get(route)
         if stream is not None:

@@ -1,7 +1,7 @@
 """The other parties' end: one DEALER socket that connects, and what happens to its connection.
 
-ZeroMQ connects, and connects again, by itself. What became of it comes from the socket's monitor, read in the
-same loop:
+ZeroMQ connects and reconnects unasked. What became of it comes from the socket's monitor, read in the same
+loop:
 
 =============================  ==================================================================
 what is at the other end       happenings
@@ -105,7 +105,7 @@ class DealerEndpoint:
     def __init__(self, address: str, *, pair: KeyPair | None, server_key: PublicKey | None) -> None:
         self._where = parse_address(address)
         self._targets: list[Address] = []
-        """What is left to be tried of the addresses that the host had when it was last looked up."""
+        """Addresses still to be tried, of those that the host had when it was last looked up."""
         self._target: Address | None = None
         self._dialled_at = 0.0
         self._unanswered = False
@@ -181,7 +181,7 @@ class DealerEndpoint:
         """Take one event of libzmq's: what it means to a user, if anything."""
         if event in _RETRYING:
             self._ended_at = None
-            # A name is looked up again, for its host may have moved: a container that was made anew has.
+            # A name is looked up again, for its host may have moved, as a recreated container has.
             self._unanswered = event is zmq.Event.CONNECT_RETRIED and self._where.is_name
         elif event is zmq.Event.CONNECTED:
             self._handshaking = True

@@ -108,7 +108,8 @@ def listen_address(contact: str) -> str:
     """Where a curator listens whose file does not say, by the address at which the others find it.
 
     A name is the others' way to this machine: it may be that of a router in front of it, and many systems
-    have their own name stand for a loopback address. So all addresses are listened at, but for ``localhost``.
+    have their own name stand for a loopback address. So the curator listens at all addresses, except with
+    ``localhost``.
 
     Raises:
         ConfigError: It is no address.

@@ -2,7 +2,7 @@
 
 docs/operations.md has the same list in the same order, with what each line means and what to do about it. No
 event has a field for anything private: not for data, labels, bids, scores or gains, and not for who was asked
-or who won. What is logged of a peer by its name is what its connection shows.
+or who won. Lines that name a peer show only facts about its connection.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def serving_metrics(address: str | None, vitals: Vitals) -> Iterator[None]:
     """Serve a party's metrics at an address, until the end of the block; None: nowhere.
 
     Raises:
-        ConfigError: The address is none.
+        ConfigError: The address is invalid.
         ConnectionFailed: It cannot be bound.
     """
     if address is None:

@@ -66,7 +66,7 @@ class Status:
     exit_code: int | None
     """What the process ended with, once it is finished."""
     counters: Mapping[str, int | Mapping[str, int]]
-    """What was counted since the process began; by reason, where there are reasons."""
+    """Counts since the process began; by reason, where there are reasons."""
     points: int | None = None
     """Points that were bought, for a curator whose rule does not ask owners for points; else None."""
     points_planned: int | None = None
@@ -76,9 +76,10 @@ class Status:
     seconds_left: float | None = None
     """Until the rounds are over, at the pace of late; None: unknown, or nothing is left."""
     missing: list[str] = field(default_factory=list)
-    """Who has no connection to the curator, at most `protocol.machine.progress.MOST_NAMED`, while it enrols
-    or its rounds run: owners, and first of all a consumer that the rounds wait for. Where a rule asks, owners
-    are named before the first round only."""
+    """Parties without a connection to the curator, at most `protocol.machine.progress.MOST_NAMED`, while it
+    enrols or its rounds run: first a consumer for which the rounds wait, then owners. Where a rule asks,
+    owners are named before the first round only.
+    """
     spent: Mapping[str, str | float] | None = None
     """ε of what was released so far: `epsilon` at `delta`, of whose records (`protects`), between which
     `neighbours`. A curator has that of the owners' records, the consumer its own; None: no guarantee, or an
@@ -120,7 +121,7 @@ class Status:
         """Read a status file. One of a former version lacks fields that were added since: they are unknown.
 
         Raises:
-            HushbidError: There is none, or it is none that this version has written.
+            HushbidError: There is no status, or this version has not written it.
         """
         try:
             content, _ = read_plain(path, _LONGEST)
@@ -195,7 +196,7 @@ def find_statuses(place: Path) -> list[Status]:
         place: A state directory, a party's directory with its `state`, or the directory of a run.
 
     Raises:
-        HushbidError: There is none, or one that cannot be read.
+        HushbidError: There is no status, or it cannot be read.
     """
     if found := status_files(place):
         return [Status.read(path) for path in found]

@@ -79,14 +79,14 @@ class Seen:
 
 
 def by_reason(reasons: type[StrEnum], counts: Mapping[str, int]) -> dict[str, int]:
-    """What was counted for each reason that there is, 0 where there was nothing.
+    """The count of each possible reason, 0 where there was nothing.
 
     A counter of Prometheus must be there before it counts: `increase` does not see the first event of one
     that begins with it.
 
     Args:
         reasons: All of them.
-        counts: What was counted, by some of them.
+        counts: Counts by some of the reasons.
     """
     return {reason.value: counts.get(reason, 0) for reason in reasons}
 
@@ -122,7 +122,7 @@ class Vitals:
         party: Its name.
         role: Its role.
         session: The session.
-        control: Who runs the party, and is told how far it is.
+        control: Runs the party, and is told its progress.
     """
 
     def __init__(
@@ -257,7 +257,7 @@ class Vitals:
                 points=None if self._asks else seen.points,
                 points_per_second=None if self._asks else seen.points_per_second,
                 seconds_left=seen.seconds_left,
-                # Such a round waits for an owner that was asked and is gone, and for no other.
+                # Such a round waits only for an owner that was asked and is gone.
                 missing=[] if self._asks and seen.round else list(seen.missing),
                 spent=self.spent(),
                 spent_of_owners=self.spent_of_owners(),

@@ -37,7 +37,7 @@ CHUNK_VALUES: Final = 2**17
 
 
 class FeatureSpace(ABC):
-    """What is public about a feature map: how points are scaled, and what its features can be.
+    """The public part of a feature map: the scaling of points, and the possible features.
 
     A curator of a session whose map is secret (DESIGN §3, `sealed`) has the space and not the map.
 

@@ -49,7 +49,7 @@ class FourierSpace(FeatureSpace):
         point_bits: A scaled coordinate is a whole number of 2^-point_bits.
         frequency_bits: A coordinate of W is a whole number of 2^-frequency_bits of a turn.
         turn_bits: Their sum: Wx + b is a whole number of 2^-turn_bits of a turn.
-        width: Of the law of W: 2^31 times the mantissa of √(2γ)/2π.
+        width: Width of the law of W: 2^31 times the mantissa of √(2γ)/2π.
 
     Args:
         dimension, gamma, lower, upper, columns: As `FeatureSpace`.

@@ -45,8 +45,8 @@ class LshSpace(FeatureSpace):
     over W cells. It is no RBF kernel: γ stays that of the MMD² which a session is judged by.
 
     1/√R is rounded to the grid (`row_unit`), so that ‖φ‖ = √R·row_unit(R)·2^-15 for every point; `admits`
-    lets nothing else through, and both bounds hold for forged features too: one point in the place of another
-    changes 2R coordinates of Σφ at most, by one unit each.
+    lets nothing else through, and both bounds hold for forged features too: substituting one point changes 2R
+    coordinates of Σφ at most, by one unit each.
 
     Attributes:
         rows: R = d/W.
@@ -56,7 +56,7 @@ class LshSpace(FeatureSpace):
 
     Args:
         dimension: d = R·W.
-        gamma: Of the session's MMD².
+        gamma: γ of the session's MMD².
         lower, upper, columns: As `FeatureSpace`.
         family: ``l2`` or ``l1``.
         cells: W, at least 2.

@@ -20,8 +20,8 @@ __all__ = ["PairedSpace"]
 class PairedSpace(FourierSpace):
     """φ(x) = √(2/d)·[cos(Wx + b), sin(Wx + b)] with d/2 frequencies: all cosines, then all sines.
 
-    ‖φ‖ is 1 but for rounding, and the kernel estimate has a lower variance than the cosine map's. The
-    phase changes no inner product; DPDS Theorem 9 (what hashes reveal) needs it.
+    ‖φ‖ is 1 up to rounding, and the kernel estimate has a lower variance than the cosine map's. The phase
+    changes no inner product; DPDS Theorem 9 (what hashes reveal) needs it.
 
     Each pair (cos, sin) is one of the 2^16 in a table (`fourier.waves`), close to a circle of radius
     2^15·√(2/d) grid units. The least and the largest cos² + sin² of the table are what `admits` checks and

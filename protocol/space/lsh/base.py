@@ -46,14 +46,14 @@ class HashFamily(ABC):
     share a cell with probability 1/`width` nonetheless: `spread` is then true of the row, and `kernel` is
     still that of the functions.
 
-    With `sampling` "sobol" directions are those of a scrambled Sobol sequence. Each row by itself is drawn by
-    the same law, so that what is read off it stays unbiased; but rows are spread out evenly, and their mean
-    is nearer to the expectation. They are not independent then.
+    With `sampling` "sobol" directions are those of a scrambled Sobol sequence. Each row alone has the same
+    law, so estimates from it stay unbiased; but rows are spread out evenly, and their mean is nearer to the
+    expectation. They are not independent then.
 
     All of it follows from the arguments, to the last bit on every machine: projections are exact
     (`protocol.space.lsh.projection`), and what is drawn is made of the seed's `Expansion`: for row r of
-    directions row r of the domain "directions", and so on. Of Sobol directions this is true of one version of
-    SciPy; the digest tells.
+    directions row r of the domain "directions", and so on. For Sobol directions this holds for one version of
+    SciPy; the digest shows a difference.
 
     Attributes:
         rows: R.
@@ -122,7 +122,7 @@ class HashFamily(ABC):
 
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 of the family's name, of its arguments but for the seed, and of what was drawn of that."""
+        """SHA-256 of the family's name, its arguments without the seed, and the numbers drawn from that."""
         state = hashlib.sha256(self.name.encode() + b"\0")
         state.update(np.array([self.rows, self.width, self.power, self.columns], dtype="<u8").tobytes())
         state.update(self.sampling.encode() + b"\0")
@@ -249,7 +249,7 @@ def interval(
 
     Args:
         directions: Shape (m, columns), as they are used.
-        lower: Of the box, shape (columns,).
+        lower: Lower bounds of the box, shape (columns,).
         upper: Likewise.
         step: What coordinates of points are rounded to multiples of (`ExactProjection.step`).
 
