@@ -19,7 +19,7 @@ from protocol.privacy.noise import NoiseSource, SecureNoise
 __all__ = ["NeighboursName", "OutOfBounds", "PrivateEstimator"]
 
 OutOfBounds: TypeAlias = Literal["refuse", "clip"]
-"""What is done with points outside of the public bounds."""
+"""The treatment of points outside of the public bounds."""
 NeighboursName: TypeAlias = Literal["add-remove-one", "substitute-one"]
 
 

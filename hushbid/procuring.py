@@ -48,7 +48,7 @@ class Procured:
     """What a procurement came to.
 
     Attributes:
-        points: What was bought, as a table of the library of the validation set: the schema's columns, the
+        points: The bought points, as a table of the library of the validation set: the schema's columns, the
             label, and ``owner``, ``round`` and ``weight``, with an underscore behind names that are taken.
         weights: Matching weights of the points, with sum 1, for ``sample_weight``; equal ones if none could
             be made, which `result` says.
@@ -79,7 +79,7 @@ class Procured:
 
     @property
     def privacy(self) -> tuple[PrivacyStatement, ...]:
-        """What is guaranteed to whom: nothing, as noise is simulated, and what secret noise would give."""
+        """The guarantees: none, as noise is simulated, and those that secret noise would give."""
         return self.result.privacy
 
     @property
@@ -135,7 +135,7 @@ def procure(
         label: The column of labels, of owners' tables and of `test`.
         gamma: γ of the kernel exp(-γ·‖x - x'‖²) on scaled rows; None: 1 over the median squared distance of
             rows of the seed set, which is public.
-        seed: Of the simulated noise, the feature map, a drawn seed set and the model.
+        seed: Seed of the simulated noise, the feature map, a drawn seed set and the model.
         settings: Other keys of the cluster file, as ``{"session.batch": 5}`` or ``{"wishes.prices": {"north":
             2.0}}`` (docs/configuration.md).
         directory: Where transcripts and a report are kept; None: they are thrown away.

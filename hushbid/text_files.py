@@ -1,4 +1,4 @@
-"""Writing the small text files of the command line: a new one, or one in the place of another.
+"""Writing the small text files of the command line: a new one, or a replacement.
 
 Whoever reads a file, changes it and replaces it does so within `one_at_a_time`.
 """
@@ -47,7 +47,7 @@ def check_new_file(path: Path) -> None:
 def one_at_a_time(path: Path) -> Iterator[None]:
     """Wait until no other process changes a file, and keep others waiting until this one has.
 
-    The lock is its directory's, since `replace_file` puts another file in the place of this one.
+    The lock is on its directory, since `replace_file` replaces the file itself.
 
     Args:
         path: The file; a link stands for what it leads to.
@@ -67,7 +67,7 @@ def one_at_a_time(path: Path) -> Iterator[None]:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Put a text in the place of a file's, of the same mode: whoever reads it finds the old or the new one.
+    """Replace a file's text, keeping its mode: a reader finds the old or the new one.
 
     Raises:
         ConfigError: It cannot be written; the file is then as it was.

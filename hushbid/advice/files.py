@@ -133,7 +133,7 @@ def stated_in(path: Path) -> tuple[Schema | None, Bounds | None]:
     """The ``[[columns]]`` and the bounds that a session or cluster file states; None where it states none.
 
     Raises:
-        ConfigError: The file cannot be read, or its columns or bounds are none.
+        ConfigError: The file cannot be read, or its columns or bounds are invalid.
     """
     values = read_toml(path)
     if values.get("columns"):
@@ -150,10 +150,10 @@ def stated_in(path: Path) -> tuple[Schema | None, Bounds | None]:
 
 
 def write_session(path: Path, advice: Advice, *, name: str) -> None:
-    """Write a new session file: whole, but for the keys of its roster and the curator's address.
+    """Write a new session file: complete except for the keys of its roster and the curator's address.
 
     Raises:
-        ConfigError: The file is there already or cannot be written, or the name is none.
+        ConfigError: The file is there already or cannot be written, or the name is invalid.
     """
     file, sources = advice.file, {each.setting: each.source for each in advice.proposals}
     features, values = file.features, file.session.column_values
@@ -181,7 +181,7 @@ def write_session(path: Path, advice: Advice, *, name: str) -> None:
 
 
 def complete(path: Path, advice: Advice) -> None:
-    """Put what is proposed into a session or cluster file, in the place of what it has; all else stays.
+    """Put the proposed values into a session or cluster file, replacing its own; everything else stays.
 
     A batch that it states goes, so that the default holds.
 

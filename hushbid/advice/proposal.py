@@ -1,8 +1,8 @@
 """What `hushbid advise` proposes: γ, d, p, b, ε and δ of a session, each with the reason for it.
 
-A session file is public, and what of it was read off the validation set is told by no release and covered by
-no ε. So every proposal says what it follows from. Where there are public rows of the same kind, these stand
-for D_v in all that is worked out, and of D_v itself nothing enters but its size.
+A session file is public, and no ε covers settings in it that were read off the validation set. So every
+proposal says what it follows from. If there are public rows of the same kind, they replace D_v in every
+computation, and nothing of D_v enters except its size.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LARGEST_PURCHASE: Final = 1_000
 """What sessions were measured with; more points cost time and weights, and the target is no clearer."""
 LARGEST_DELTA: Final = 1e-5
 MARGIN: Final = 0.1
-"""Of the range of public rows, what their bounds lie beyond them on either side."""
+"""Margin of bounds on either side of public rows, as a share of their range."""
 PAIRED_ROWS: Final = 1_500
 """Rows of which the median of distances is taken; of more, so many are drawn."""
 
@@ -56,7 +56,7 @@ class Proposal:
 
     Attributes:
         setting: As people call it: γ, d, ….
-        value: What is proposed.
+        value: The proposed value.
         why: One sentence.
         source: What it follows from.
     """
@@ -73,13 +73,13 @@ class Proposal:
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
-    """What is proposed, and why.
+    """A proposal with its reasons.
 
     Attributes:
         proposals: The settings, in the order in which they are explained.
-        trials: What was tried; the first is what is proposed.
+        trials: The settings that were tried; the first is the proposal.
         effect: The ratio that was wanted; None: ε was given.
-        own: What came of the proposal with D_v itself, where public rows stood for it; None: nothing.
+        own: The outcome of the proposal with D_v itself, where public rows stood for it; None: nothing.
         notes: What else there is to know, a sentence or two each.
         file: The session, with owners but without keys.
     """
@@ -131,7 +131,7 @@ def advise(request: Request, *, say: Callable[[str], object]) -> Advice:
     """Propose a session's settings.
 
     Args:
-        request: What is known.
+        request: The known facts.
         say: Told what is rehearsed next.
 
     Raises:
@@ -299,7 +299,7 @@ def _points(request: Request) -> Proposal:
     """How many points to buy.
 
     Raises:
-        ConfigError: Nothing says how many points there are, or they are too few, or the share is none.
+        ConfigError: Nothing says how many points there are, or they are too few, or the share is invalid.
     """
     available = sum(request.owners.values())
     if request.wanted is not None and not 0.0 < request.wanted <= 1.0:
@@ -428,7 +428,7 @@ def _seed_proposal(request: Request) -> Proposal:
 
 
 def _chosen_epsilon(request: Request, trials: Trials, gamma: float, dimension: int) -> float:
-    """The smallest ε of `GRID` that has the effect, by bisecting; of those tried the best if none has."""
+    """The smallest ε of `GRID` that has the effect, by bisection; if none has it, the best that was tried."""
     if request.epsilon is not None:
         return request.epsilon
     low, high = 0, len(GRID)
@@ -472,7 +472,7 @@ def _listed(values: Sequence[float]) -> str:
 def _own_view(
     request: Request, trials: Trials, proposed: Trial, say: Callable[[str], object]
 ) -> Rehearsal | None:
-    """What comes of the proposal with D_v itself, which nothing that is proposed follows from."""
+    """The outcome of the proposal with D_v itself; no proposed value follows from it."""
     if request.public is None or not trials.rehearses:
         return None
     say("Rehearsing the proposal with the validation set itself.")

@@ -1,4 +1,4 @@
-"""What comes of a width, a dimension and an ε: rehearsed, or by the rule of thumb of `hushbid plan`."""
+"""The outcome of a width, a dimension and an ε: rehearsed, or by the rule of thumb of `hushbid plan`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DIMENSION: Final = 140
 MOST: Final = 5_000
 """Rows, and points, that settings are rehearsed with: some eight are, one after the other."""
 SEED_POINTS: Final = 150
-"""Of a seed set that is drawn, where no file is named."""
+"""Points of a seed set that is drawn, where no file is named."""
 
 _Rows: TypeAlias = npt.NDArray[np.float64]
 
@@ -46,7 +46,7 @@ class Bounds:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is known, and what is fixed already.
+    """The known facts, and the settings that are fixed already.
 
     Attributes:
         validation: D_v, raw, at least two rows.
@@ -58,7 +58,7 @@ class Request:
         points: p; None: to be proposed.
         wanted: Share of the owners' points that is like D_v; None: not known.
         gamma, dimension, epsilon: Likewise.
-        column_values: Of the session: most different values of a column; None: any number.
+        column_values: The session's: most different values of a column; None: any number.
         effect: MMD² over that of a uniform choice, both with weights, that ε is to reach; None: `GOOD`.
         rehearse: Whether sessions may be rehearsed; else ε follows the rule of thumb of `hushbid plan`.
     """
@@ -80,7 +80,7 @@ class Request:
 
     @property
     def names(self) -> list[str]:
-        """The owners' names; one that stands for all where none is known."""
+        """The owners' names; one name for all where none is known."""
         return list(self.owners) or ["owner-1"]
 
 
@@ -94,7 +94,7 @@ class Trial:
         ratio: MMD² over that of a uniform choice: the larger of those where a tenth and a fiftieth is wanted,
             with weights; infinite where the kernel can tell nothing. Without a rehearsal by the rule of
             thumb, without weights.
-        rehearsal: What came out; None: it was not rehearsed.
+        rehearsal: The outcome; None: it was not rehearsed.
     """
 
     gamma: float
@@ -125,7 +125,7 @@ class Trials:
     """Sessions with the settings that stand, and what comes of them; each is rehearsed once.
 
     Args:
-        request: What is known.
+        request: The known facts.
         bounds: The columns'.
         points: p.
         delta: δ.
@@ -180,7 +180,7 @@ class Trials:
         return open_session(validated(SessionFile, tables, where="the command line"))
 
     def of(self, gamma: float, dimension: int, epsilon: float) -> Trial:
-        """What comes of these, rehearsed if that can be, and by the rule of thumb else."""
+        """The outcome of these, rehearsed if possible, and otherwise by the rule of thumb."""
         key = gamma, dimension, epsilon
         if key not in self._found:
             session = self.session(*key)
@@ -197,7 +197,7 @@ class Trials:
 
     @property
     def found(self) -> list[Trial]:
-        """What was tried, in that order."""
+        """The trials, in that order."""
         return list(self._found.values())
 
     def _expected(self, dimension: int, epsilon: float) -> float:
@@ -224,7 +224,7 @@ class Trials:
 
 
 def _stand_in(request: Request) -> _Rows:
-    """What is rehearsed with: as many public rows as D_v has, or D_v; `MOST` at most."""
+    """The rows for the rehearsal: as many public rows as D_v has, or D_v; `MOST` at most."""
     generator, rows = np.random.default_rng(0), request.validation.features
     count = min(len(rows), MOST)
     if request.public is not None:

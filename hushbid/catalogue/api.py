@@ -160,7 +160,7 @@ class Catalogue:
 
 
 def _consumer(options: ScreenOptions) -> Consumer:
-    """What is the consumer's own, of its private file and of options, which go before it."""
+    """The consumer's own settings, from its private file and from options, which go before it."""
     from consumer.process import drawn_path
     from hushbid.catalogue.screening import Consumer
     from protocol.config.loading import load_toml

@@ -43,7 +43,7 @@ class Refusal:
 
     Attributes:
         file: Its file.
-        why: What stands against it.
+        why: Why it is refused.
     """
 
     file: str
@@ -81,7 +81,7 @@ def candidates(
         files: The entries' files.
         functions: The session's feature map (`KmeRelease.functions`); None: what most of the entries have in
             common.
-        keys: Of a session's roster, by owner; an empty one, or none, is not compared.
+        keys: Keys of a session's roster, by owner; an empty or missing one is not compared.
         allow_simulated: Whether entries whose noise protects nobody are compared too.
 
     Raises:

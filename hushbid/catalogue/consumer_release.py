@@ -44,7 +44,7 @@ __all__ = [
 MECHANISMS: Final = ("gaussian", "filtered-gaussian")
 """Release mechanisms whose noise on an embedding is Gaussian and alike on all coordinates."""
 RELATION: Final = Neighbours.SUBSTITUTE_ONE
-"""Of D_v, whose size is public."""
+"""The relation for D_v, whose size is public."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Asked:
         """The mechanism, of one release.
 
         Raises:
-            ConfigError: The mechanism is none of `MECHANISMS`, or its parameters cannot hold.
+            ConfigError: The mechanism is not in `MECHANISMS`, or its parameters are inconsistent.
         """
         if self.mechanism not in MECHANISMS:
             raise ConfigError(
@@ -87,7 +87,7 @@ class Payment:
 
     Attributes:
         ledger: D_v's lifetime ledger.
-        budget: What is said of the most that it may come to; None: what it says itself.
+        budget: The stated maximum of the ledger; None: what it says itself.
         rows: D_v's rows.
         path: Where the release is kept: a new file that only its owner can read.
     """

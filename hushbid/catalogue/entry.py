@@ -6,9 +6,9 @@ A file (`signed_entry`, `read_entry`)::
     signature   64 bytes, Ed25519, by the publisher's identity key over the tag and the body
     body        canonical msgpack of `CatalogueEntry`: fields in declared order, arrays as extension type 1
 
-Nothing in it is secret. Anybody can check that who holds the key said it, that the noise that it states
-costs what it states, and that its feature map or hash functions are those that it names. That the noise was
-drawn as it says, and from these data, is the publisher's word.
+Nothing in it is secret. Anybody can check that the key's holder signed it, that its noise costs what it
+states, and that its feature map or hash functions are the ones that it names. That the noise was drawn as it
+says, and from these data, is the publisher's word.
 """
 
 from __future__ import annotations
@@ -182,8 +182,8 @@ def read_entry(path: Path) -> CatalogueEntry:
     """Read an entry and check all that can be checked of it.
 
     Raises:
-        DataError: It cannot be read, is none or of another version, was changed after it was signed, or says
-            what does not hold. It names the file.
+        DataError: It cannot be read, is not an entry or of another version, was changed after it was signed,
+            or states something false. It names the file.
     """
     try:
         content, _ = read_plain(path, limits.MAX_ENTRY_FILE_BYTES)

@@ -1,7 +1,7 @@
 """MMD² between means that are known up to noise: unbiased estimates, their standard errors, best mixtures.
 
-A release has noise of a known law, so that what it adds to a squared distance on average is known too, and
-is taken off. What is left may come out negative where there is more noise than distance; it is reported so.
+A release has noise of a known law, so that what it adds to a squared distance on average is known too, and is
+taken off. The rest may be negative where noise exceeds the distance; it is reported so.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class NoisyMean:
 
     Attributes:
         mean: float64 of shape (d,), in units of φ, with independent noise on its coordinates.
-        variance: Of the noise on a coordinate; 0: there is none.
+        variance: Variance of the noise on a coordinate; 0: there is none.
         fourth: Fourth cumulant of that noise: 0 for Gaussian noise.
         size: Points of the dataset, as the release tells their number.
         size_variance: Variance of the relative error of `size`, by which all of `mean` is off together; 0
@@ -67,8 +67,8 @@ class Estimate:
 
     Attributes:
         value: Unbiased, up to the second order of a noisy size; negative where noise hides the distance.
-        standard_error: Of the value, for the noise of all releases in it. It does not count that datasets
-            are samples.
+        standard_error: Standard error of the value, for the noise of all releases in it. It does not count
+            that datasets are samples.
     """
 
     value: float

@@ -112,9 +112,9 @@ class KmeRelease(EntryRelease):
     def calibration(
         cls, section: FeatureSection, neighbours: Neighbours, epsilon: float, delta: float
     ) -> Calibration:
-        """That of a KME release (`hushbid.kme.privacy.calibrate`).
+        """The noise of a KME release (`hushbid.kme.privacy.calibrate`).
 
-        One point in the place of another changes Σφ by 2·max‖φ‖ at most.
+        Substituting one point changes Σφ by 2·max‖φ‖ at most.
 
         Raises:
             ConfigError: ε or δ outside of its range, or so small that no noise meets them; or so large an ε

@@ -29,7 +29,7 @@ def screening_page(result: ScreeningResult) -> str:
     """The page of a screening; it loads nothing.
 
     Args:
-        result: What was found.
+        result: The result of the screening.
     """
     css, drawer = (
         (resources.files("hushbid.report") / name).read_text(encoding="utf-8")

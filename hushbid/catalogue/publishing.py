@@ -1,7 +1,7 @@
 """Publishing: a dataset's release is charged to its lifetime ledger, made, signed and written, in order.
 
-A crash in between has wasted budget; it has leaked nothing. Every entry has noise of its own and is charged
-by itself: whoever publishes twice pays twice.
+A crash in between has wasted budget; it has leaked nothing. Every entry has noise of its own and its own
+charge: whoever publishes twice pays twice.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _LEDGER_DELTA: Final = 1e-5
 
 @dataclass(frozen=True, kw_only=True)
 class Publication:
-    """What is to be published, and at what price.
+    """A request to publish, with its price.
 
     Attributes:
         data: The dataset's file.
@@ -56,13 +56,13 @@ class Publication:
         name: The owner's name.
         functions: A feature map with a public seed (`kme`), or hash functions (`race`).
         neighbours: The datasets that ε compares.
-        epsilon: Of the entry, its number of points included.
+        epsilon: ε of the entry, its number of points included.
         delta: The δ that goes with it; 0 asks for pure ε, which `race` alone has.
         clip: Move rows outside of the public bounds to the bounds; else such data are refused.
         points: Synthetic points of a `kme` entry; 0: none.
         directory: Where the entry's file is made.
         ledger: The dataset's lifetime ledger.
-        budget: What is said of the most that the ledger may come to; None: what it says itself.
+        budget: The stated maximum of the ledger; None: what it says itself.
     """
 
     data: Path
@@ -81,7 +81,7 @@ class Publication:
 
 @dataclass(frozen=True)
 class Published:
-    """What came of it. The numbers of rows are the publisher's own: they are in no entry.
+    """The result of publishing. The numbers of rows are the publisher's own: they are in no entry.
 
     Attributes:
         entry: The entry.

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["HashSection", "RaceRelease", "exact_counts", "hash_family_of"]
 
 SMALLEST_SCALE: Final = 2.0**-10
-"""Of the noise on a count: far below it noise is 0, and hides nothing."""
+"""Smallest scale of the noise on a count: far below it noise is 0, and hides nothing."""
 _SKETCH_TAG: Final = b"hushbid target sketch 1\n"
 """What the file of a kept sketch begins with."""
 MAX_CELLS: Final = 2**20
@@ -59,8 +59,8 @@ class HashSection(EntryPart):
         rows: R, the number of functions.
         width: W, most cells of a row.
         power: How many functions of the family are joined into one.
-        bandwidth: Of l2 and l1, in the unit of the data; None for srp.
-        seed: Of the functions.
+        bandwidth: Bandwidth of l2 and l1, in the unit of the data; None for srp.
+        seed: Seed of the functions.
         columns: Feature columns of a point.
         lower, upper: Public bounds, one number or one per column.
     """
@@ -99,13 +99,13 @@ class RaceRelease(EntryRelease):
         kind: "race".
         hashes: The hash functions.
         digest: SHA-256 of all that they follow from (`HashFamily.digest`).
-        distribution: Of the noise on each cell: discrete Laplace, or discrete Gaussian where δ > 0 and
-            that is less.
+        distribution: Distribution of the noise on each cell: discrete Laplace, or discrete Gaussian where δ >
+            0 and that is less.
         scale: Of that noise.
         counts: Noisy counts of the cells of all rows, row after row: int16, int32 or int64, whichever is the
             smallest that holds them.
         count: The number of points, noisy or not.
-        count_scale: Of the discrete Laplace noise on `count`; 0 where the number is public.
+        count_scale: Scale of the discrete Laplace noise on `count`; 0 where the number is public.
     """
 
     SECTION = HashSection
@@ -203,7 +203,7 @@ class RaceRelease(EntryRelease):
         return NoisyMean(
             self.counts.astype(np.float64) * unit,
             variance=variance * unit**2,
-            # 12·scale⁴ is that of continuous Laplace noise: less than 1 % off from a scale of 3 on.
+            # 12·scale⁴ holds for continuous Laplace noise: less than 1 % off from a scale of 3 on.
             fourth=12.0 * (self.scale * unit) ** 4 if laplace else 0.0,
             size=size,
             size_variance=(self.size_deviation / size) ** 2,

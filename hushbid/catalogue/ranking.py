@@ -68,7 +68,7 @@ class Subset:
 
     Attributes:
         owners: Their names.
-        weights: Of the mixture that comes nearest, in their order.
+        weights: Weights of the nearest mixture, in their order.
         estimate: MMD² of that mixture.
         by_size: MMD² of all their points together.
     """
@@ -95,7 +95,7 @@ class Ranking:
 
     Attributes:
         owners: The nearest first.
-        subsets: Of each size, the nearest first.
+        subsets: Subsets of each size, the nearest first.
         search: Whether all subsets were tried, or owners were added one by one.
         chosen: The nearest of the largest subsets.
         why_so_many: Why it has so many owners, for people.

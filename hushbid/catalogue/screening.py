@@ -26,7 +26,7 @@ __all__ = ["Consumer", "Screening", "ScreeningResult", "screen", "write_session"
 
 @dataclass(frozen=True, kw_only=True)
 class Consumer:
-    """What is the consumer's own.
+    """The consumer's own settings.
 
     Attributes:
         validation: D_v.
@@ -64,7 +64,7 @@ class Consumer:
 
 @dataclass(frozen=True, kw_only=True)
 class Screening:
-    """What is to be screened, and how.
+    """A request to screen.
 
     Attributes:
         catalogue: Files of entries, and directories of them.
@@ -72,7 +72,7 @@ class Screening:
         epsilon: ε of the consumer's release; None: as the session's `[target]` has it.
         delta: The δ that goes with it, where it is not the session's.
         best: How many owners to choose.
-        unaccounted: Rank by the exact D_v. What comes of it is not private.
+        unaccounted: Rank by the exact D_v. Its result is not private.
         allow_simulated: Compare entries whose noise protects nobody, too.
     """
 

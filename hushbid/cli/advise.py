@@ -92,7 +92,7 @@ def advise_command(
 ) -> None:
     """Propose γ, d, p, b, ε and δ for a session, each with its reason. No ε is spent.
 
-    What is printed is the consumer's own view. What is written is public.
+    The printed text is the consumer's own view. The written file is public.
     """
     found: Advice | None = None
     steps: list[str] = []

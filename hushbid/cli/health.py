@@ -106,7 +106,7 @@ def named_places(context: typer.Context, states: Sequence[Path] | None, state: P
 
 
 def trouble(status: Status, now: float, *, max_age: float, ready: bool) -> str | None:
-    """What is wrong with a party, as a predicate; None: it is well.
+    """The problem of a party, as a predicate; None: it is well.
 
     A party that said that it computes something long is alive as long as its process is there: ask on the
     machine, and in the container, that it runs in.

@@ -125,7 +125,7 @@ def _check_name(name: str) -> None:
 
 
 def _public_key(file: Path) -> PublicKey:
-    """The public key of either kind of file; the error is that of the kind that the name says."""
+    """The public key of either kind of file; the error is that kind's which the name indicates."""
     try:
         return read_public(file)
     except KeyFileError:

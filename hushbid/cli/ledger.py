@@ -22,7 +22,7 @@ __all__ = ["ledger_command"]
 DELTA: Final = 1e-5
 """The δ of a total where there is no budget that says one."""
 _SHOWN_DIGITS: Final = 8
-"""Of an identifier: enough to tell sessions of one name apart."""
+"""Characters of an identifier: enough to distinguish sessions of one name."""
 
 
 def _show(result: Mapping[str, Any]) -> None:

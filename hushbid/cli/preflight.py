@@ -83,7 +83,7 @@ def preflight_command(
 
 
 def _say(finding: Mapping[str, str], *, as_json: bool) -> None:
-    """What is well, and what to do about what is not: a line, or several under one another."""
+    """Write a finding and, for a problem, its remedy: one line, or several under one another."""
     stream = sys.stderr if as_json else sys.stdout
     _write(stream, finding["status"], finding["check"], finding["problem"] or finding["said"])
     if finding["fix"]:

@@ -1,4 +1,4 @@
-"""What is shown on stderr while a verb works for long: bars where somebody watches, and else a line each."""
+"""Progress on stderr while a verb works for long: bars on a terminal, and otherwise a line each."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def session_progress(console: Console | None = None) -> Iterator[Callable[[Sessi
 
 
 def session_bar(progress: SessionProgress) -> RenderableType:
-    """A bar that is full when all rounds are decided, and below it who is missing, if somebody is.
+    """A bar that is full when all rounds are decided, and below it the missing parties.
 
     Points may come to fewer than planned where owners have no more, so that the bar goes by rounds.
     """
@@ -97,7 +97,7 @@ def left(seconds: float | None) -> str:
 
 
 def waiting(progress: SessionProgress) -> str:
-    """Who is missing, by name as far as owners may be named; empty: nobody."""
+    """The missing parties, by name as far as owners may be named; empty: nobody."""
     here, owners = progress.owners_connected, progress.owners
     if here is None or owners is None or progress.phase not in ("enrolling", "rounds"):
         return ""
@@ -112,8 +112,8 @@ def job_progress(doing: str, unit: str) -> Iterator[JobProgress]:
     """Show how far each of several jobs is.
 
     Args:
-        doing: What is done to a job, such as "auditing".
-        unit: What is counted, such as "runs".
+        doing: The work on a job, such as "auditing".
+        unit: The unit that is counted, such as "runs".
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

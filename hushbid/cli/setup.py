@@ -71,7 +71,7 @@ def setup_command(
 ) -> dict[str, Any]:
     """Make each party's key, private file and data, and the session file, where they are missing.
 
-    What is there stays: run again, it goes on with the same session.
+    Existing files stay: run again, it goes on with the same session.
     """
     from hushbid.cluster.containers import OwnKeys, check_readable, set_up
     from hushbid.cluster.file import open_cluster

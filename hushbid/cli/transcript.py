@@ -75,7 +75,7 @@ def _diff(
 ) -> dict[str, Any]:
     """Show where two sessions part, and how much is alike; ends with 1 if anything differs.
 
-    What is compared is what happened: not when, with which salts, or how frames were numbered.
+    The comparison is about events: not times, salts or frame numbers.
     """
     return Transcript(a).compare(b, private=private, times=times)
 

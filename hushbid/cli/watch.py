@@ -91,11 +91,11 @@ class Party:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was seen at one look.
+    """The statuses seen at one look.
 
     Attributes:
         parties: Those that have a status.
-        awaited: Places where there is none yet, or none that can be read, each with why.
+        awaited: Places without a readable status yet, each with why.
     """
 
     parties: tuple[Party, ...]
@@ -105,7 +105,7 @@ class Look:
     def gone(self) -> tuple[Party, ...]:
         """Parties that will not end any more: their curator has, well, and their processes are not there.
 
-        Of one on another machine, whose process cannot be seen from here, the last turn decides.
+        The process of a party on another machine cannot be seen from here: then the last turn decides.
         """
         statuses = [party.status for party in self.parties]
         done = {each.session for each in statuses if each.role == "curator" and each.exit_code == 0}
@@ -120,7 +120,7 @@ class Look:
 
     @property
     def over(self) -> bool:
-        """Whether all have ended, but for those that are gone."""
+        """Whether all have ended, not counting those that are gone."""
         gone = self.gone
         return not self.awaited and all(party.status.finished or party in gone for party in self.parties)
 
@@ -231,7 +231,7 @@ def view(look: Look, width: int) -> RenderableType:
 
 
 def _news(party: Party) -> tuple[object, ...]:
-    """What is worth another table where tables stand one below the other."""
+    """Changes that are worth another table where tables stand one below the other."""
     status = party.status
     wrong = bool(party.unreadable or described(status, party.at)["trouble"])
     state = status.phase, status.paused, status.connected, status.finished, wrong

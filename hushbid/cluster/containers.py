@@ -67,7 +67,7 @@ class OwnKeys:
 
 @dataclass(frozen=True)
 class SetUp:
-    """What was set up, now or before.
+    """The setup, made now or before.
 
     Attributes:
         session: The session's public file.
@@ -89,7 +89,7 @@ class _Dealt:
     data: ClusterData
     points_of: Mapping[str, str]
     budgets: Mapping[str, BudgetSection | None]
-    """Of the owners that have one."""
+    """Budgets, by owner; None: the owner has none."""
 
 
 def set_up(
@@ -230,7 +230,7 @@ def _dealt(cluster: Cluster, owners: int | None) -> _Dealt:
 def _refuse_ledgers(cluster: Cluster) -> None:
     """Refuse data that have been charged: a copy of them would begin with nothing spent.
 
-    The ledger is not copied either. There would be two from then on, and each would allow the whole budget.
+    The ledger is not copied either. Otherwise there would be two, and each would allow the whole budget.
     """
     consumer = cluster.file.consumer
     sections: list[tuple[str, OwnerSection | ConsumerSection, tuple[Path | None, ...]]] = [

@@ -26,7 +26,7 @@ class ClusterData:
         owners: By name, in order.
         validation: D_v.
         seed_set: D_init.
-        test: What a downstream model is judged by, if there is such a set.
+        test: Points by which a downstream model is judged, if there are any.
     """
 
     owners: Mapping[str, Dataset]
@@ -66,7 +66,7 @@ def spread(data: ClusterData, owners: int, points: int | None, *, seed: int) -> 
         data: What the K owners hold.
         owners: N, the number of new owners.
         points: Points of each new owner.
-        seed: Of the draw.
+        seed: Seed of the draw.
 
     Raises:
         ConfigError: There are too few points to deal one to each.

@@ -82,7 +82,7 @@ def evaluate(
         seed_set: D_init, raw, shape (n, c).
         feature_map: The session's.
         p: Points to choose.
-        seed: Of the uniform choice and of the model.
+        seed: Seed of the uniform choice and of the model.
         test: What to judge a downstream model by; None, or without labels: no accuracies.
         model: Downstream model (`consumer.downstream.MODELS`).
         ridge: λ of the choices' weights.
@@ -132,8 +132,8 @@ def unlike(first: Points, second: Points, gamma: float) -> bool:
     """Whether two sets are of other distributions, by a permutation test of their MMD² (Gretton et al. 2012).
 
     Of sets of one distribution at most `UNLIKE_LEVEL` are called unlike: of the MMD² of `_PERMUTATIONS` other
-    partings of both, drawn with a fixed seed, hardly any is as large. Of large sets a thousand rows are
-    compared (`at_even_distances`).
+    partings of both, drawn with a fixed seed, hardly any is as large. If a set is large, a thousand of its
+    rows are compared (`at_even_distances`).
 
     Args:
         first: Scaled, shape (n, columns), at least one row.

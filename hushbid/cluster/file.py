@@ -1,8 +1,8 @@
 """The cluster file: a whole demonstration session, with every party's data, in the operator's hands.
 
-It has the session file's sections but for the roster, whose keys are made anew for each run, and says where
-the parties' data come from: ``[dataset]`` deals a public dataset out, or ``[owners.NAME]`` and
-``[consumer]`` name a file for each. Relative paths are relative to the cluster file.
+It has the session file's sections without the roster, whose keys each run makes anew, and says where the
+parties' data come from: ``[dataset]`` deals a public dataset out, or ``[owners.NAME]`` and ``[consumer]``
+name a file for each. Relative paths are relative to the cluster file.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class ConsumerSection(Section):
     model: str | None = None
     """`consumer.downstream.MODELS`; None: what suits the dataset."""
     seed: ModelSeed = 0
-    """Of the model, and of the uniform choice that a result is compared with."""
+    """Seed of the model, and of the uniform choice that a result is compared with."""
     ridge: Ridge = RIDGE
     """λ of the weights of delivered points, and of those that they are compared with."""
 
@@ -143,7 +143,7 @@ class RunSection(Section):
 
     @property
     def price(self) -> Price:
-        """What is paid for the numbers of the settlement's statement."""
+        """The prices for the numbers of the settlement's statement."""
         return Price(self.unit_price, self.total_price)
 
 
@@ -154,7 +154,7 @@ class ClusterFile(Section):
     features: dict[str, Any]
     """The keys of `FeatureSection`; those that the dataset or `columns` give may be left out."""
     columns: list[Column] = Field(default_factory=list)
-    """Of every party's table (`DraftSession.columns`)."""
+    """Columns of every party's table (`DraftSession.columns`)."""
     target: MechanismSection
     summary: MechanismSection
     acquisition: RuleSection

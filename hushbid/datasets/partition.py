@@ -55,7 +55,7 @@ class Partition:
         test: What a downstream model is judged by; of D_v's distribution.
         columns: Feature columns c.
         lower, upper: Public bounds of every column.
-        dtype: Of all features.
+        dtype: Number type of all features.
         suggested: Session parameters that suit the dataset: "gamma", "dimension", "model".
     """
 

@@ -13,7 +13,7 @@ from hushbid.plan.traffic import traffic
 __all__ = ["batches"]
 
 SHARES: Final = (1000, 200, 100, 50, 25, 10)
-"""Of p: the rounds of the batches that are compared, beside b = 1 and what is planned."""
+"""Rounds of the batches that are compared, beside b = 1 and the plan's."""
 
 
 def batches(
@@ -22,9 +22,9 @@ def batches(
     """A row for each b, smallest first; one row alone where the rule asks for one point at a time.
 
     Args:
-        setting: What is planned.
-        speed: What was measured.
-        cores: Of this machine.
+        setting: The planned setting.
+        speed: The measured speed.
+        cores: Cores of this machine.
         round_trip: Seconds that a frame and its answer are under way, between curator and others.
     """
     file = setting.file

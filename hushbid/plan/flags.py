@@ -1,4 +1,4 @@
-"""What is said of a session besides a file, before there is one."""
+"""Options that describe a session besides a file, before there is one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _owner_count(text: str) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanFlags:
-    """What is said besides a file: each option's help says what it is.
+    """Options besides a file: each option's help describes it.
 
     None: nothing is said, so that the file's value holds, or what is assumed.
     """
@@ -53,6 +53,6 @@ class PlanFlags:
     )
 
     def given(self) -> dict[str, Any]:
-        """What is not None, by name."""
+        """The fields that are not None, by name."""
         values = {each.name: getattr(self, each.name) for each in fields(PlanFlags)}
         return {name: value for name, value in values.items() if value is not None}

@@ -38,11 +38,11 @@ class ReleaseError:
         count: Points that the last one is the mean of.
         sigma: Standard deviation of the noise on each coordinate of Σφ, of one release; None: not Gaussian.
         noise: Norm of the noise on Σφ.
-        relative_noise: Of that, its ratio to the count, which no sum of so many φ is longer than.
-        error_unfiltered: Of the mean embedding in the last release, by that release's noise alone.
-        error: Of the mean embedding in the last release, after the mechanism's filter.
+        relative_noise: The ratio of that to the count; no sum of so many φ is longer than the count.
+        error_unfiltered: Error of the mean embedding in the last release, by that release's noise alone.
+        error: Error of the mean embedding in the last release, after the mechanism's filter.
         width: Coordinates that the noise is on.
-        is_simulated: Whether the errors were simulated, on an assumed path, and not worked out.
+        is_simulated: Whether the errors were simulated on an assumed path, and not derived.
         calibrations: Of ``mwem``, for each calibration at the same ε of a step: ``laplace_scale``, of the
             noise on a coordinate sum to which each point adds at most 1, and ``epsilon`` and
             ``claimed_epsilon`` of all releases together.
@@ -138,7 +138,7 @@ def _error(
 
 
 def _filtered(gains: Iterable[float], releases: int) -> tuple[float, float]:
-    """Of a linear filter, after so many noisy releases: its noise's variance over σ², and its lag in rounds.
+    """A linear filter after so many noisy releases: its noise's variance over σ², and its lag in rounds.
 
     x_l = x_{l-1} + k_l·(o_l - x_{l-1}), with gains k_l.
     """
@@ -157,8 +157,8 @@ def _simulated(
 ) -> ReleaseError:
     """Errors of a mechanism that is not linear, where every point adds the same vector to Σφ.
 
-    Its length is that of a mean embedding of points that lie `spread` apart from their mean. Of many releases
-    the last ones are simulated, from the state that a stream begins with.
+    Its length is that of a mean embedding of points that lie `spread` apart from their mean. If there are
+    many releases, the last ones are simulated, from the state that a stream begins with.
     """
     generator = np.random.default_rng(0)
     direction = generator.standard_normal(mechanism.dimension)

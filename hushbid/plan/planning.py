@@ -17,7 +17,7 @@ __all__ = ["PlanOptions", "plan_session"]
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions(PlanFlags):
-    """What is planned: each option's help says what it is.
+    """A request to plan: each option's help describes it.
 
     Without a file `owners`, `points`, `validation` and both ε are needed.
     """

@@ -19,7 +19,7 @@ from protocol.privacy.releases import RELEASES, Neighbours
 __all__ = ["Prediction", "Verdict", "predict", "verdict"]
 
 SUMMARY_WEIGHT: Final = 0.3
-"""Of the summary's squared error beside the target's: its noise is another in every round."""
+"""Share of the summary's squared error beside the target's: its noise is another in every round."""
 
 FITTED_WEIGHT: Final = 10.0
 """Of the squared error of a release that is fitted, and not the sum and noise: it is a bias that stays from
@@ -49,10 +49,11 @@ RANGE: Final = 2.0
 GUESS_LOW: Final = 0.5
 GUESS_HIGH: Final = 8.0
 GUESS_BESIDE: Final = 1.5
-"""Where no data say how far off a random choice is, MMD² over that of one lies between `GUESS_LOW` of what
-is expected and the larger of `GUESS_HIGH` times it and `GUESS_BESIDE` more: in all of 48 settings on four
-datasets (docs/plan.md). What is wanted may be common, so that a random choice is hard to beat, or too rare to
-be had."""
+"""Where no data say how far off a random choice is, MMD² over that of one lies between `GUESS_LOW` of what is
+expected and the larger of `GUESS_HIGH` times it and `GUESS_BESIDE` more: in all of 48 settings on four
+datasets (docs/plan.md). Wanted points may be common, so that a random choice is hard to beat, or too rare to
+buy.
+"""
 
 GOOD: Final = 0.5
 """MMD² over that of a random choice below which a session is good."""
@@ -60,7 +61,7 @@ GOOD: Final = 0.5
 LARGEST_EPSILON: Final = 20.0
 LARGEST_VALIDATION: Final = 10_000_000
 PRECISION: Final = 1.02
-"""Ratio to which a remedy's figure is worked out."""
+"""Precision of a remedy's figure, as a ratio."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +77,7 @@ class Prediction:
     Attributes:
         expected: The rule's figure.
         low, high: Half and twice that.
-        floor: What is expected without any noise.
+        floor: The expected value without any noise.
         uniform: U.
         measured: Whether U was measured; else it is assumed.
     """
@@ -117,8 +118,8 @@ class Verdict:
         verdict: ``good``: MMD² is expected below half of a random choice's; ``poor``: below all of it;
             ``hopeless``: not even that, or it cannot be run.
         reason: One sentence.
-        remedies: What would make it good, each by itself: ``change``, and the values to change to, and
-            ``mmd2`` where there is a figure. Empty for a session that is good.
+        remedies: Changes of which each alone would make it good: ``change``, the new values, and ``mmd2``
+            where there is a figure. Empty for a session that is good.
     """
 
     verdict: Literal["good", "poor", "hopeless"]
@@ -265,7 +266,7 @@ def _remedies(setting: PlanSetting) -> tuple[dict[str, Any], ...]:
     found += _more(filtered)
     if epsilon := _more_epsilon(setting, epsilons):
         found.append(epsilon)
-    if not found:  # nothing does by itself: as many points as can be, and then ε
+    if not found:  # no single change is enough: as many points as possible, and then ε
         most = _most_points(filtered)
         epsilon = _more_epsilon(filtered.with_session(points=most), epsilons) if most > setting.p else None
         found += [{**epsilon, "change": "points and epsilon", "points": most}] if epsilon else []

@@ -38,17 +38,17 @@ def make_plan(
 ) -> dict[str, Any]:
     """Every figure of a plan, under the names of docs/plan.md.
 
-    Of a session whose acquisition rule is refused, what depends on the rule is None.
+    If a session's acquisition rule is refused, figures that depend on the rule are None.
 
     Args:
-        setting: What is planned.
-        speed: Of the machine that runs it (`measure_speed`).
-        cores: Of that machine; None: this one's.
+        setting: The planned setting.
+        speed: Speed of the machine that runs it (`measure_speed`).
+        cores: Cores of that machine; None: this one's.
         round_trip: Seconds that a frame and its answer are under way (`batches`).
         wanted: The share of the owners' points that are like the target; None: nobody says.
 
     Raises:
-        ConfigError: A mechanism that cannot be had, or a share that is none.
+        ConfigError: A mechanism is impossible, or a share is invalid.
     """
     cores = cores or os.cpu_count() or 1
     target, summary = release_errors(setting)

@@ -1,4 +1,4 @@
-"""What is planned: a session, the sizes of the parties' data, and what is known or assumed of these."""
+"""A planned setting: a session, the sizes of the parties' data, and known or assumed facts about these."""
 
 from __future__ import annotations
 

@@ -92,9 +92,9 @@ def times(setting: PlanSetting, speed: Speed, *, cores: int) -> Times:
     that says, whatever is done in it.
 
     Args:
-        setting: What is planned.
-        speed: What was measured.
-        cores: Of this machine.
+        setting: The planned setting.
+        speed: The measured speed.
+        cores: Cores of this machine.
     """
     owners, rounds, batch = len(setting.owner_points), setting.rounds, setting.file.batch
     largest = max(setting.owner_points)

@@ -31,10 +31,10 @@ ASSUMED: Final[Mapping[str, float | int]] = {
     "drift": 0.4,
     "mmd2_uniform": 0.04,
 }
-"""What stands for figures that neither a flag nor a file gives. The last three are those of MNIST."""
+"""Defaults for figures that neither an option nor a file gives. The last three are those of MNIST."""
 
 _SESSION_KEYS: Final = ("points", "batch", "seed_weight", "delta")
-"""Of ``[session]`` that the command line can give."""
+"""Keys of ``[session]`` that the command line can give."""
 
 
 def whole_tables(flags: PlanFlags) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What goes over the wire, and how many raw points the curator is handed."""
+"""Bytes on the wire, and raw points that the curator is handed."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Traffic:
     """Bytes of a session's frames, without ZeroMQ's own, signs of life and acknowledgements.
 
     Attributes:
-        owner_sent, owner_received: Of one owner, on average.
+        owner_sent, owner_received: Bytes of one owner, on average.
         curator_sent, curator_received: To and from all parties.
     """
 
@@ -89,7 +89,7 @@ def traffic(setting: PlanSetting, accessed: float | None) -> Traffic:
     """The bytes of a session, from frames of the protocol's own encoding.
 
     Args:
-        setting: What is planned.
+        setting: The planned setting.
         accessed: Raw points that are handed to the curator.
     """
     session, p, rounds, owners = setting.session(), setting.p, setting.rounds, len(setting.owner_points)
@@ -155,7 +155,7 @@ def _blind_traffic(setting: PlanSetting, session: Session) -> Traffic:
 def round_messages(
     setting: PlanSetting, session: Session
 ) -> tuple[Bid | Batch | BlindBid, Broadcast | SealedBroadcast]:
-    """What goes from each owner, and to each, in every round; a blind bid as long as in the middle one."""
+    """Bytes from each owner and to each, in every round; a blind bid has its length in the middle round."""
     if session.rule.blind:
         batch = session.batch
         bid_now = BlindBid(

@@ -10,7 +10,7 @@ from protocol.errors import ConfigError
 __all__ = ["COMMON_SHARE", "RARE_SHARE", "Wanted", "wanted_of"]
 
 RARE_SHARE: Final = 0.02
-"""Of the owners' points, what was wanted in the one measured case in which private selection clearly paid."""
+"""Share of wanted points in the one measured case in which private selection clearly paid."""
 
 COMMON_SHARE: Final = 0.11
 """What is wanted from here on as in the cases in which it paid in effective points alone: 0.115 and 0.20."""
@@ -31,11 +31,11 @@ class Wanted:
     """What a share of wanted points comes to.
 
     Attributes:
-        share: Of the owners' points, those that are like the target: the caller's word.
+        share: Share of the owners' points that are like the target, as the caller says.
         at_random: Wanted points among p that are bought at random, on average. Weighed, the p have about as
             many effective points: 1.3 and 1.4 times that in the two measured cases.
-        case: Of `says`: ``rare``, ``between`` or ``common`` by the share; ``drowned``: whatever the share,
-            the choice is expected to follow noise.
+        case: The case of `says`: ``rare``, ``between`` or ``common`` by the share; ``drowned``: whatever the
+            share, the choice is expected to follow noise.
         says: Whether it pays, by measured cases. Nothing in it is fitted.
     """
 
@@ -52,13 +52,13 @@ def wanted_of(share: float, *, points: int, available: int, verdict: str) -> Wan
     """What a share comes to.
 
     Args:
-        share: Of the owners' points, those that are wanted, in (0, 1].
+        share: Share of the owners' points that are wanted, in (0, 1].
         points: p.
         available: The owners' points.
         verdict: The plan's.
 
     Raises:
-        ConfigError: A share that is none.
+        ConfigError: The share is not in (0, 1].
     """
     if not 0.0 < share <= 1.0:
         raise ConfigError(

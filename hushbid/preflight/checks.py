@@ -37,7 +37,7 @@ class Check:
     """A check.
 
     Attributes:
-        name: What is checked.
+        name: Name of the check.
         roles: Whom it is for.
         run: Makes it: what is well, what to be warned of, or why it was not made; raises what is not well.
         needs: Checks without whose success it says nothing.
@@ -57,10 +57,10 @@ class Finding:
 
     Attributes:
         check: Its name.
-        status: What came of it.
-        said: What is well, what the problem is, or why it was not made.
+        status: Its outcome.
+        said: The good news, the problem, or why the check was not made.
         fix: What to do about a problem, or a warning.
-        exit_code: Of a problem.
+        exit_code: Exit code of a problem.
     """
 
     check: str
@@ -128,7 +128,7 @@ def preflight(open_subject: Callable[[], Subject]) -> Iterator[Finding]:
 
 
 def exit_code(findings: list[Finding]) -> ExitCode:
-    """What to end with: what only a person can put right goes before what may pass by itself."""
+    """The exit code: problems that only a person can solve go before those that may pass."""
     codes = {finding.exit_code for finding in findings}
     order = (ExitCode.USAGE, ExitCode.FAILED, ExitCode.CONNECTION, ExitCode.TIMEOUT)
     return next((code for code in order if code in codes), ExitCode.DONE)

@@ -1,4 +1,4 @@
-"""Who takes part, by which keys."""
+"""The roster and its keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NO_KEYS = "the session is insecure: it has no keys, and is for this machine alo
 
 
 def roster(subject: Subject) -> str:
-    """Who is on the roster; one with a key that is missing, or is another's, makes no session."""
+    """The roster; with a missing key, or a key that another party has, there is no session."""
     count = len(subject.session.file.owners)
     owners = f"{count} owner{'s' if count > 1 else ''}"
     return f"complete: the curator, the consumer and {owners}; this is {subject.name}"

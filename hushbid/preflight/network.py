@@ -63,7 +63,7 @@ def connection(subject: Subject) -> str:
 
 
 def handshake(subject: Subject) -> str:
-    """Whether who answers is the curator of the roster, and knows our key. It does not enrol."""
+    """Whether the answering peer is the curator of the roster, and knows our key. It does not enrol."""
     where = subject.session.file.network.address
     with DealerEndpoint(where, pair=subject.pair, server_key=subject.curator) as endpoint:
         happening = _first(endpoint)

@@ -95,8 +95,8 @@ def _there(name: str) -> str | None:
 def clock(subject: Subject) -> str:
     """Whether the clock runs evenly, and is not behind what this machine wrote before.
 
-    How it stands to the curator's is not asked, for no party compares times with another: every limit of a
-    session is measured by who sets it, on a clock that cannot be set (`protocol.runtime.clock`).
+    The curator's clock does not matter, for no party compares times with another: the party that sets a limit
+    measures it, on a clock that cannot be set (`protocol.runtime.clock`).
     """
     wall, steady = time.time(), time.monotonic()
     time.sleep(WATCHED_SECONDS)

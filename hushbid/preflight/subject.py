@@ -1,4 +1,4 @@
-"""What is checked: a party with its session and its own files."""
+"""The subject of checks: a party with its session and its own files."""
 
 from __future__ import annotations
 
@@ -171,8 +171,8 @@ def open_subject(
 
     Args:
         options: The session and the party's own, as an owner gives them.
-        listen: Of a curator, in place of its file's.
-        validation: Of the consumer, in place of its file's.
+        listen: A curator's address, in place of its file's.
+        validation: The consumer's validation set, in place of its file's.
         seed_set: Likewise.
         offline: Whether nothing is to be asked of the network.
         rehearse: Whether the session is to be rehearsed, of the consumer.

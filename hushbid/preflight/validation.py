@@ -1,4 +1,4 @@
-"""What follows from D_v, before a session: whether bounds, γ and seed set go with it, and a rehearsal.
+"""Checks that follow from D_v, before a session: bounds, γ and seed set, and a rehearsal.
 
 Every line here is a function of the consumer's validation set, for its own eyes alone, and says so.
 """

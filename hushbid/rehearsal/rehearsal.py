@@ -2,7 +2,7 @@
 
 No owner's data are known before a session, and no rule of thumb holds for all of them. So the session is
 played in this process, with its own machines and settings and as much noise, against owners that have a part
-of D_v too often, or little of it among points that are none. What comes out stands beside a uniform choice of
+of D_v too often, or little of it among points that are none. The outcome is compared with a uniform choice of
 the same points, both with matching weights. Nothing leaves the consumer, and no ε is spent: the noise is
 simulated, and thrown away with what it was added to.
 """
@@ -251,7 +251,7 @@ def _compared(
 ) -> tuple[float, float, float, float]:
     """MMD² with weights, of what was bought and of a uniform choice; and the same without.
 
-    Of more than `MOST_COMPARED` rows so many are compared: weights take the square of them.
+    If there are more than `MOST_COMPARED` rows, that many are compared: weights take the square of them.
     """
     space = session.space
     judge = Judge(space.scale(at_even_distances(target)), space.gamma)

@@ -1,7 +1,7 @@
 """The verdict of a rehearsal before a session: shown first, and refused if it is hopeless.
 
-`run`, `simulate` and `consumer` rehearse here before anything is made, connected or charged. What is shown is
-the word and what it means; the figures follow from D_v, and are in the consumer's result.
+`run`, `simulate` and `consumer` rehearse here before anything is made, connected or charged. Only the word
+and its meaning are shown; the figures follow from D_v, and are in the consumer's result.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def what_is_wrong(session: Session, validation: Array, verdict: Verdict) -> tupl
     Args:
         session: The session.
         validation: D_v, raw, shape (m, columns).
-        verdict: What came of its rehearsal.
+        verdict: The verdict of its rehearsal.
 
     Returns:
         A sentence without its stop, and advice; neither has a figure.

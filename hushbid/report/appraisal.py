@@ -1,4 +1,4 @@
-"""What the consumer tells of its purchase by itself, and an operator beside it, as a report has it."""
+"""Figures about a purchase by the consumer alone, and by an operator, as a report has them."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class Appraisal:
-    """What was worked out without a transcript.
+    """The figures that were computed without a transcript.
 
     Attributes:
-        choices: What was bought first; then what there is to compare with.
-        own: Of the consumer alone.
+        choices: The purchase first; then the choices to compare with.
+        own: Figures of the consumer alone.
     """
 
     choices: tuple[Choice, ...]

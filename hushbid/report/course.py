@@ -47,7 +47,7 @@ class Connection:
 class Course:
     """The course of a session as one party's records tell it, taken in one by one.
 
-    Of a redacted transcript only times, kinds and the end can be told.
+    A redacted transcript shows only times, kinds and the end.
 
     Args:
         header: The transcript's.

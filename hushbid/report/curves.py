@@ -23,7 +23,8 @@ BASELINES: Final = ("mmd2_greedy", "mmd2_uniform")
 """The keys of an evaluation file: MMD² of the first 1, 2, … points of the greedy and the uniform choice."""
 
 APPRAISAL: Final = "appraisal"
-"""A further one: what the consumer and the operator worked out without a transcript (`appraisal_of`)."""
+"""Another function has the figures that consumer and operator computed without a transcript (`appraisal_of`).
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +32,7 @@ class Curve:
     """MMD² of the first points of a choice against D_v.
 
     Attributes:
-        points: Of how many points, ascending.
+        points: Numbers of points, ascending.
         mmd2: MMD² of so many (`shortened`).
         last: MMD² of all of them.
     """
@@ -46,9 +47,9 @@ class Quality:
     """How close a summary came to D_v, point by point. What the files do not tell is None.
 
     Attributes:
-        session: Of the points that the consumer got and can read, in their order; it is the consumer's.
-        greedy: Of a choice among all owners' points with nothing private.
-        uniform: Of points drawn at random from each owner.
+        session: MMD² of the points that the consumer got and can read, in their order; it is the consumer's.
+        greedy: MMD² of a choice among all owners' points with nothing private.
+        uniform: MMD² of points drawn at random from each owner.
         seed_distance: How far the seed set lies from D_v; the consumer's, too.
         appraisal: What no transcript tells, of the evaluation.
         course: How the purchase went round by round; the consumer's, too.

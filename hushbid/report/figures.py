@@ -1,4 +1,4 @@
-"""The figures of a report, worked out from transcripts: plain values, without any markup.
+"""The figures of a report, computed from transcripts: plain values, without any markup.
 
 What a figure is, its formula, and whose transcript it takes, is in docs/report.md. A figure that the given
 transcripts do not tell is None, and `Figures.missing` says what would be needed.
@@ -114,7 +114,7 @@ class Figures:
     incidents: Incidents
     missing: tuple[Missing, ...]
     pictures: Pictures | None = None
-    """Of the consumer's private rows, where it has asked for them."""
+    """Figures of the consumer's private rows, where it has asked for them."""
 
     @property
     def blind(self) -> bool:

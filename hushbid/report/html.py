@@ -34,7 +34,7 @@ def element(tag: str, /, *content: str | Html, **attributes: str) -> Html:
 
     Args:
         tag: Its name, a constant of the caller.
-        content: What is in it; text is escaped.
+        content: Its content; text is escaped.
         attributes: Its attributes, escaped; ``class_`` stands for ``class``, and an underscore for a hyphen.
     """
     given = "".join(
@@ -71,7 +71,7 @@ def plot(name: str, plots: Collection[str], *caption: str | Html, kind: str = "p
     Args:
         name: The plot's.
         plots: Names of the plots that there are.
-        caption: Of text and markup.
+        caption: Text and markup.
         kind: The class of its place.
     """
     if name in plots:

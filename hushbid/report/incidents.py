@@ -23,11 +23,11 @@ class Incident:
     Attributes:
         what: lost or returned (a connection), restarted (a process), fault or dispute (of a point), or
             refusal (of a peer).
-        told_by: Whose transcript says so.
+        told_by: The party whose transcript says so.
         round: In which round; 0: none yet; None: not on record.
         seconds: When, since that transcript's first record; None: not on record.
         party: Whom it concerns; None where the name was taken out.
-        detail: What was wrong; may be empty.
+        detail: The problem; may be empty.
     """
 
     what: str

@@ -21,12 +21,12 @@ class OwnerFigures:
     Attributes:
         name: All owners of the roster, in order.
         won: Points that were chosen.
-        disputed: Of those, points that the consumer disputes.
+        disputed: Points of these that the consumer disputes.
         settlement: What the owners are to be paid by (`Figures.settlement_terms`), without disputed points.
         standard_error: Of `settlement`; an entry is None where a release does not tell its noise.
         paid: What the owners should be paid (`protocol.privacy.payment`), likewise.
         paid_for: In words, what is paid for, or why nothing is.
-        price: Of one of its points; None: the session has no prices.
+        price: Price of one of its points; None: the session has no prices.
         amount: What its points cost, without disputed ones.
         absent: Rounds that it was absent in.
         asked: Rounds that it was asked for its point in.

@@ -1,4 +1,4 @@
-"""What happened round by round: who won, what it gained, who was asked, how long it took."""
+"""The rounds one by one: winners, gains, asks and durations."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class RoundFigures:
         number: The rounds that all series have an entry for.
         seconds: From the start of a round to the start of the next; None where that is not on record.
         timed_by: By whose clock; None: nobody's.
-        winner: Whose point was chosen, by its owner's place among all owners; None: there was no point.
+        winner: Owner of the chosen point, by its place among all owners; None: there was no point.
         curator: What the curator alone knows.
         consumer: What the consumer alone knows where the curator is blind; else None.
         map: What owners did in each round.
@@ -161,7 +161,7 @@ def rounds_of(sources: Sequence[Source]) -> RoundFigures:
     run = _run(sources)
     numbers = shown(run)
     places = {owner: place for place, owner in enumerate(owners)}
-    # Of several in a round, the best point's owner.
+    # If a round bought several points, the best point's owner.
     winners = {number: places[owner] for number, owner in reversed(wins or ())}
     timed = next((source for source in sources if source.course.started), None)
     curator = next((source for source in sources if source.curator is not None), None)

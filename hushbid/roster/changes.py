@@ -43,8 +43,8 @@ def approve(
         replace: Whether a key may take another's place.
 
     Raises:
-        ConfigError: A request is none, or its fingerprint was not confirmed, or its key cannot be put there;
-            or the file cannot be read or written. It is then as it was.
+        ConfigError: A request is invalid, or its fingerprint was not confirmed, or its key cannot be put
+            there; or the file cannot be read or written. It is then as it was.
     """
     RosterFile(session)  # what is wrong there is said before anybody is asked
     read = [read_key_request(path) for path in requests]
@@ -127,7 +127,7 @@ def _place(name: str, roster: RosterFile) -> Place:
 
 
 def _told(fingerprints: Sequence[str]) -> dict[str, str]:
-    """What was read out, by the place that it is for."""
+    """The fingerprints that were read out, by place on the roster."""
     told: dict[str, str] = {}
     for text in fingerprints:
         party, equals, fingerprint = text.partition("=")
@@ -200,7 +200,7 @@ def _as(request: KeyRequest) -> str:
 
 
 def _wish(request: KeyRequest) -> str:
-    """Who asks for what, the role first."""
+    """The request in words, the role first."""
     return f"Role {request.role}: {request.name} asks to be {_as(request)}"
 
 

@@ -33,7 +33,7 @@ class Place:
     Attributes:
         party: "curator", "consumer", or an owner's name.
         role: What it is in the session.
-        text: What stands there.
+        text: Its text.
     """
 
     party: str
@@ -50,7 +50,7 @@ class Place:
 
     @property
     def missing(self) -> str:
-        """What is missing; empty if nothing is."""
+        """The missing part; empty if nothing is missing."""
         if self.key is not None:
             return ""
         return "no key: what stands there is none" if self.text else "no key yet"

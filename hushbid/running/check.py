@@ -53,8 +53,7 @@ def check_run(
         rehearsing: How the session is rehearsed with the consumer's files.
         say: Told that there is nothing to choose from, if so.
 
-    Returns:
-        What came of it.
+    Returns: The verdict.
 
     Raises:
         Hopeless: It is, and is not to go on anyway.

@@ -25,9 +25,10 @@ _KEY: Final = Path("secret.key")
 _PRIVATE_DIRECTORY: Final = 0o700
 
 _PORTS: Final = (20_000, 32_000)
-"""Where a free port is looked for: below what operating systems give to outgoing connections, since a party
-that connects to such a port before the curator listens there can be given that very port, and so find
-itself."""
+"""The range in which a free port is looked for: below the ports that operating systems give to outgoing
+connections, since a party that connects to such a port before the curator listens there can be given that
+very port, and so find itself.
+"""
 _PORT_TRIES: Final = 100
 
 

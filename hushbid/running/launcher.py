@@ -49,9 +49,9 @@ Say: TypeAlias = Callable[[str], object]
 _LOOK_SECONDS: Final = 0.05
 """Between two looks at the processes."""
 _GRACE_SECONDS: Final = 1.0
-"""What the others get to end by themselves when one has failed: the cause may be with them."""
+"""Seconds that the others get to end unasked when one has failed: the cause may be with them."""
 _LEAVE_SECONDS: Final = 5.0
-"""What owners get to end by themselves when the curator and the consumer have ended well."""
+"""Seconds that owners get to end unasked when the curator and the consumer have ended well."""
 _STOP_SECONDS: Final = 5.0
 """What a process gets to end in good order, before it is killed."""
 _SHOWN_LINES: Final = 15
@@ -381,7 +381,7 @@ def _failure(failed: Sequence[PartyProcess]) -> tuple[PartyFailed, tuple[str, st
     """The error of the party whose failure tells most, and the lines of its log that say the same."""
 
     def rank(process: PartyProcess) -> int:
-        # Who was killed from outside did not fail because of another.
+        # A party that was killed from outside did not fail because of another.
         return -1 if process.signal is not None else _TELLING.index(process.exit_code)
 
     first = min(failed, key=rank)

@@ -29,7 +29,7 @@ _INHERITED: Final = frozenset(
 )
 _INHERITED_PREFIXES: Final = ("LC_", "OPENBLAS_", "OMP_", "MKL_", "BLIS_", "VECLIB_", "NPY_")
 _BESIDE: Final = protocol_package.removesuffix("protocol")
-"""What comes before a role's name: installed from a wheel, all packages are in hushbid."""
+"""Prefix of a role's module: installed from a wheel, all packages are in hushbid."""
 _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """Parties share the machine, and the work of one is small."""
 
@@ -122,7 +122,7 @@ class PartyProcess:
 
     @property
     def exit_code(self) -> ExitCode:
-        """What it ended with; a signal, or a code that is none of ours, counts as a failure."""
+        """Its exit code; a signal, or a code that is not ours, counts as a failure."""
         code = self._process.poll()
         return ExitCode(code) if code in set(ExitCode) else ExitCode.FAILED
 

@@ -100,7 +100,7 @@ def with_report(
 def _check_free(output: Path) -> None:
     """Refuse to replace what is no report, before work is done for it: a transcript among others.
 
-    What is no regular file is not even opened: a pipe would wait for whoever writes to it.
+    Only regular files are opened: a pipe would wait for a writer.
     """
     try:
         if not stat.S_ISREG(output.stat().st_mode):

@@ -59,23 +59,23 @@ class RunResult:
         test_unlike: Whether the test points are of another distribution than D_v; None: there are none.
         points_accessed_curator: Distinct raw points that the curator was handed.
         points_delivered: Points that the consumer got.
-        disputed: Of those, how many cannot be opened, are not signed, or do not match their features.
+        disputed: How many of those cannot be opened, are not signed, or do not match their features.
         m: |D_v|.
         seed_distance: How far D_init lies from D_v, by the consumer; None: nothing was delivered.
         course: How the purchase went round by round, by the consumer; None: nothing can be told.
         seed_set_drawn: Whether D_init was drawn within the bounds, as the consumer had none.
-        privacy: What is guaranteed to whom.
+        privacy: The guarantees.
         odometers: ε after each round, of the data that something is guaranteed to.
         settlement: Owner → what it is to be paid by: by what, and who may be told, its terms say.
         settlement_terms: Whether the settlement is private, and what it costs.
         settlement_standard_error: Owner → the standard error of its `settlement`.
         settlement_paid: What owners should be paid by; None: nothing was settled.
-        bill: What was bought from whom and what it costs (`protocol.space.prices.bill`); None: there are no
+        bill: The bought points by owner and their cost (`protocol.space.prices.bill`); None: there are no
         prices.
-        own: What the consumer can tell by itself: baselines, label shares, and owners' exact parts.
+        own: Figures of the consumer alone: baselines, label shares, and owners' exact parts.
         absences: Owner → rounds that it was absent in; owners that never were are left out.
-        faults: What was wrong with owners' points: ``owner``, ``round``, ``what``.
-        refusals: Who was refused for breaking the protocol: ``peer``, ``round``, ``code``.
+        faults: Faults of owners' points: ``owner``, ``round``, ``what``.
+        refusals: Peers that were refused for breaking the protocol: ``peer``, ``round``, ``code``.
         failed_parties: Owner → how its process failed, while the session went on without it.
         transcripts: Party → its transcript; empty if nothing was recorded, and without parties that failed.
         data: Where the delivered points lie, if they were written.
@@ -183,12 +183,12 @@ class RunResult:
 
     @property
     def mmd2(self) -> float | None:
-        """Of the delivered points without the seed set against D_v."""
+        """MMD² of the delivered points, without the seed set, against D_v."""
         return self.chosen.plain.mmd2
 
     @property
     def accuracy(self) -> float | None:
-        """Of the consumer's downstream model, trained on the delivered points without weights."""
+        """Accuracy of the consumer's downstream model, trained on the delivered points without weights."""
         return self.chosen.plain.accuracy
 
     @property

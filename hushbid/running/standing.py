@@ -30,7 +30,7 @@ _WORDS: Final[dict[Rank, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What was bought beside a uniform choice, both with matching weights if both have them.
+    """The purchase beside a uniform choice, both with matching weights if both have them.
 
     Attributes:
         bought: How good what was bought is.

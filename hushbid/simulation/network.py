@@ -1,7 +1,7 @@
 """What carries the frames of a simulated session.
 
-A network is told who sends what, whose process died and whose is up, and brings about what comes of it:
-frames that arrive, connections that stand or are lost. `SteadyNetwork` loses nothing by itself;
+A network is told of sent frames, and of processes that died or came up. It brings about the consequences:
+frames that arrive, connections that stand or are lost. `SteadyNetwork` loses nothing unasked;
 `hushbid.evidence.sweep.network` has one that does.
 """
 
@@ -157,7 +157,7 @@ class SteadyNetwork:
         heapq.heapify(self._queue)
 
     def _peers(self, party: str) -> list[str]:
-        """Who has a connection to a party, or can have one."""
+        """Parties that have a connection to a party, or can have one."""
         if party in self._cut:
             return []
         peers = [name for name in self._world.parties if name != CURATOR] if party == CURATOR else [CURATOR]

@@ -21,7 +21,7 @@ from protocol.errors import ConfigError, DataError
 __all__ = ["MOST_CATEGORIES", "arrays_of", "decode_file", "draft", "encode_file"]
 
 MOST_CATEGORIES: Final = 100
-"""Of a column of text in a draft: one of more is left out."""
+"""Most categories of a text column in a draft: a column with more is left out."""
 
 
 def draft(path: Path, *, public: bool) -> str:

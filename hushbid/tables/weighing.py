@@ -58,7 +58,7 @@ def weigh(
         session: The session file, by whose ``[[columns]]``, if any, tables are read; None: it has none, and
             `delivered` has its γ and bounds.
         model: One of `consumer.downstream.MODELS`.
-        seed: Of the model.
+        seed: Seed of the model.
         balance: One of `consumer.balance.BALANCES`; None: label shares are whatever fits best.
         output: Where to write; None: to `delivered`.
 
@@ -142,7 +142,7 @@ def read_delivered(delivered: Path) -> dict[str, Any]:
     """The arrays of a consumer's ``delivered.npz`` (`consumer.store.PurchaseFile`), at least one point's.
 
     Raises:
-        DataError: It cannot be read, is none, or has no points.
+        DataError: It cannot be read, is not a delivery, or has no points.
     """
     what = DataError(
         f"{delivered} is no file of delivered points, or a damaged one.",

@@ -1,1 +1,1 @@
-"""What can be done with transcripts: shown, compared, exported, replayed, verified (docs/transcripts.md)."""
+"""Work with transcripts: show, compare, export, replay, verify (docs/transcripts.md)."""

@@ -134,7 +134,7 @@ class Transcript:
 def verify_transcripts(
     paths: Iterable[Transcript | Path | str] | Mapping[str, Transcript | Path | str],
 ) -> dict[str, Any]:
-    """Check transcripts of one session, of any of its parties: each by itself, and all against each other.
+    """Check transcripts of one session, of any of its parties: each alone, and all against each other.
 
     Args:
         paths: The transcripts, redacted or not; or a mapping to them, as `Procured.transcripts` is.

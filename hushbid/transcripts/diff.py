@@ -32,7 +32,7 @@ __all__ = ["compare"]
 _LINK: Final = frozenset({"sent", "received"})
 _SIGNED: Final = frozenset({"head", "signature"})
 _PASSED_OVER: Final[Mapping[str, frozenset[str]]] = {
-    # Compared by themselves: the session file, and its digest.
+    # Compared separately: the session file, and its digest.
     Started.KIND: frozenset({"configuration", "seeds"}),
     "hello": _LINK | {"session", "software"},
     "welcome": _LINK,
@@ -307,7 +307,7 @@ class _Count:
     different: int = 0
     not_compared: int = 0
     waiting: deque[_Meaning] = field(default_factory=deque)
-    """Of the file that has more of them so far."""
+    """Records of the file that has more of them so far."""
 
 
 class _Summary:
@@ -328,7 +328,7 @@ class _Summary:
                 self._take(item, is_a=is_a)
 
     def result(self) -> dict[str, dict[str, int]]:
-        """The counts by kind. What is in one file only is neither equal nor different."""
+        """The counts by kind. A record in one file only is neither equal nor different."""
         return {
             kind: {
                 "a": count.a,

@@ -42,7 +42,7 @@ class Format(StrEnum):
 
 
 class Exported(NamedTuple):
-    """What was exported.
+    """The exported data.
 
     Args:
         records: Whole records.
@@ -131,7 +131,7 @@ def _new_file(output: Path) -> Iterator[BinaryIO]:
 
 
 class _Shown:
-    """What is written of an event or effect; counts the private values that are."""
+    """The exported form of an event or effect; counts the private values in it."""
 
     def __init__(self, *, redacted: bool) -> None:
         self._redacted = redacted

@@ -58,7 +58,7 @@ class Recomputation:
     """Compares every outcome on record with what the party's numerics make of it now.
 
     Args:
-        numerics: Of the party, with recorded noise.
+        numerics: The party's numerics, with recorded noise.
         boxes_gone: Whether it is a curator's of sealed points: a transcript has only digests of their boxes,
             without which no signature can be checked anew.
     """

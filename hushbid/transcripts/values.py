@@ -30,10 +30,10 @@ _NESTING: Final = 32
 
 
 class ShownFrame(NamedTuple):
-    """What is known of a frame whose private field is there.
+    """The content of a frame whose private field is there.
 
     Args:
-        peer: Who sent it or was sent it.
+        peer: Its sender or receiver.
         message: Kind of its message.
         fields: The message, decoded; empty if it cannot be.
     """

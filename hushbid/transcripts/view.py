@@ -45,7 +45,7 @@ _LONGEST: Final = 1e9
 
 
 class Choice(NamedTuple):
-    """Which records, and of them which events and effects, are shown.
+    """The records that are shown, with their events and effects.
 
     Args:
         rounds: Only what belongs to these rounds; all if None. An event or effect that names no round belongs
@@ -122,7 +122,7 @@ class _Chosen:
         self._rounds_there = False
 
     def of(self, records: Iterable[Record]) -> Iterator[dict[str, Any]]:
-        """What is shown of each record of which something is."""
+        """The shown part of each record."""
         began: float | None = None
         for record in records:
             began = record.now if began is None else began
@@ -133,7 +133,7 @@ class _Chosen:
             yield shown_record(record, private=self._private, began=began, wanted=wanted)
 
     def missing(self) -> list[dict[str, Any]]:
-        """What was asked for by name and came up nowhere."""
+        """Names that were asked for and were found nowhere."""
         asked = (("kind", self._choice.kind, self._kinds), ("peer", self._choice.peer, self._peers))
         found: list[dict[str, Any]] = [
             {"what": what, "name": name, "there": sorted(there)}
@@ -257,7 +257,7 @@ def render_record(part: Mapping[str, Any], console: Console) -> None:
 
 
 def missing_lines(end: Mapping[str, Any], *, private: bool) -> Iterator[str]:
-    """What is said of names that were asked for and that a transcript has not got, with those that it has.
+    """A message about names that were asked for and that a transcript does not have, with those that it has.
 
     Args:
         end: The last that `show` yields.

@@ -26,7 +26,7 @@ _HEADER_RECORD = -1
 
 
 class Noted(NamedTuple):
-    """What is kept of a frame.
+    """The parts of a frame that are kept.
 
     Args:
         record: Number of the record that it stands in.
@@ -79,13 +79,13 @@ class Account:
 
     Args:
         path: The transcript.
-        party: Whose it is.
+        party: Its party.
 
     Attributes:
         sent: By peer, what was sent to it.
         received: By peer, what came from it.
         chain: Every digest of the chain, the header's first, with the number of its record.
-        broadcasts: Of every round, the broadcasts that the file has, by their digest.
+        broadcasts: Round → the broadcasts that the file has, by their digest.
         awards: Of a blind curator, awards beside what was bid.
         void: Of a consumer whose curator is blind, what it found void.
         redacted: Frames that were taken out.

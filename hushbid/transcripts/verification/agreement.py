@@ -37,7 +37,7 @@ class Disagreement(NamedTuple):
         what: "never-sent", "never-received", "other-bytes"; "acknowledged": the receiver said that it had
             the frame, and its file has not; "other-head": the signed head is not the one that the signer's
             file has signed, or, where that does not come to the end, none of its chain.
-        sender: Whose frame, or whose head, it is.
+        sender: The party whose frame, or whose head, it is.
         sequence: The frame's number; 0 for messages that make a link, and for heads.
         message: The kind of the frame's message; empty where no record of it is left.
         sent: Where the sender has it; None: nowhere.

@@ -28,7 +28,7 @@ class Evidence(NamedTuple):
 
     Args:
         path: The file.
-        party: Whose it is.
+        party: Its party.
         record: Number of the first record that has it.
         owners: Whom it was sent to; none in an owner's own file.
     """
@@ -67,7 +67,7 @@ class Heads:
 
     Attributes:
         party: The party.
-        heads: By head and outcome, the files and records that have it. Only the curator tells of an outcome,
+        heads: By head and outcome, the files and records that have it. Only the curator reports an outcome,
             and only to its peers.
     """
 

@@ -1,4 +1,4 @@
-"""Checking the transcripts of one session, each by itself and all together, as data that JSON can hold."""
+"""Checking the transcripts of one session, each alone and all together, as data that JSON can hold."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def _awards(accounts: Sequence[Account]) -> list[dict[str, Any]]:
 
 
 def _missing(opened: Sequence[_Opened]) -> list[str]:
-    """Who is on the roster, as far as a file tells it, and has no file here."""
+    """Parties on the roster, as far as a file tells it, without a file here."""
     here = {found.party for found in opened}
     for found in opened:
         roster = found.configuration.get("roster")

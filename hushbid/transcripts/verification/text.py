@@ -180,7 +180,7 @@ def _render_versions(found: Mapping[str, Any], pairs: Sequence[Mapping[str, Any]
 
 
 def _sides(path: str, pairs: Sequence[Mapping[str, Any]]) -> str:
-    """Whose files agree with a file, and whose do not."""
+    """Parties whose files agree with a file, and parties whose files do not."""
     others = [
         (pair["ok"], pair["peer"] if pair["curator"] == path else pair["curator"])
         for pair in pairs
