@@ -97,9 +97,10 @@ def _of_schema(
         elif column.kind == "number":
             yield _column(rows[:, at], words[:, at], *column.extremes, most, at)
         else:
-            whole = np.zeros(len(rows), dtype=np.int64)
-            yield _column(whole, words[:, at], *column.extremes, most, at)
-            rows[:, at] = whole
+            for place in range(at, at + column.width):
+                whole = np.zeros(len(rows), dtype=np.int64)
+                yield _column(whole, words[:, place], *column.extremes, most, place)
+                rows[:, place] = whole
         at += column.width
 
 

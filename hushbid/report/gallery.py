@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Collection, Iterable
+from itertools import groupby
 from typing import Final
 
 import numpy as np
@@ -70,21 +71,28 @@ def pictures(found: Pictures | None, plots: Collection[str]) -> Iterable[Html]:
 
 
 def _sheets(found: Pictures) -> Iterable[Html]:
-    if found.image is None:
-        return
-    size = f"{found.image.width} × {found.image.height}"
-    yield element("h3", "The images, by round")
-    yield element(
-        "p",
-        f"Images of {size} pixels, black at the lower bound and white at the upper. Of many some are shown, "
-        "evenly spaced in their order.",
-    )
-    sheets = [_sheet(sheet, pixels) for sheet, pixels in zip(found.sheets, found.pixels, strict=True)]
-    yield element("div", element("div", sheets[0]), element("div", *sheets[1:]), class_="sheets")
+    drawn = list(zip(found.sheets, found.pixels, strict=True))
+    for number, (column, group) in enumerate(groupby(drawn, key=lambda each: each[0].column)):
+        sheets = list(group)
+        image = sheets[0][0].image
+        of = "" if column is None else f" of {column}"
+        black = "at the lower bound" if column is None else "is 0"
+        white = "at the upper" if column is None else "255"
+        colour = f"black {black} and white {white}" if image.channels == 1 else "in colour"
+        yield element("h3", f"The images{of}, by round")
+        yield element(
+            "p",
+            f"Images of {image.width} × {image.height} pixels, {colour}. Of many some are shown, evenly "
+            "spaced in their order.",
+        )
+        boxes = [_sheet(sheet, pixels, number) for sheet, pixels in sheets]
+        yield element("div", element("div", boxes[0]), element("div", *boxes[1:]), class_="sheets")
 
 
-def _sheet(sheet: Sheet, pixels: npt.NDArray[np.uint8]) -> Html:
+def _sheet(sheet: Sheet, pixels: npt.NDArray[np.uint8], column: int) -> Html:
     name = "sheet-wanted" if sheet.rounds is None else f"sheet-{sheet.rounds[0]}"
+    if column:  # the first has the names that it has always had
+        name = f"{name}-of-{column + 1}"
     images = [element("img", src=image_array_to_data_uri(image, backend="pypng"), alt="") for image in pixels]
     box = element("div", *images, class_="sheet", role="img", aria_labelledby=name)
     return element("figure", element("figcaption", _sheet_caption(sheet), id=name), box)

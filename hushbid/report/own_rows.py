@@ -19,7 +19,7 @@ from protocol.errors import ConfigError, DataError
 from protocol.session.session import Session
 from protocol.space.mmd import mmd2
 
-__all__ = ["Image", "OwnRows", "Wanted", "own_rows", "read_image"]
+__all__ = ["Image", "ImageColumn", "OwnRows", "Wanted", "own_rows", "read_image"]
 
 _DELIVERED: Final = "delivered.npz"
 """Beside the consumer's transcript: what was delivered, with its weights."""
@@ -29,10 +29,26 @@ _CLOSE: Final = 1e-9
 
 @dataclass(frozen=True)
 class Image:
-    """How many pixels a row is, line by line from the top."""
+    """How many pixels an image has, line by line from the top, and how many numbers a pixel: 1 or 3."""
 
     width: int
     height: int
+    channels: int = 1
+
+
+@dataclass(frozen=True)
+class ImageColumn:
+    """An image that every row has.
+
+    Attributes:
+        name: Its column's; None: it is the whole row.
+        image: Its size.
+        first: The first of a row's numbers that is of it.
+    """
+
+    name: str | None
+    image: Image
+    first: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +78,7 @@ class OwnRows:
         rounds: In which each was chosen, shape (n,).
         weights: Of each, with sum 1; None: there are none.
         no_weights: Why there are none.
-        image: What grey image a row is; None: it is none.
+        images: The session's columns of images, or what grey image a row is; empty: there are none.
     """
 
     session: Session
@@ -72,7 +88,7 @@ class OwnRows:
     rounds: npt.NDArray[np.int64]
     weights: npt.NDArray[np.float64] | None
     no_weights: str
-    image: Image | None
+    images: tuple[ImageColumn, ...]
 
 
 def read_image(text: str) -> Image:
@@ -134,7 +150,7 @@ def own_rows(sources: Sequence[Source], wanted: Wanted) -> OwnRows:
         rounds=np.array([entry.chosen_round for entry in bought], dtype=np.int64),
         weights=weights,
         no_weights=why,
-        image=wanted.image,
+        images=_images(session) if wanted.image is None else (ImageColumn(None, wanted.image),),
     )
 
 
@@ -154,6 +170,16 @@ def _consumers(sources: Sequence[Source]) -> tuple[Source, ConsumerMachine]:
     return source, source.consumer
 
 
+def _images(session: Session) -> tuple[ImageColumn, ...]:
+    """The columns of images that the session's file names."""
+    found, first = [], 0
+    for column in session.file.columns:
+        if column.size is not None:
+            found.append(ImageColumn(column.name, Image(*column.size, column.channels or 1), first))
+        first += column.width
+    return tuple(found)
+
+
 def _check_image(session: Session, image: Image) -> None:
     space = session.space
     if image.width * image.height != space.columns:
@@ -166,6 +192,11 @@ def _check_image(session: Session, image: Image) -> None:
         raise ConfigError(
             "Rows are no images: the session has other bounds for one column than for another.",
             advice="Leave --image out; columns are then drawn one by one.",
+        )
+    if session.file.rows is not None and session.file.rows.images:
+        raise ConfigError(
+            "The session's columns say which of them are images, and of what size.",
+            advice="Leave --image out.",
         )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consumer.matching import effective_points
-from hushbid.report.own_rows import Image, OwnRows
+from hushbid.report.own_rows import Image, ImageColumn, OwnRows
 from hushbid.report.rounds import shortened, thinned
 from protocol.data.column import Column
 from protocol.space.mmd import Vector, kernel_matrix
@@ -120,11 +120,15 @@ class Sheet:
     """Images side by side.
 
     Attributes:
+        column: Whose images they are; None: each is a whole row.
+        image: Their size.
         rounds: The first and the last round that they were bought in; None: they are wanted.
         points: How many there are.
         shown: Which of them are shown, counted from 1.
     """
 
+    column: str | None
+    image: Image
     rounds: tuple[int, int] | None
     points: int
     shown: tuple[int, ...]
@@ -135,11 +139,12 @@ class Pictures:
     """What the pictures show.
 
     Attributes:
-        image: What grey image a row is; None: it is none.
+        image: What grey image a whole row is; None: it is none.
         wanted, bought: Rows of each.
-        sheets: Of images, the wanted first; empty if rows are none.
-        pixels: Those of each sheet, 0 at the lower bound and 255 at the upper, shape (n, height, width).
-        columns: In the order of the session; none if rows are images.
+        sheets: Of images, column by column, the wanted first; empty if there are none.
+        pixels: Those of each sheet, 0 at the lower bound and 255 at the upper, shape (n, height, width), with
+            an axis of three channels more if they are in colour.
+        columns: Those that hold no images, in the order of the session; none if whole rows are images.
         columns_left_out: How many are not drawn.
         map: None where all points are one.
         weights: None where there are none.
@@ -160,11 +165,12 @@ class Pictures:
 
 def pictures_of(rows: OwnRows) -> Pictures:
     """Work out what the pictures of these rows show."""
-    sheets = tuple(_sheets(rows)) if rows.image is not None else ()
-    columns = list(_distributions(rows)) if rows.image is None else []
+    whole = next((each.image for each in rows.images if each.name is None), None)
+    sheets = [sheet for column in rows.images for sheet in _sheets(rows, column)]
+    columns = list(_distributions(rows)) if whole is None else []
     furthest = sorted(range(len(columns)), key=lambda place: (-columns[place].apart, place))[:MOST_COLUMNS]
     return Pictures(
-        image=rows.image,
+        image=whole,
         wanted=len(rows.wanted),
         bought=len(rows.bought),
         sheets=tuple(sheet for sheet, _ in sheets),
@@ -180,26 +186,37 @@ def pictures_of(rows: OwnRows) -> Pictures:
 # -- images -----------------------------------------------------------------------------------------------
 
 
-def _sheets(rows: OwnRows) -> Iterator[tuple[Sheet, npt.NDArray[np.uint8]]]:
-    """Those of D_v, then those of groups of rounds, as even as can be."""
-    numbers = thinned(len(rows.wanted), _WANTED_IMAGES)
-    wanted = Sheet(rounds=None, points=len(rows.wanted), shown=numbers)
-    yield wanted, _pixels(rows, rows.wanted[np.array(numbers) - 1])
+def _sheets(rows: OwnRows, column: ImageColumn) -> Iterator[tuple[Sheet, npt.NDArray[np.uint8]]]:
+    """A column's sheets: those of D_v, then those of groups of rounds, as even as can be."""
+
+    def sheet(
+        points: npt.NDArray[Any], rounds: tuple[int, int] | None, most: int
+    ) -> tuple[Sheet, npt.NDArray[np.uint8]]:
+        shown = thinned(len(points), most)
+        pixels = _pixels(rows, column, points[np.array(shown) - 1])
+        made = Sheet(
+            column=column.name, image=column.image, rounds=rounds, points=len(points), shown=shown
+        )  # fmt: skip
+        return made, pixels
+
+    yield sheet(rows.wanted, None, _WANTED_IMAGES)
     last = rows.session.rounds
     for group in np.array_split(np.arange(1, last + 1), min(_GROUPS, last)):
         first, end = int(group[0]), int(group[-1])
         inside = np.flatnonzero((rows.rounds >= first) & (rows.rounds <= end))
         if len(inside):
-            numbers = thinned(len(inside), _BOUGHT_IMAGES)
-            sheet = Sheet(rounds=(first, end), points=len(inside), shown=numbers)
-            yield sheet, _pixels(rows, rows.bought[inside[np.array(numbers) - 1]])
+            yield sheet(rows.bought[inside], (first, end), _BOUGHT_IMAGES)
 
 
-def _pixels(rows: OwnRows, points: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    assert rows.image is not None
+def _pixels(rows: OwnRows, column: ImageColumn, points: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    image = column.image
+    shape = (len(points), image.height, image.width, *([] if image.channels == 1 else [image.channels]))
+    if column.name is not None:  # by the session's columns, which numbers are pixels as they are
+        numbers = slice(column.first, column.first + image.height * image.width * image.channels)
+        return points[:, numbers].astype(np.uint8).reshape(shape)
     # What was saved as float32 may be beyond a bound by its last bit.
     grey = np.rint(255.0 * rows.session.space.scale(points).clip(0.0, 1.0)).astype(np.uint8)
-    return grey.reshape(len(points), rows.image.height, rows.image.width)
+    return grey.reshape(shape)
 
 
 # -- columns ----------------------------------------------------------------------------------------------
@@ -212,6 +229,8 @@ def _distributions(rows: OwnRows) -> Iterator[Distribution]:
             part = slice(first, first + column.width)
             first += column.width
             wanted, bought = rows.wanted[:, part], rows.bought[:, part]
+            if column.kind == "image":
+                continue
             if column.kind in ("number", "integer"):
                 yield _measured(column.name, wanted[:, 0], bought[:, 0], rows.weights)
             else:

@@ -6,10 +6,12 @@ import importlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from protocol.data.frames import ArrowTable, Frame, as_arrow, library_of
+from protocol.data.images import is_list
 from protocol.errors import DataError
 from protocol.runtime.files.durable import in_place_of
 
@@ -20,10 +22,28 @@ def like(frame: Frame, table: ArrowTable) -> Any:
     """A table as a DataFrame of the library that another one is of; else as it is."""
     library = library_of(frame)
     if library == "pandas":
-        return table.to_pandas().copy()  # what it has of Arrow's memory cannot be written to
+        given = table.to_pandas().copy()  # what it has of Arrow's memory cannot be written to
+        for name, shape in _image_shapes(frame).items():
+            if name in given.columns:
+                given[name] = [value.reshape(shape) for value in given[name]]
+        return given
     if library == "polars":
         return importlib.import_module("polars").from_arrow(table)
     return table
+
+
+def _image_shapes(frame: Any) -> dict[str, tuple[int, ...]]:
+    """Of what shape the images are that a DataFrame of pandas holds as arrays of several axes."""
+    if not frame.columns.is_unique:
+        return {}
+    found = {}
+    for name, kind in frame.dtypes.items():
+        first = (
+            next((value for value in frame[name] if value is not None), None) if kind.kind == "O" else None
+        )
+        if isinstance(first, np.ndarray) and first.ndim > 1:
+            found[str(name)] = first.shape
+    return found
 
 
 def write_table(table: ArrowTable, path: Path) -> None:
@@ -32,11 +52,17 @@ def write_table(table: ArrowTable, path: Path) -> None:
     It takes the place of an earlier file as a whole.
 
     Raises:
-        DataError: Another ending, or the file cannot be written.
+        DataError: Another ending, the file cannot be written, or it is CSV, and the table has images.
     """
     name = path.name.lower()
     if not name.endswith((".csv", ".parquet")):
         raise DataError(f"{path} is neither .csv nor .parquet.", advice="Name one of these.")
+    listed = [field.name for field in table.schema if is_list(field.type)]
+    if listed and name.endswith(".csv"):
+        raise DataError(
+            f"{path} is CSV, which holds no images, and column {listed[0]!r} has some.",
+            advice="Name a .parquet file.",
+        )
     try:
         write = pacsv.write_csv if name.endswith(".csv") else pq.write_table
         with in_place_of(path) as stream:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isqrt
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from consumer.delivered import delivered_table
 from consumer.store import write_arrays
 from hushbid.tables.frames import ArrowTable, as_arrow, write_table
 from protocol.data.column import Kind
+from protocol.data.images import is_list
 from protocol.data.schema import Schema
 from protocol.errors import ConfigError, DataError
 
@@ -52,6 +54,8 @@ def draft(path: Path, *, public: bool) -> str:
 def _drafted(name: str, column: Any, *, public: bool) -> str:
     """A column's table, with ? where people have to fill in, or why it is left out."""
     kind = _kind(column)
+    if kind == "image":
+        return _drafted_image(name, column, public=public)
     if kind is None:
         return f"\n# {name!r} is left out: values of type {column.type} have no kind of column"
     values: dict[str, Any] = {"name": name, "kind": kind}
@@ -81,6 +85,68 @@ def _drafted(name: str, column: Any, *, public: bool) -> str:
     return "\n".join([f"\n[[columns]]\n{tomli_w.dumps(values).rstrip()}", *blank])
 
 
+def _drafted_image(name: str, column: Any, *, public: bool) -> str:
+    """As `_drafted`, of a column that may hold images: types say their size, and so do public values."""
+    shape = _shape(column, public=public)
+    if shape is None:
+        return f"\n# {name!r} is left out: its lists or bytes are of different lengths"
+    values: dict[str, Any] = {"name": name, "kind": "image"}
+    blank, note = [], ""
+    if len(shape) == 1 and shape[0] is not None and (square := _square(shape[0])):
+        shape, note = (
+            square,
+            f"\n# {name!r} is taken for square images of {shape[0]} numbers: look at its size.",
+        )
+    if len(shape) == 1 or None in shape:
+        blank.append("size = ?  # width and height")
+    else:
+        values |= {"size": [shape[1], shape[0]], "channels": shape[2] if shape[2:] else 1}
+    if public and bool(pc.any(pc.is_null(column)).as_py()):
+        blank.append("missing = ?  # what a gap stands for: one value for all pixels of an image")
+    if public and not blank:
+        try:
+            Schema.of([values]).encode(pa.table({name: column}), name=name)
+        except (ConfigError, DataError) as refused:
+            return f"\n# {name!r} is left out: {refused.what.rpartition(': ')[2]}"
+    return "\n".join([f"{note}\n[[columns]]\n{tomli_w.dumps(values).rstrip()}", *blank])
+
+
+def _square(numbers: int) -> tuple[int, int, int] | None:
+    """Height, width and channels of a square image of so many numbers; None: none has as many."""
+    for channels in (1, 3):
+        side = isqrt(numbers // channels)
+        if side * side * channels == numbers:
+            return side, side, channels
+    return None
+
+
+def _shape(column: Any, *, public: bool) -> tuple[int | None, ...] | None:
+    """The lengths of a column's lists, level by level, or of its bytes; None for one that nothing says.
+
+    None in place of all: values, which may be looked at, are of several lengths.
+    """
+    found: list[int | None] = []
+    held, kind = column.combine_chunks(), column.type
+    while True:
+        length, lists = None, is_list(kind)
+        if pa.types.is_fixed_size_list(kind):
+            length = kind.list_size
+        elif pa.types.is_fixed_size_binary(kind):
+            length = kind.byte_width
+        elif public:
+            lengths = pc.list_value_length(held) if lists else pc.binary_length(held)
+            each = pc.unique(lengths.drop_null()).to_pylist()
+            if len(each) > 1:
+                return None
+            length = each[0] if each else None
+        found.append(length)
+        if not lists:
+            return tuple(found)
+        held, kind = held.flatten(), kind.value_type
+        if not is_list(kind):
+            return tuple(found)
+
+
 def _range(column: Any) -> dict[str, Any]:
     """Bounds of the values that are numbers; none of a column without any."""
     whole = pa.types.is_integer(column.type)
@@ -99,6 +165,13 @@ def _kind(column: Any) -> Kind | None:
         return "integer"
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return "number"
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return "image"
+    if is_list(kind):
+        depth, inner = 0, kind
+        while is_list(inner):
+            depth, inner = depth + 1, inner.value_type
+        return "image" if depth <= 3 and pa.types.is_integer(inner) else None
     return "category" if pa.types.is_string(kind) else None
 
 

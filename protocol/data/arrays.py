@@ -44,6 +44,9 @@ def load_npy(path: Path, columns: DataColumns) -> Dataset:
 def load_npz(path: Path, columns: DataColumns) -> Dataset:
     """Read arrays of an ``.npz`` file.
 
+    One without an array of features may have one for each of the session's columns, by its name: they are
+    then encoded as a table's columns are.
+
     Raises:
         DataError: The file cannot be parsed, an array that `columns` names is missing or holds Python
             objects, or the arrays do not belong together.
@@ -63,10 +66,26 @@ def load_npz(path: Path, columns: DataColumns) -> Dataset:
         if not isinstance(archive, np.lib.npyio.NpzFile):
             raise _damaged(path)
         with archive:
-            features = _member(path, archive, names[0])
+            features = _features(path, archive, columns, names[0])
             labels = _optional(path, archive, columns.label, "labels")
             identifiers = _optional(path, archive, columns.identifier, "identifiers")
     return Dataset.from_arrays(path.name, features, labels, identifiers)
+
+
+def _features(path: Path, archive: np.lib.npyio.NpzFile, columns: DataColumns, name: str) -> npt.NDArray[Any]:
+    schema = columns.schema
+    if name in archive or schema is None or not any(column.name in archive for column in schema.columns):
+        return _member(path, archive, name)
+    # A party that reads no table starts without pyarrow.
+    from protocol.data.frames import as_arrow  # noqa: PLC0415
+
+    arrays = {column.name: _member(path, archive, column.name) for column in schema.columns}
+    if len({len(array) if array.ndim else -1 for array in arrays.values()}) > 1:
+        raise DataError(
+            f"{path.name}: the arrays of the session's columns have different numbers of rows.",
+            advice="Save one entry of each for each row.",
+        )
+    return schema.encode(as_arrow(arrays, path.name, schema), name=path.name)
 
 
 def _member(path: Path, archive: np.lib.npyio.NpzFile, name: str) -> npt.NDArray[Any]:

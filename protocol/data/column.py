@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 import numpy as np
@@ -17,13 +18,19 @@ from pydantic import (
     model_validator,
 )
 
-__all__ = ["LISTED", "WHOLE", "Column", "Kind"]
+from protocol import limits
 
-Kind: TypeAlias = Literal["number", "integer", "ordinal", "category", "boolean"]
+__all__ = ["BRIGHTEST", "LISTED", "WHOLE", "Column", "Kind"]
+
+Kind: TypeAlias = Literal["number", "integer", "ordinal", "category", "boolean", "image"]
 WHOLE: Final = 2**53
 """Whole numbers up to which a float64 holds every one."""
 _MEASURED: Final = frozenset({"number", "integer"})
 LISTED: Final = frozenset({"ordinal", "category"})
+BRIGHTEST: Final = 255
+"""The largest value of a pixel in one channel; the smallest is 0."""
+
+Side = Annotated[int, Field(ge=1, le=limits.MAX_COLUMNS, strict=True)]
 
 
 class Column(BaseModel):
@@ -34,9 +41,13 @@ class Column(BaseModel):
         kind: What it holds.
         lower, upper: Public bounds of a ``number`` or an ``integer``.
         categories: All values that an ``ordinal`` (in order) or a ``category`` takes: text or whole numbers.
-        weight: How far apart its extremes count, in (0, 1].
+        size: Pixels of an ``image``: its width, and its height.
+        channels: Of an ``image``: 1 of a grey one (the default), 3 of one in colour; None of all other kinds.
+        weight: How far apart its extremes count, in (0, 1]: of an ``image``, one that is black throughout and
+            one that is white throughout.
         missing: What a gap stands for: None: it is refused; ``"own"``: a category of its own, of a
-            ``category``; else this value, which cannot be told from a real one when points come back.
+            ``category``; else this value (of an ``image``, in every pixel), which cannot be told from a real
+            one when points come back.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -46,8 +57,18 @@ class Column(BaseModel):
     lower: float | None = None
     upper: float | None = None
     categories: tuple[str, ...] | tuple[int, ...] | None = None
+    size: tuple[Side, Side] | None = None
+    channels: Literal[1, 3] | None = None
     weight: Annotated[float, Field(gt=0, le=1)] = 1.0
     missing: bool | int | float | str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _grey_unless_said(cls, given: Any) -> Any:
+        """A grey image that says its channels, and one that does not, are one schema."""
+        if isinstance(given, Mapping) and given.get("kind") == "image" and given.get("channels") is None:
+            return {**given, "channels": 1}
+        return given
 
     @field_validator("missing")
     @classmethod
@@ -73,6 +94,7 @@ class Column(BaseModel):
                 raise ValueError(f"column {self.name!r}: one category alone tells nothing")
         elif self.categories is not None:
             raise ValueError(f"column {self.name!r}: categories are for ordinals and categories")
+        self._check_image()
         if not math.isfinite(self.bounds[1] - self.bounds[0]):
             raise ValueError(f"column {self.name!r}: bounds over weight are too far apart for a number")
         self._check_missing()
@@ -90,6 +112,17 @@ class Column(BaseModel):
         ):
             raise ValueError(f"column {self.name!r}: bounds of integers are whole numbers up to 2^53")
 
+    def _check_image(self) -> None:
+        if self.kind != "image":
+            if self.size is not None or self.channels is not None:
+                raise ValueError(f"column {self.name!r}: size and channels are for images")
+        elif self.size is None:
+            raise ValueError(f"column {self.name!r}: size is needed: an image's width and height in pixels")
+        elif self.width > limits.MAX_COLUMNS:
+            raise ValueError(
+                f"column {self.name!r}: an image becomes {self.width} numbers, more than {limits.MAX_COLUMNS}"
+            )
+
     def _check_missing(self) -> None:
         given = self.missing
         if given is None or (self.kind == "category" and given == "own"):
@@ -99,10 +132,9 @@ class Column(BaseModel):
         elif self.kind == "boolean":
             fits = isinstance(given, bool)
         else:
-            assert self.lower is not None
-            assert self.upper is not None
+            lower, upper = self.extremes
             number = not isinstance(given, bool | str)
-            fits = number and self.lower <= given <= self.upper  # type: ignore[operator]  # no text, as above
+            fits = number and lower <= given <= upper  # type: ignore[operator]  # no text, as above
             fits = fits and (self.kind == "number" or float(given) == int(given))
         if not fits:
             raise ValueError(f"column {self.name!r}: what stands for a gap has to be a value of the column")
@@ -121,6 +153,10 @@ class Column(BaseModel):
         if self.kind == "category":
             ones = numbers == 1
             return np.asarray((ones | (numbers == 0)).all(axis=1) & (ones.sum(axis=1) == 1))
+        if self.kind == "image":
+            with np.errstate(invalid="ignore"):
+                pixels = (numbers >= 0) & (numbers <= BRIGHTEST) & (numbers == np.floor(numbers))
+            return np.asarray(pixels.all(axis=1))
         values = numbers[:, 0]
         lower, upper = self.extremes
         if self.kind == "number":
@@ -135,6 +171,8 @@ class Column(BaseModel):
         """The least and the greatest of its numbers."""
         if self.lower is not None and self.upper is not None:
             return self.lower, self.upper
+        if self.kind == "image":
+            return 0.0, float(BRIGHTEST)
         return 0.0, 1.0 if self.kind != "ordinal" else float(len(self.categories or ()) - 1)
 
     @property
@@ -145,6 +183,8 @@ class Column(BaseModel):
     @property
     def width(self) -> int:
         """How many numbers it becomes."""
+        if self.size is not None:
+            return self.size[0] * self.size[1] * (self.channels or 1)
         return len(self.categories or ()) + self.own_gap if self.kind == "category" else 1
 
     @property
@@ -153,4 +193,6 @@ class Column(BaseModel):
         if self.kind == "category":
             return 0.0, math.sqrt(2.0) / self.weight
         lower, upper = self.extremes
+        if self.kind == "image":
+            return lower, upper * math.sqrt(self.width) / self.weight
         return lower, max(upper, lower + (upper - lower) / self.weight)  # which rounds

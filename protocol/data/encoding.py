@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from protocol.data.column import LISTED, WHOLE, Column
+from protocol.data.images import encoded_images, table_images
 from protocol.errors import DataError
 
 __all__ = ["encoded_column", "plain_types", "table_of"]
@@ -33,6 +34,8 @@ def plain_types(table: Any) -> Any:
 
 
 def _text_type(kind: Any) -> Any:
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
     view = pa.types.is_string_view(kind) or pa.types.is_large_string(kind)
     return pa.string() if view else kind
 
@@ -61,6 +64,8 @@ def encoded_column(column: Column, values: Any, where: str) -> npt.NDArray[np.fl
         raise _wrong(where, gaps, "is missing", "Fill it in, or have the schema say what a gap stands for.")
     if column.kind in LISTED:
         return _of_categories(column, values, gaps, where)
+    if column.kind == "image":
+        return encoded_images(column, values, gaps, where)
     numbers = _numbers(column, values, gaps, where)
     if gaps.any():
         numbers[gaps] = float(column.missing)  # type: ignore[arg-type]  # a number, as `_check_missing` saw to
@@ -154,6 +159,8 @@ def _of_categories(
 def _decoded(column: Column, numbers: npt.NDArray[np.float64]) -> Any:
     if column.kind == "number":
         return pa.array(numbers[:, 0])
+    if column.kind == "image":
+        return table_images(numbers)
     places = numbers.argmax(axis=1) if column.kind == "category" else numbers[:, 0].astype(np.int64)
     if column.kind == "integer":
         return pa.array(places)

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 
 from protocol.data.encoding import plain_types
+from protocol.data.images import arrays_as_lists
 from protocol.data.schema import Schema
 from protocol.data.tables import read_csv, read_parquet
 from protocol.errors import DataError
@@ -45,11 +46,13 @@ def as_arrow(frame: Frame, name: str, schema: Schema | None = None) -> ArrowTabl
         return _read(Path(frame), schema)
     try:
         if isinstance(frame, Mapping):
-            return plain_types(pa.table(dict(frame)))
-        if hasattr(frame, "__arrow_c_stream__"):
-            return plain_types(pa.table(frame))
-        if library_of(frame) == "pandas":  # before 2.2
-            return plain_types(pa.Table.from_pandas(frame, preserve_index=False))
+            return plain_types(pa.table({column: _listed(values) for column, values in frame.items()}))
+        images = _image_columns(frame)
+        table = _table(frame.drop(columns=list(images)) if images else frame)
+        if table is not None:
+            for column, values in images.items():
+                table = table.append_column(column, values)
+            return plain_types(table)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         # Its message quotes values.
         raise DataError(
@@ -57,6 +60,31 @@ def as_arrow(frame: Frame, name: str, schema: Schema | None = None) -> ArrowTabl
             advice="Give every column a name of its own and one type: numbers, booleans or text.",
         ) from None
     raise DataError(f"{name} is a {type(frame).__name__}, and no table.", advice=_ADVICE)
+
+
+def _table(frame: Frame) -> ArrowTable | None:
+    if hasattr(frame, "__arrow_c_stream__"):
+        return pa.table(frame)
+    if library_of(frame) == "pandas":  # before 2.2
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    return None
+
+
+def _listed(values: Any) -> Any:
+    lists = arrays_as_lists(values)
+    return values if lists is None else lists
+
+
+def _image_columns(frame: Frame) -> dict[str, Any]:
+    """Columns of a DataFrame of pandas whose values are arrays of several axes, which Arrow does not take."""
+    if library_of(frame) != "pandas" or not frame.columns.is_unique:
+        return {}
+    found = {
+        str(name): arrays_as_lists(frame[name].to_numpy())
+        for name, kind in frame.dtypes.items()
+        if kind.kind == "O" and isinstance(name, str)
+    }
+    return {name: lists for name, lists in found.items() if lists is not None}
 
 
 def _read(path: Path, schema: Schema | None) -> ArrowTable:

@@ -7,10 +7,12 @@ back, the same numbers on every machine:
 - ``boolean``: 0 or 1.
 - ``ordinal``: the place of the value among its categories, from 0.
 - ``category``: a column for each category, 1 in that of the value and 0 in the others.
+- ``image``: each pixel's value in each channel, 0 to 255, line by line from the top.
 
 A column's weight w says how far apart its extremes are beside those of other columns. The feature map scales
 a column by its bounds, so that bounds 1/w times as wide make it count w. Two categories are w apart too: they
-differ in two numbers, of which each counts w/√2.
+differ in two numbers, of which each counts w/√2. Each of the n numbers of an image counts w/√n: a black one
+and a white one are w apart, however many pixels they have.
 
 Messages name a column and a row, counted from 0, and never quote a value.
 """
@@ -153,6 +155,11 @@ class Schema(BaseModel):
             first += column.width
         return encoded
 
+    @property
+    def images(self) -> tuple[str, ...]:
+        """Names of the columns that hold images, which text cannot."""
+        return tuple(column.name for column in self.columns if column.kind == "image")
+
     def holds(self, encoded: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Which of these are numbers of rows.
 
@@ -221,5 +228,5 @@ def _drawn(column: Column, count: int, generator: np.random.Generator) -> npt.ND
         return generator.uniform(lower, upper, size=(count, 1))
     if column.kind == "category":
         return np.eye(column.width)[generator.integers(column.width, size=count)]
-    whole = generator.integers(int(lower), int(upper), size=(count, 1), endpoint=True)
+    whole = generator.integers(int(lower), int(upper), size=(count, column.width), endpoint=True)
     return np.asarray(whole, dtype=np.float64)

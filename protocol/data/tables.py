@@ -63,9 +63,14 @@ def read_csv(path: Path, schema: Schema | None = None) -> Table:
         schema: What it is read for, if for one: no category of it is a gap.
 
     Raises:
-        DataError: As `load_csv`, of the file as a whole.
+        DataError: As `load_csv`, of the file as a whole; or the schema has images, which text cannot hold.
         OSError: It cannot be opened.
     """
+    if schema is not None and schema.images:
+        raise DataError(
+            f"{path.name} is CSV, which holds no images, and column {schema.images[0]!r} has some.",
+            advice="Give the table as Parquet, or as .npz with an array for each column.",
+        )
     try:
         with _open(path) as file:
             table = pacsv.read_csv(file, convert_options=_converting(schema))

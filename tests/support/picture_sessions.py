@@ -15,7 +15,18 @@ from hushbid.cluster.file import open_cluster
 from hushbid.running.simulate import simulate
 from protocol.names import CONSUMER
 
-__all__ = ["COLUMNS", "HOSTILE", "SIDE", "VILLAGES", "Bought", "bought_images", "bought_rows", "people"]
+__all__ = [
+    "COLUMNS",
+    "HOSTILE",
+    "SCAN_IN_COLOUR",
+    "SIDE",
+    "VILLAGES",
+    "Bought",
+    "bought_images",
+    "bought_rows",
+    "bought_scans",
+    "people",
+]
 
 HOSTILE = "</script><b>job & 'title'"
 """A column's name: the session's author's words."""
@@ -29,6 +40,8 @@ COLUMNS: list[dict[str, Any]] = [
     {"name": "village", "kind": "category", "categories": [f"village number {i}" for i in range(VILLAGES)]},
     {"name": "children", "kind": "integer", "lower": 0, "upper": 9},
 ]
+SCAN_IN_COLOUR = "<i>colour"
+"""A column of images' name."""
 SIDE = 4
 """Pixels of an image's sides are this and one more."""
 
@@ -101,6 +114,31 @@ def bought_images(place: Path) -> Bought:
     sections = {
         "owners": {name: {"data": f"{name}.npz"} for name in ("north", "south")},
         "features": {"seed": 7, "gamma": 1.0, "columns": pixels, "lower": 0.0, "upper": 40.0},
+        "consumer": {"validation": "validation.npz", "seed_set": "seed.npz"},
+    }
+    return _bought(place, sections, "validation.npz")
+
+
+def bought_scans(place: Path) -> Bought:
+    """A session with columns, two of them of images: 20 rows of two owners', beside 15 that are wanted."""
+    generator = np.random.default_rng(2)
+    for number, (name, count) in enumerate(
+        {"north": 30, "south": 30, "validation": 15, "seed": 10}.items(), 1
+    ):
+        grey = generator.integers(0, 40 * number, (count, SIDE + 1, SIDE)).astype(np.uint8)
+        colour = generator.integers(0, 256, (count, 2, 3, 3)).astype(np.uint8)
+        ages = generator.integers(18, 91, count)
+        arrays: dict[str, Any] = {"age": ages, "scan": grey, SCAN_IN_COLOUR: colour}
+        np.savez(place / f"{name}.npz", **arrays)
+    sections = {
+        "columns": [
+            COLUMNS[0],
+            {"name": "scan", "kind": "image", "size": [SIDE, SIDE + 1]},
+            {"name": SCAN_IN_COLOUR, "kind": "image", "size": [3, 2], "channels": 3, "weight": 0.5},
+        ],
+        "session": {"name": "pictures", "points": 20, "allow_nonprivate": True},
+        "owners": {name: {"data": f"{name}.npz"} for name in ("north", "south")},
+        "features": {"seed": 7, "gamma": 1.0},
         "consumer": {"validation": "validation.npz", "seed_set": "seed.npz"},
     }
     return _bought(place, sections, "validation.npz")

@@ -94,6 +94,7 @@ COLUMNS: list[dict[str, Any]] = [
     {"name": "level", "kind": "ordinal", "categories": ["low", "mid", "high"]},
     {"name": "job", "kind": "category", "categories": ["clerk", "nurse"], "missing": "own"},
     {"name": "member", "kind": "boolean"},
+    {"name": "scan", "kind": "image", "size": [2, 1], "channels": 3},
 ]
 
 
@@ -114,12 +115,18 @@ def test_in_a_session_with_columns_it_has_rows_of_them(dtype: str) -> None:
         assert counts.keys() == set(values)
         # A deviation of 27 at most.
         assert list(counts.values()) == pytest.approx([3_000 / len(values)] * len(values), abs=150)
+    scans = np.array(rows["scan"].to_pylist())
+    # Each of 6 × 256 counts is of 3,000 draws with a probability of 1/256: a deviation of 3.4.
+    pixels = np.array([np.bincount(scans[:, place], minlength=256) for place in range(6)])
+    assert pixels.shape == (6, 256)
+    assert abs(pixels - 3_000 / 256).max() < 25
+    assert abs(np.corrcoef(scans, rowvar=False) - np.eye(6)).max() < 0.1
     heights = drawn.features[:, 1].astype(np.float64)
     assert (heights.min(), heights.max()) == pytest.approx((1.0, 2.0), abs=0.01)
 
 
 def test_rows_of_few_values_can_be_guessed_too() -> None:
-    schema = Schema.of(COLUMNS[3:])
+    schema = Schema.of(COLUMNS[3:5])
     features = section(list(schema.lower), list(schema.upper), schema.width)
     with pytest.raises(ConfigError, match="26 bits, and the curator could guess it"):
         draw(features, 10, "float64", schema=schema, sealed=True)

@@ -51,7 +51,7 @@ class Elements(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.seen[tag] += 1
         self.attributes += attrs
-        if tag not in ("meta", "br"):
+        if tag not in ("meta", "br", "img"):
             self._open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:

@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 from hushbid.cli.app import app
 from hushbid.tables.schema_files import MOST_CATEGORIES, arrays_of
 from protocol.data import DataColumns, load_dataset
+from protocol.data.images import arrays_as_lists
 from protocol.data.schema import Schema
 from protocol.errors import DataError
 
@@ -113,6 +114,68 @@ def test_a_public_draft_leaves_out_what_a_session_could_not_use(place: Path) -> 
         ("exact", 1.25, 2.5),
     ]
     assert re.findall(r"^# '(.*)' is left out: ", said, re.M) == ["same", "one", "nothing", "broken", "huge"]
+
+
+IMAGES: dict[str, Any] = {
+    "nested": arrays_as_lists(np.arange(36, dtype=np.uint8).reshape(3, 3, 4)),
+    "colour": arrays_as_lists(np.arange(72, dtype=np.uint8).reshape(3, 2, 4, 3)),
+    "flat": arrays_as_lists(np.arange(48, dtype=np.uint8).reshape(3, 16)),
+    "bytes": pa.array([b"fourfourfour"] * 3),
+    "lists": [[1] * 6] * 3,
+    "uneven": [[1] * 6, [1] * 6, [1] * 5],
+    "bright": [[256] * 4] * 3,
+    "vector": [[0.5, 1.5]] * 3,
+}
+
+
+def test_a_draft_recognises_images_by_their_types_alone(place: Path) -> None:
+    pq.write_table(pa.table(IMAGES), place / "images.parquet")
+    said = run("draft", place / "images.parquet")
+    pq.write_table(pa.table(IMAGES).take([2, 2]), place / "others.parquet")
+    assert run("draft", place / "others.parquet") == said
+    known = {"nested": ([4, 3], 1), "colour": ([4, 2], 3), "flat": ([4, 4], 1)}
+    drafted = tomllib.loads(re.sub(r"= \?.*", "= [1, 1]", said))["columns"]
+    assert [column["name"] for column in drafted if column["kind"] == "image"] == list(IMAGES)[:-1]
+    assert {column["name"]: (column["size"], column["channels"]) for column in drafted[:3]} == known
+    assert said.count("size = ?") == 4
+    assert "'flat' is taken for square images of 16 numbers" in said
+    assert "'vector' is left out" in said
+
+
+def test_a_public_draft_reads_sizes_off_values_and_its_images_fit(place: Path) -> None:
+    pq.write_table(pa.table(IMAGES), place / "images.parquet")
+    said = run("draft", place / "images.parquet", "--public")
+    for name, why in (
+        ("uneven", "its lists or bytes are of different lengths"),
+        ("bright", "row 0 (counted from 0) has a pixel that is out of bounds, and those of 2 more rows"),
+        ("vector", "values of type list<element: double> have no kind of column"),
+    ):
+        assert f"'{name}' is left out: {why}" in said
+    (place / "images.toml").write_text(said.replace("size = ?", "size = [3, 2]"))
+    schema = Schema.read(place / "images.toml")
+    assert schema.images == ("nested", "colour", "flat", "bytes", "lists")
+    assert [column.size for column in schema.columns] == [(4, 3), (4, 2), (4, 4), (2, 2), (3, 2)]
+    assert schema.encode(pa.table(IMAGES)).shape == (3, 12 + 24 + 16 + 12 + 6)
+    gap = pa.table({"lists": [[1] * 4, None]})
+    pq.write_table(gap, place / "gap.parquet")
+    assert "missing = ?" in run("draft", place / "gap.parquet", "--public")
+    assert "missing = ?" not in run("draft", place / "gap.parquet")
+
+
+def test_images_are_delivered_as_a_column_and_not_in_csv(place: Path) -> None:
+    pixels = np.arange(12, dtype=np.uint8).reshape(2, 6)
+    (place / "scan.toml").write_text('[[columns]]\nname = "scan"\nkind = "image"\nsize = [3, 2]\n')
+    pq.write_table(pa.table({"scan": pixels.tolist()}), place / "scans.parquet")
+    run("encode", place / "scan.toml", place / "scans.parquet", "--output", place / "scans.npz")
+    features = np.load(place / "scans.npz")["features"]
+    beside: dict[str, Any] = {"owners": np.array(["north", "south"]), "rounds": np.array([1, 2])}
+    np.savez(place / "delivered.npz", features=features, **beside)
+    decoding = ("decode", place / "scan.toml", place / "delivered.npz", "--output")
+    run(*decoding, place / "bought.parquet")
+    assert pq.read_table(place / "bought.parquet")["scan"].to_pylist() == pixels.tolist()
+    said = " ".join(run(*decoding, place / "bought.csv", code=4).split())
+    assert "CSV, which holds no images, and column 'scan' has some. Name a .parquet file." in said
+    assert not (place / "bought.csv").exists()
 
 
 def test_a_word_for_a_gap_is_none_where_it_is_a_category(place: Path) -> None:

@@ -25,6 +25,7 @@ LEVEL = {"name": "level", "kind": "ordinal", "categories": ["low", "mid", "high"
 GRADE = {"name": "grade", "kind": "ordinal", "categories": [5, 1, 3]}
 JOB = {"name": "job", "kind": "category", "categories": ["nurse", "Köchin", ""], "missing": "own"}
 CODE = {"name": "code", "kind": "category", "categories": [7, -2]}
+SCAN = {"name": "scan", "kind": "image", "size": [3, 2]}
 ALL: tuple[dict[str, Any], ...] = (AGE, INCOME, OWNS, LEVEL, GRADE, JOB, CODE)
 SCHEMA = Schema.of(ALL)
 
@@ -183,7 +184,16 @@ def test_a_column_that_is_not_there_or_twice_is_named() -> None:
         ([INCOME | {"weight": 1e-20}], "too far apart"),
         ([OWNS | {"weight": 0.0}], "greater than 0"),
         ([OWNS | {"weight": 1.5}], "less than or equal to 1"),
-        ([OWNS | {"kind": "image"}], "kind"),
+        ([OWNS | {"kind": "picture"}], "kind"),
+        ([OWNS | {"kind": "image"}], "size is needed"),
+        ([OWNS | {"size": [2, 2]}], "size and channels are for images"),
+        ([SCAN | {"size": [0, 2]}], "greater than or equal to 1"),
+        ([SCAN | {"size": [2.0, 2]}], "size"),
+        ([SCAN | {"size": [400, 300]}], "an image becomes 120000 numbers, more than 100000"),
+        ([SCAN | {"channels": 2}], "channels"),
+        ([SCAN | {"missing": 256}], "has to be a value of the column"),
+        ([SCAN | {"missing": 1.5}], "has to be a value of the column"),
+        ([SCAN | {"lower": 0}], "bounds are for numbers and integers"),
         ([OWNS | {"extra": 1}], "extra: unknown key"),
     ],
     ids=str,
