@@ -12,6 +12,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hushbid.evidence.sweep.blind_choice import Opened, opened
+from hushbid.evidence.sweep.blind_mutation import blind_mutations
+from hushbid.evidence.sweep.blind_on_record import (
+    BlindRounds,
+    Weighed,
+    blind_rounds_on_record,
+    weighed_on_record,
+)
 from hushbid.evidence.sweep.mutation import Mutator
 from hushbid.evidence.sweep.network import FaultyNetwork
 from hushbid.evidence.sweep.plan import Plan
@@ -33,7 +41,9 @@ from protocol.wire.messages import CONTROL_SEQUENCE, Beat
 __all__ = ["TOLD_BY", "Evidence", "Sent", "run_plan"]
 
 TOLD_BY: Final = 16
-"""Bytes by which a draw is told from others, and found on record: some are cut up before they get there."""
+"""Bytes by which keys are told from others, and found on record: some are cut up before they get there."""
+WHOLE: Final = 64
+"""The same, of noise: a few small whole numbers may come twice by chance."""
 _DATA, _NETWORK, _OWNERS, _SALTS, _NOISE = range(10, 15)
 _DIFFERENT: Final = 6
 """Points that owners have of whom several hold the same."""
@@ -87,7 +97,24 @@ class Evidence:
     @cached_property
     def rounds(self) -> Rounds:
         """What the curator's records tell of the rounds."""
+        if self.session.rule.blind:
+            return self.blind_rounds
         return rounds_on_record(self.session, self.records[CURATOR])
+
+    @cached_property
+    def blind_rounds(self) -> BlindRounds:
+        """The same, with all that a blind curator has."""
+        return blind_rounds_on_record(self.session, self.records[CURATOR])
+
+    @cached_property
+    def weighed(self) -> Weighed:
+        """What the records of a consumer that weighs tell."""
+        return weighed_on_record(self.records[CONSUMER])
+
+    @cached_property
+    def opened(self) -> Mapping[int, list[Opened]]:
+        """What is in the boxes of each award that such a consumer took, by its round."""
+        return {award.round: opened(self.session, self.weighed, award) for award in self.weighed.awards}
 
     @cached_property
     def result(self) -> Mapping[str, Any]:
@@ -185,7 +212,8 @@ class _FreshNoise(SimulatedNoise):
 
     def draw(self, request: Draw) -> npt.NDArray[Any]:
         noise = super().draw(request)
-        self._drawn.append(noise.tobytes()[:TOLD_BY])
+        if noise.any():  # a release that is charged nothing has none
+            self._drawn.append(noise.tobytes()[:WHOLE])
         return noise
 
     def random_bytes(self, count: int) -> bytes:
@@ -200,7 +228,11 @@ def _generator(plan: Plan, *place: int) -> np.random.Generator:
 
 def _network(plan: Plan, session: Session, wires: Wires) -> FaultyNetwork:
     mutators = {
-        owner: Mutator(_generator(plan, _OWNERS, plan.owners.index(owner)), rate)
+        owner: Mutator(
+            _generator(plan, _OWNERS, plan.owners.index(owner)),
+            rate,
+            blind_mutations(session, owner) if session.rule.blind else None,
+        )
         for owner, rate in plan.byzantine
     }
     beat = encode_frame(Frame(session.identifier, CONTROL_SEQUENCE, 0, encode_message(Beat())))

@@ -13,6 +13,16 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from hushbid.evidence.sweep.blind_invariants import (
+    awards_are_the_best,
+    blind_books_agree,
+    boxes_are_opened_once,
+    broadcasts_have_one_nonce,
+    faults_follow_from_bids,
+    nothing_is_in_the_clear,
+    void_boxes_are_not_paid,
+    weights_have_their_own_noise,
+)
 from hushbid.evidence.sweep.course import TOLD_BY, Evidence, run_plan
 from hushbid.evidence.sweep.round_invariants import (
     broadcasts_are_numbered,
@@ -52,7 +62,7 @@ from protocol.wire.messages import (
 )
 from protocol.wire.values import Value, pack_value
 
-__all__ = ["INVARIANTS", "Invariant", "broken", "different_again"]
+__all__ = ["INVARIANTS", "Invariant", "broken", "different_again", "invariants_of"]
 
 Invariant: TypeAlias = Callable[[Evidence], Iterable[str]]
 
@@ -162,7 +172,7 @@ def noise_is_drawn_once(evidence: Evidence) -> Iterator[str]:
             yield f"{party} made {what} {number} {times} times"
     losing = {crash.party for crash in evidence.crashed if crash.left == UNRECORDED}
     for party, values in evidence.drawn.items():
-        lost = sum(value not in evidence.transcripts[party] for value in values if len(value) == TOLD_BY)
+        lost = sum(value not in evidence.transcripts[party] for value in values if len(value) >= TOLD_BY)
         if lost and party not in losing:
             yield f"{party} drew {lost} values that are not on record"
         if len(set(values)) < len(values):
@@ -173,25 +183,29 @@ def charges_are_as_planned(evidence: Evidence) -> Iterator[str]:
     """Each release is charged once, for what the session says that it costs, and no more than there are."""
     session = evidence.session
     costs_of = session.release_costs()
+    weigher = CONSUMER if session.rule.blind else CURATOR
     for party in evidence.honest:
-        charged: set[int] = set()
+        charged: set[tuple[str, int]] = set()
         for item in (item for who, item in _items(evidence) if who == party and item.kind == Charge.KIND):
             first, last = _whole(item.public["first"]), _whole(item.public["last"])
-            numbers = set(range(first, last + 1))
+            # A blind session's consumer charges releases of two kinds: its own of D_v, and the owners'.
+            whose = str(item.public["neighbours"])
+            numbers = {(whose, number) for number in range(first, last + 1)}
             if charged & numbers:
-                yield f"{party} charged release {min(charged & numbers)} twice"
+                yield f"{party} charged release {min(charged & numbers)[1]} twice"
             charged |= numbers
-            if party == CURATOR:
-                planned = costs_of(first)
-            elif party == CONSUMER:
+            if party == CONSUMER and whose == Neighbours.SUBSTITUTE_ONE:
                 planned = session.target.cost(0, neighbours=Neighbours.SUBSTITUTE_ONE)
+            elif party == weigher:
+                planned = costs_of(first)
             else:
                 planned = session.owners_costs()
             wanted: Any = [cost_to_record(cost) for cost in planned]
             if pack_value(item.public["costs"]) != pack_value(wanted):
                 yield f"{party} charged another cost for release {first} than the session plans"
-        if max(charged, default=0) > (1 if party == CONSUMER else session.owners_releases):
-            yield f"{party} charged more releases than the session has"
+            most = 1 if party == CONSUMER and whose == Neighbours.SUBSTITUTE_ONE else session.owners_releases
+            if last > most:
+                yield f"{party} charged more releases than the session has"
 
 
 def points_were_bid(evidence: Evidence) -> Iterator[str]:
@@ -322,36 +336,65 @@ def mild_faults_change_nothing(evidence: Evidence) -> Iterator[str]:
             yield f"other content of frame {sequence} of {sender} to {receiver} than without faults"
 
 
-INVARIANTS: Final[Mapping[str, Invariant]] = {
-    invariant.__name__.replace("_", "-"): invariant
-    for invariant in (
-        all_end,
-        ends_are_documented,
-        transcripts_agree,
-        transcripts_replay,
-        frames_have_one_content,
-        noise_is_drawn_once,
-        charges_are_as_planned,
-        points_were_bid,
-        books_agree,
-        honest_are_not_blamed,
-        absent_are_not_chosen,
-        others_see_releases_only,
-        rounds_need_min_owners,
-        winners_are_verified,
-        copies_are_bought_once,
-        settlement_is_of_the_wins,
-        broadcasts_are_numbered,
-        rounds_keep_the_cadence,
-        mild_faults_change_nothing,
-    )
-}
+EVERYWHERE: Final = (
+    all_end,
+    ends_are_documented,
+    transcripts_agree,
+    transcripts_replay,
+    frames_have_one_content,
+    noise_is_drawn_once,
+    charges_are_as_planned,
+    honest_are_not_blamed,
+    absent_are_not_chosen,
+    rounds_need_min_owners,
+    rounds_keep_the_cadence,
+    mild_faults_change_nothing,
+)
+"""Whoever weighs."""
+CURATOR_WEIGHS: Final = (
+    points_were_bid,
+    books_agree,
+    others_see_releases_only,
+    winners_are_verified,
+    copies_are_bought_once,
+    settlement_is_of_the_wins,
+    broadcasts_are_numbered,
+)
+"""Where the curator has features and weights."""
+CURATOR_IS_BLIND: Final = (
+    awards_are_the_best,
+    boxes_are_opened_once,
+    weights_have_their_own_noise,
+    broadcasts_have_one_nonce,
+    void_boxes_are_not_paid,
+    faults_follow_from_bids,
+    nothing_is_in_the_clear,
+    blind_books_agree,
+)
+"""Where it has none, and the consumer weighs."""
+
+
+def _named(invariants: Iterable[Invariant]) -> dict[str, Invariant]:
+    return {invariant.__name__.replace("_", "-"): invariant for invariant in invariants}
+
+
+INVARIANTS: Final[Mapping[str, Invariant]] = _named((*EVERYWHERE, *CURATOR_WEIGHS, *CURATOR_IS_BLIND))
 """All of them, by name."""
+
+
+def invariants_of(*, blind: bool) -> Mapping[str, Invariant]:
+    """Those of a session, by name.
+
+    Args:
+        blind: Whether its curator is.
+    """
+    return _named((*EVERYWHERE, *(CURATOR_IS_BLIND if blind else CURATOR_WEIGHS)))
 
 
 def broken(evidence: Evidence) -> dict[str, list[str]]:
     """The invariants that do not hold, with what is wrong."""
-    found = {name: list(invariant(evidence)) for name, invariant in INVARIANTS.items()}
+    held_to = invariants_of(blind=evidence.session.rule.blind)
+    found = {name: list(invariant(evidence)) for name, invariant in held_to.items()}
     return {name: wrong for name, wrong in found.items() if wrong}
 
 

@@ -19,6 +19,7 @@ from protocol.wire.codec import Direction, Frame, decode_frame, decode_message, 
 from protocol.wire.messages import (
     Batch,
     Bid,
+    BlindBid,
     Candidate,
     Candidates,
     Hello,
@@ -30,7 +31,7 @@ from protocol.wire.messages import (
     unfixed,
 )
 
-__all__ = ["MUTATIONS", "Mutator"]
+__all__ = ["MUTATIONS", "OF_ANY_FRAME", "Mutation", "Mutator", "edited"]
 
 KEPT: Final = 32
 """Frames of each kind that an owner keeps to send them again."""
@@ -44,11 +45,18 @@ class Mutator:
     Args:
         rng: Decides which, and what becomes of them.
         rate: The share of frames that are others.
+        mutations: What can be done to a frame, by name.
     """
 
-    def __init__(self, rng: np.random.Generator, rate: float) -> None:
+    def __init__(
+        self,
+        rng: np.random.Generator,
+        rate: float,
+        mutations: Mapping[str, Mutation] | None = None,
+    ) -> None:
         self.rng = rng
         self._rate = rate
+        self._mutations = MUTATIONS if mutations is None else mutations
         self.own: deque[bytes] = deque(maxlen=KEPT)
         """Frames that its machine sent, as they were."""
         self.captured: deque[bytes] = deque(maxlen=KEPT)
@@ -66,8 +74,8 @@ class Mutator:
         """What leaves in a frame's place."""
         found: list[bytes] | None = None
         if self.rng.random() < self._rate:
-            name = tuple(MUTATIONS)[int(self.rng.integers(len(MUTATIONS)))]
-            found = MUTATIONS[name](self, frame.data)
+            name = tuple(self._mutations)[int(self.rng.integers(len(self._mutations)))]
+            found = self._mutations[name](self, frame.data)
             counts[f"mutation: {name}"] += found is not None
         self.own.append(frame.data)
         return [frame.data] if found is None else found
@@ -77,7 +85,7 @@ class Mutator:
         return int(self.rng.integers(count))
 
 
-_Mutation: TypeAlias = Callable[[Mutator, bytes], list[bytes] | None]
+Mutation: TypeAlias = Callable[[Mutator, bytes], list[bytes] | None]
 """Makes frames of one; None: it is none that this can be done to."""
 
 
@@ -150,13 +158,15 @@ def _swapped(_mutator: Mutator, data: bytes) -> list[bytes] | None:
             return {"round": max(1, unfixed(message.handle)), "handle": fixed(message.round)}
         return None
 
-    return _edited(data, swap)
+    return edited(data, swap)
 
 
 def _other_round(mutator: Mutator, data: bytes) -> list[bytes] | None:
-    return _edited(
+    return edited(
         data,
-        lambda message: {"round": 1 + mutator.below(9)} if isinstance(message, Bid | Batch | Offer) else None,
+        lambda message: (
+            {"round": 1 + mutator.below(9)} if isinstance(message, Bid | Batch | BlindBid | Offer) else None
+        ),
     )
 
 
@@ -177,7 +187,7 @@ def _oversized(mutator: Mutator, data: bytes) -> list[bytes] | None:
             return {"sent": 2**53, "received": 2**53}
         return None
 
-    return _edited(data, enlarge)
+    return edited(data, enlarge)
 
 
 def _higher_bid(mutator: Mutator, data: bytes) -> list[bytes] | None:
@@ -189,7 +199,7 @@ def _higher_bid(mutator: Mutator, data: bytes) -> list[bytes] | None:
             return {"scores": message.scores + more}
         return None
 
-    return _edited(data, raise_it)
+    return edited(data, raise_it)
 
 
 def _same_number(_mutator: Mutator, data: bytes) -> list[bytes] | None:
@@ -200,7 +210,7 @@ def _same_number(_mutator: Mutator, data: bytes) -> list[bytes] | None:
             return None
         return {"handles": np.full_like(message.handles, message.handles[0])}
 
-    return _edited(data, repeat)
+    return edited(data, repeat)
 
 
 def _shorter_batch(_mutator: Mutator, data: bytes) -> list[bytes] | None:
@@ -220,7 +230,7 @@ def _shorter_batch(_mutator: Mutator, data: bytes) -> list[bytes] | None:
             "candidates": message.candidates.model_copy(update=kept),
         }
 
-    return _edited(data, shorten)
+    return edited(data, shorten)
 
 
 def _forged_point(mutator: Mutator, data: bytes) -> list[bytes] | None:
@@ -234,7 +244,7 @@ def _forged_point(mutator: Mutator, data: bytes) -> list[bytes] | None:
         changed = _flipped(mutator, candidate.features)
         return {"candidate": candidate.model_copy(update={"features": changed})}
 
-    return _edited(data, forge)
+    return edited(data, forge)
 
 
 def _flipped(mutator: Mutator, features: Features) -> Features:
@@ -243,7 +253,8 @@ def _flipped(mutator: Mutator, features: Features) -> Features:
     return changed
 
 
-def _edited(data: bytes, edit: Callable[[Message], dict[str, Any] | None]) -> list[bytes] | None:
+def edited(data: bytes, edit: Callable[[Message], dict[str, Any] | None]) -> list[bytes] | None:
+    """A frame with other fields in its message; None: `edit` knows nothing to change in it."""
     frame: Frame = decode_frame(data)
     message = decode_message(Direction.OWNER_TO_CURATOR, frame.body)
     changes = edit(message)
@@ -253,7 +264,7 @@ def _edited(data: bytes, edit: Callable[[Message], dict[str, Any] | None]) -> li
     return [encode_frame(frame._replace(body=body))]
 
 
-MUTATIONS: Final[Mapping[str, _Mutation]] = {
+OF_ANY_FRAME: Final[Mapping[str, Mutation]] = {
     "bits flipped": _bits,
     "cut short": _cut,
     "withheld": _withheld,
@@ -268,9 +279,14 @@ MUTATIONS: Final[Mapping[str, _Mutation]] = {
     "fields swapped": _swapped,
     "another round": _other_round,
     "oversized": _oversized,
+}
+"""What can be done to a frame, by name, whatever is in it."""
+
+MUTATIONS: Final[Mapping[str, Mutation]] = {
+    **OF_ANY_FRAME,
     "a higher bid": _higher_bid,
     "a forged point": _forged_point,
     "one number for all": _same_number,
     "a shorter batch": _shorter_batch,
 }
-"""What can be done to a frame, by name."""
+"""The same, with what can be done to bids whose curator sees what is bid."""

@@ -23,6 +23,8 @@ __all__ = ["Fault", "Kind", "Plan", "Way", "plan_of"]
 _T = TypeVar("_T")
 
 ROUNDS: Final = (4, 6, 8, 12)
+BLIND_ROUNDS: Final = (3, 4, 6, 8)
+"""Where the consumer weighs: a round takes more there."""
 BATCHES: Final = (1, 2, 3)
 MOST_OWNERS: Final = 5
 MOST_ROWS: Final = 12
@@ -207,15 +209,16 @@ def plan_of(seed: int, rules: Sequence[str] = ()) -> Plan:
 
     Args:
         seed: Not negative.
-        rules: Acquisition rules to choose from; none: all whose curator weighs, as invariants look for.
+        rules: Acquisition rules to choose from; none: all.
     """
     kind, of_faults, of_crashes, sizes, copies = (np.random.default_rng([seed, place]) for place in range(5))
-    names_of_rules = tuple(rules) or tuple(name for name, known in RULES.items() if not known.blind)
+    names_of_rules = tuple(rules) or tuple(RULES)
     rule = names_of_rules[int(kind.integers(len(names_of_rules)))]
+    blind = RULES[rule].blind
     fewest = max(2, RULES[rule].fewest_owners)
     count = int(kind.integers(fewest, MOST_OWNERS + 1))
     owners = _names(count)
-    rounds = int(kind.choice(ROUNDS))
+    rounds = int(kind.choice(BLIND_ROUNDS if blind else ROUNDS))
     batch = int(sizes.choice(BATCHES)) if RULES[rule].candidate_with_bid else 1
     mild = bool(kind.random() < 0.25)
     release = tuple(RELEASES)[int(kind.integers(len(RELEASES)))]
@@ -227,7 +230,8 @@ def plan_of(seed: int, rules: Sequence[str] = ()) -> Plan:
         release=release,
         rounds=rounds,
         batch=batch,
-        distinct=RULES[rule].candidate_with_bid and bool(copies.random() < 0.3),
+        # A blind curator cannot tell which points are copies.
+        distinct=RULES[rule].candidate_with_bid and not blind and bool(copies.random() < 0.3),
         min_owners=min_owners,
         cadence=cadence,
         rows=tuple(int(rows) for rows in kind.integers(1, MOST_ROWS + 1, size=count)),
@@ -235,8 +239,8 @@ def plan_of(seed: int, rules: Sequence[str] = ()) -> Plan:
         latency=float(10 ** kind.uniform(-3, -1.5)),
         healed=30.0 if mild else float(kind.uniform(2.0, 15.0)),
         byzantine=() if mild else _byzantine(kind, owners),
-        faults=_faults(of_faults, owners, rounds, MILD if mild else HARD),
-        crashes=_crashes(of_crashes, owners, rounds, MILD if mild else HARD),
+        faults=_faults(of_faults, owners, rounds, MILD if mild else HARD, blind=blind),
+        crashes=_crashes(of_crashes, owners, rounds, MILD if mild else HARD, blind=blind),
     )
 
 
@@ -248,10 +252,12 @@ def _byzantine(rng: np.random.Generator, owners: Sequence[str]) -> tuple[tuple[s
 
 
 def _faults(
-    rng: np.random.Generator, owners: Sequence[str], rounds: int, longest: float
+    rng: np.random.Generator, owners: Sequence[str], rounds: int, longest: float, *, blind: bool
 ) -> tuple[Fault, ...]:
     peers = (*owners, CONSUMER)
     frames = len(peers) * 3 + rounds * len(owners) * 2
+    if blind:  # the consumer takes part in every round
+        peers, frames = (*peers, CONSUMER), frames + 2 * rounds
     found = []
     for _ in range(int(rng.integers(0, 7))):
         # Some of what happens comes when the last round is over.
@@ -265,14 +271,20 @@ def _faults(
 
 
 def _crashes(
-    rng: np.random.Generator, owners: Sequence[str], rounds: int, longest: float
+    rng: np.random.Generator, owners: Sequence[str], rounds: int, longest: float, *, blind: bool
 ) -> tuple[Crash, ...]:
     parties = (CURATOR, CONSUMER, *owners)
+    in_rounds = 2 * rounds if blind else 0  # steps that the curator takes for the consumer's frames
     found = []
     for _ in range(int(rng.choice([0, 0, 1, 1, 2, 3]))):
         # Half of the crashes are the curator's, which takes most steps.
         party = CURATOR if rng.random() < 0.4 else parties[int(rng.integers(len(parties)))]
-        steps = {CURATOR: 3 * len(parties) + rounds * len(owners), CONSUMER: 7}.get(party, 6 + rounds)
+        if blind and party != CURATOR and rng.random() < 0.4:
+            party = CONSUMER
+        steps = {
+            CURATOR: 3 * len(parties) + rounds * len(owners) + in_rounds,
+            CONSUMER: 6 + rounds if blind else 7,
+        }.get(party, 6 + rounds)
         step, left = int(rng.integers(steps)), int(rng.integers(UNRECORDED, 3))
         found.append(Crash(party, step, left, float(0.01 + longest * rng.random() ** 2)))
     return tuple(sorted(found))

@@ -5,17 +5,16 @@ They are among `hushbid.evidence.sweep.invariants.INVARIANTS`, and are written a
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from hushbid.evidence.sweep.course import Evidence
 from hushbid.evidence.sweep.rounds_on_record import PointOnRecord, Rounds, mismatch
+from hushbid.evidence.sweep.shares import ROUNDING, Bought, gained, worth
 from protocol import limits
 from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.releases import ExactRelease
@@ -35,13 +34,8 @@ __all__ = [
     "winners_are_verified",
 ]
 
-ROUNDING: Final = 1e-9
-"""Seconds, or shares of J, by which sums of floating-point numbers may differ."""
-
 HALF: Final = 0.5 + 1e-6
 """Most that rounding to whole numbers takes off or adds: a tie may fall either way."""
-
-_Vector: TypeAlias = npt.NDArray[np.float64]
 
 
 def rounds_need_min_owners(evidence: Evidence) -> Iterator[str]:
@@ -117,19 +111,12 @@ def settlement_is_of_the_wins(evidence: Evidence) -> Iterator[str]:
     if evidence.session.settlement is not None:
         yield from _other_private_settlement(evidence)
         return
-    shares = dict.fromkeys(evidence.plan.owners, 0.0)
-    target = _target(evidence)
-    if target is not None:
-        disputed = {(dispute.owner, dispute.handle) for dispute in curator.ledger.disputes}
-        weight = evidence.session.file.seed_weight
-        total, size = weight * target.seed_total * FEATURE_UNIT, weight * target.seed_size
-        before = _objective(target.embedding, total / size)
-        for win in curator.ledger.wins:
-            total, size = total + win.candidate.features * FEATURE_UNIT, size + 1
-            after = _objective(target.embedding, total / size)
-            if (win.owner, win.handle) not in disputed:
-                shares[win.owner] += after - before
-            before = after
+    disputed = {(dispute.owner, dispute.handle) for dispute in curator.ledger.disputes}
+    bought = [
+        Bought(win.owner, win.candidate.features, (win.owner, win.handle) not in disputed)
+        for win in curator.ledger.wins
+    ]
+    shares = gained(bought, evidence.plan.owners, _target(evidence), evidence.session)
     told = curator.settlement()
     if told is None or told.keys() != shares.keys():
         yield "the settlement is of other owners than the session has"
@@ -156,24 +143,16 @@ def _other_private_settlement(evidence: Evidence) -> Iterator[str]:
         yield f"{len(drawn)} releases have noise, and the session has {session.owners_releases} of them"
         return
     ((noise,), _) = drawn[-1]
-    totals = dict(zip(session.file.owners, map(int, noise), strict=True))
     disputed = {(dispute.owner, dispute.handle) for dispute in curator.ledger.disputes}
-    for win in curator.ledger.wins:
-        weights = [int(weight) for weight in evidence.rounds.rounds[0].weights[: len(win.candidate.features)]]
-        score = sum(
-            int(value) * weight for value, weight in zip(win.candidate.features, weights, strict=True)
-        )
-        # C, half of the weight's length in units of 2^15 · 2^22, and one more.
-        whole = math.isqrt(sum(weight**2 for weight in weights) * 2**28) + 1
-        if (win.owner, win.handle) not in disputed:
-            totals[win.owner] += min(max(score, 0), whole) * 2**15 // whole
-    wanted = {owner: total / 2**15 for owner, total in totals.items()}
+    bought = [
+        Bought(win.owner, win.candidate.features, (win.owner, win.handle) not in disputed)
+        for win in curator.ledger.wins
+    ]
+    rounds = evidence.rounds.rounds
+    weights = rounds[0].weights[: session.space.dimension].tolist() if rounds else []
+    wanted = worth(bought, dict(zip(session.file.owners, map(int, noise), strict=True)), weights)
     if told != wanted:
         yield f"the settlement is {dict(told)}, and the points and noise on record come to {wanted}"
-
-
-def _objective(target: _Vector, mean: _Vector) -> float:
-    return float(2.0 * (target @ mean) - mean @ mean)
 
 
 def broadcasts_are_numbered(evidence: Evidence) -> Iterator[str]:

@@ -1,0 +1,196 @@
+"""What a blind session must come to, in the clear: what is in a box, and what greedy selection takes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hushbid.evidence.sweep.blind_on_record import BidOnRecord, Weighed
+from protocol.crypto.blinding import MASK_BYTES, NOT_SENT, Mask, blind_bid_statement, blind_digest
+from protocol.crypto.sealing import DIGEST_BYTES, open_sealed, unpack_content, verify_signature
+from protocol.data import Dataset
+from protocol.errors import RemoteProtocolError
+from protocol.names import CONSUMER
+from protocol.session.points import hash_points, mapped
+from protocol.session.session import Session
+from protocol.space.grid import Features, Weights
+from protocol.space.jitter import scores_of
+from protocol.space.scoring import score_bound
+from protocol.wire.blind import Award, BlindPurchase
+from protocol.wire.messages import unfixed
+
+__all__ = ["Best", "Opened", "Reference", "opened"]
+
+_NOTHING: Final = np.zeros(0, dtype=np.int16)
+
+
+class Opened(NamedTuple):
+    """What an awarded box holds.
+
+    Attributes:
+        owner: Whose it is.
+        features: φ of the point in it; empty if there is none that counts.
+        wrong: Whether the box is void, or holds another point than was scored.
+    """
+
+    owner: str
+    features: Features
+    wrong: bool
+
+    @property
+    def counts(self) -> bool:
+        """Whether S has it: a point of which the score alone is wrong counts as what it is."""
+        return len(self.features) > 0
+
+
+def opened(session: Session, weighed: Weighed, award: Award) -> list[Opened]:
+    """Open the boxes of an award with the consumer's keys, which a simulated session has for everybody.
+
+    Args:
+        session: The session.
+        weighed: What the consumer has on record.
+        award: The award.
+
+    Returns:
+        What is in each box, in the award's order.
+    """
+    weights = dict(weighed.weights)[award.round]
+    mask = _mask(session, weighed, award.round, weights)
+    found = []
+    for purchase in award.purchases:
+        point = _point(session, purchase)
+        if isinstance(point, bytes):
+            # Nothing: as it should be if it was scored so, and signed.
+            wrong = not _signed(session, purchase) or purchase.score != mask.of_nothing
+            found.append(Opened(purchase.owner, _NOTHING, wrong))
+            continue
+        features = (
+            None if point is None else hash_points(weighed.map(session), (point,), schema=session.file.rows)
+        )
+        if features is None or not mapped(features)[0] or not _signed(session, purchase):
+            found.append(Opened(purchase.owner, _NOTHING, True))
+            continue
+        scores = scores_of(features, weights, session.jitter)
+        wrong = mask.of(scores.tolist(), features) != [purchase.score]
+        found.append(Opened(purchase.owner, features[0], wrong))
+    return found
+
+
+def _point(session: Session, purchase: BlindPurchase) -> npt.NDArray[Any] | bytes | None:
+    """The point in a box; no bytes if it holds nothing; None if it is void."""
+    box = purchase.candidate.box
+    if not any(box):
+        return b""
+    try:
+        content = open_sealed(box, session.simulated_identity(CONSUMER).sealing)
+        point, _ = unpack_content(content)
+    except RemoteProtocolError:
+        return None
+    return point if point.shape == (session.space.columns,) else None
+
+
+def _signed(session: Session, purchase: BlindPurchase) -> bool:
+    candidate, handle = purchase.candidate, unfixed(purchase.handle)
+    statement = blind_bid_statement(
+        session.identifier, purchase.owner, purchase.bid_round, [candidate.digests]
+    )
+    at = DIGEST_BYTES * ((handle - 1) % session.batch)
+    own = candidate.digests[at : at + DIGEST_BYTES]
+    key = session.public_identity(purchase.owner).verify
+    return own == blind_digest(handle, candidate.box) and verify_signature(
+        statement, candidate.signature, key
+    )
+
+
+def _mask(session: Session, weighed: Weighed, number: int, weights: Weights) -> Mask:
+    bound = score_bound(weights, session.space.coordinate_bound, session.jitter)
+    return weighed.keys(session).mask(number, bound)
+
+
+class Best(NamedTuple):
+    """A box that selection takes.
+
+    Attributes:
+        owner: Whose.
+        score: Masked.
+        features: φ of the point in it, of an honest owner; empty: it holds nothing, or its owner lies.
+        row: The owner's row of it, of an honest owner; else the box's number.
+    """
+
+    owner: str
+    score: bytes
+    features: bytes
+    row: int
+
+
+class Reference:
+    """Greedy selection in the clear, round after round.
+
+    Points of honest owners are all of theirs, whether these sent them yet or not. An owner that does not keep
+    to the protocol has what it said of its boxes.
+
+    Args:
+        session: The session.
+        weighed: What the consumer has on record.
+        data: Every owner's points.
+        honest: Owners that keep to the protocol.
+    """
+
+    def __init__(
+        self, session: Session, weighed: Weighed, data: Mapping[str, Dataset], honest: Collection[str]
+    ) -> None:
+        self._session, self._weighed = session, weighed
+        feature_map = weighed.map(session)
+        self._features = {owner: feature_map.hash(data[owner].features) for owner in honest}
+        self._ranks = {owner: rank for rank, owner in enumerate(session.file.owners)}
+        self._weights = dict(weighed.weights)
+        self._taken: dict[str, set[int]] = {owner: set() for owner in session.file.owners}
+
+    def choose(self, number: int, bids: Mapping[str, Sequence[BidOnRecord]]) -> list[Best]:
+        """The best boxes of a round, best first.
+
+        Args:
+            number: The round.
+            bids: Of each owner that is present: its bids so far, that of the round last.
+        """
+        weights = self._weights[number]
+        mask = _mask(self._session, self._weighed, number, weights)
+        found: list[Best] = []
+        for owner, sent in bids.items():
+            found += (
+                self._honest(owner, sent, weights, mask)
+                if owner in self._features
+                else self._said(owner, sent[-1])
+            )
+        found.sort(key=self._place)
+        chosen = found[: self._session.bought_in(number)]
+        for each in chosen:
+            self._taken[each.owner].add(each.row)
+        return chosen
+
+    def _place(self, each: Best) -> tuple[int, int, int]:
+        """Highest score first, then by the owner's rank, then by the owner's order."""
+        return -int.from_bytes(each.score, "big"), self._ranks[each.owner], each.row
+
+    def _honest(
+        self, owner: str, sent: Sequence[BidOnRecord], weights: Weights, mask: Mask
+    ) -> Iterator[Best]:
+        features = self._features[owner]
+        scores = mask.of(scores_of(features, weights, self._session.jitter).tolist(), features)
+        for row, score in enumerate(scores):
+            if row not in self._taken[owner]:
+                yield Best(owner, score, features[row].tobytes(), row)
+        # Padding follows when all points were sent.
+        for row in range(len(features), self._session.batch * len(sent)):
+            if row not in self._taken[owner]:
+                yield Best(owner, mask.of_nothing, b"", row)
+
+    def _said(self, owner: str, last: BidOnRecord) -> Iterator[Best]:
+        scores = last.bid.scores
+        for handle in range(1, len(scores) // MASK_BYTES + 1):
+            score = scores[MASK_BYTES * (handle - 1) : MASK_BYTES * handle]
+            if score != NOT_SENT and handle not in self._taken[owner]:
+                yield Best(owner, score, b"", handle)

@@ -1,0 +1,214 @@
+"""The rounds of a blind session as its transcripts tell of them: the curator's, and that of who weighs.
+
+As in `rounds_on_record`, nothing here asks a machine or its books. Shared with the curator is how a bid's
+signature is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from consumer.events import TargetReleased
+from consumer.machine import target_of
+from curator.blind import UncheckedBid, bid_holds
+from hushbid.evidence.sweep.rounds_on_record import Round, Rounds
+from protocol.crypto.blinding import BlindKeys
+from protocol.names import CONSUMER
+from protocol.session.session import Session
+from protocol.space.features import FeatureMap
+from protocol.space.grid import Weights
+from protocol.transcript.record import Record, RecordedItem
+from protocol.wire.blind import Account, Award, BlindBid
+from protocol.wire.codec import Direction, read_message
+from protocol.wire.messages import Target, boxes_of
+
+__all__ = ["BidOnRecord", "BlindRounds", "Weighed", "blind_rounds_on_record", "weighed_on_record"]
+
+_NO_WEIGHTS: Final = np.zeros(0, dtype=np.int32)
+"""A blind curator has none."""
+
+
+class BidOnRecord(NamedTuple):
+    """A bid that the curator took.
+
+    Attributes:
+        owner: Whose.
+        bid: The bid, with SHA-256 of each box in the box's place.
+        first: Number of its first box.
+        in_time: Whether it came while bids of its round were taken.
+        signed: Whether its owner signed boxes and scores.
+    """
+
+    owner: str
+    bid: BlindBid
+    first: int
+    in_time: bool
+    signed: bool
+
+
+@dataclass
+class BlindRounds(Rounds):
+    """What the curator's records tell of all rounds.
+
+    Attributes:
+        bids: Of each owner, those that were taken, in their order.
+        awards: In the order in which they were sent first.
+        chosen_from: Of each round that was decided: the owners of whose boxes it chose.
+    """
+
+    bids: dict[str, list[BidOnRecord]] = field(default_factory=dict)
+    awards: list[Award] = field(default_factory=list)
+    chosen_from: dict[int, frozenset[str]] = field(default_factory=dict)
+
+
+def blind_rounds_on_record(session: Session, records: Iterable[Record]) -> BlindRounds:
+    """Read a blind curator's transcript.
+
+    Args:
+        session: The session.
+        records: The curator's.
+    """
+    reading = _Reading(session)
+    for record in records:
+        reading.again = record.event.kind == "restarted"
+        for item in record.items:
+            reading.read(item, record.now)
+    return reading.found
+
+
+class _Reading:
+    """Reads items in their order."""
+
+    def __init__(self, session: Session) -> None:
+        self.found = BlindRounds(bids={owner: [] for owner in session.file.owners})
+        self.again = False
+        """Whether the record is that of a new start, which sets timers anew."""
+        self._session = session
+        self._sent: set[tuple[str, int]] = set()
+        self._unsigned: set[str] = set()
+
+    def read(self, item: RecordedItem, now: float) -> None:
+        name = item.public.get("name")
+        if item.kind == "send":
+            self._read_sent(item, now)
+        elif (item.kind, name) == ("set-timer", "round") and not self.again:
+            self._end(now)
+            number = len(self.found.rounds) + 1
+            self.found.rounds.append(Round(number, number, now, _NO_WEIGHTS))
+        elif not self.found.rounds:
+            return
+        elif item.kind == "received":
+            self._read_received(item)
+        elif (item.kind, name) == ("timer", "cadence"):
+            self._end(now)
+        elif item.kind == "bids-checked" or (item.kind, name) == ("set-timer", "cadence"):
+            self._close(now)
+        elif item.kind == "restarted" or (item.kind, name) == ("set-timer", "pause"):
+            self.found.rounds[-1].delayed = True
+
+    def _close(self, now: float) -> None:
+        """Bidding has ended, if it had not; what came until then is checked, and who did not sign is out."""
+        current = self.found.rounds[-1]
+        if current.closed is None:
+            current.closed = now
+            current.present = current.bids - self._unsigned
+            self._unsigned |= {
+                owner for owner, bids in self.found.bids.items() if any(not bid.signed for bid in bids)
+            }
+            self.found.chosen_from[current.number] = frozenset(current.bids - self._unsigned)
+
+    def _end(self, now: float) -> None:
+        if self.found.rounds and self.found.rounds[-1].over is None:
+            self._close(now)
+            self.found.rounds[-1].over = now
+            self.found.rounds[-1].unmatched = frozenset(self._unsigned)
+
+    def _read_sent(self, item: RecordedItem, now: float) -> None:
+        frame: Any = item.private["frame"]
+        key = frame["peer"], frame["sequence"]
+        if frame["message"] == "award" and key not in self._sent:
+            self._close(now)
+            award = read_message(Direction.CURATOR_TO_CONSUMER, frame["body"])
+            assert isinstance(award, Award), "the frame says so"
+            self.found.awards.append(award)
+        self._sent.add(key)
+
+    def _read_received(self, item: RecordedItem) -> None:
+        frame: Any = item.private["frame"]
+        owner = frame["peer"]
+        if owner == CONSUMER or frame["message"] != "blind-bid":
+            return
+        bid = read_message(Direction.OWNER_TO_CURATOR, frame["body"])
+        assert isinstance(bid, BlindBid), "the frame says so"
+        current, had = self.found.rounds[-1], self.found.bids[owner]
+        in_time = bid.round == current.number and current.closed is None
+        if in_time:
+            current.bids.add(owner)
+        first = len(had) * self._session.batch + 1
+        signed = bid_holds(self._session, UncheckedBid(owner, bid, first), boxes_of(bid))
+        had.append(BidOnRecord(owner, bid, first, in_time, signed))
+
+
+@dataclass
+class Weighed:
+    """What the consumer's records tell of its part.
+
+    Attributes:
+        target: g̃ and what is public of the seed set; None: it was not released.
+        seed: Of the secret map; empty likewise.
+        noise: Of each release that noise was drawn for, by its number: the release's own draws.
+        weights: Of each weight that was made: the round that it is recorded for, and it.
+        awards: Awards that it took.
+        delivered: What it says of each award's boxes, but for those of nothing.
+        account: Its account; None: it made none.
+    """
+
+    target: Target | None = None
+    seed: bytes = b""
+    noise: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    weights: list[tuple[int, Weights]] = field(default_factory=list)
+    awards: list[Award] = field(default_factory=list)
+    delivered: list[tuple[Mapping[str, Any], ...]] = field(default_factory=list)
+    account: Account | None = None
+
+    def keys(self, session: Session) -> BlindKeys:
+        """Those of the session, which owners have too."""
+        return BlindKeys(self.seed, session.identifier)
+
+    def map(self, session: Session) -> FeatureMap:
+        """The secret one."""
+        return session.space.map(self.seed)
+
+
+def weighed_on_record(records: Iterable[Record]) -> Weighed:
+    """Read a blind consumer's transcript."""
+    found = Weighed()
+    for record in records:
+        for item in record.items:
+            _take(found, item)
+    return found
+
+
+def _take(found: Weighed, item: RecordedItem) -> None:
+    private: Any = item.private
+    public: Any = item.public
+    if item.kind == "target-released":
+        released = TargetReleased(**public, **private)
+        found.seed, found.target = released.map_seed, target_of(released)
+    elif item.kind == "noise-drawn":
+        for number, (release, _) in enumerate(private["rounds"], start=public["first"]):
+            found.noise[number] = tuple(release)
+    elif item.kind == "weights-computed":
+        found.weights.append((public["round"], private["weights"]))
+    elif item.kind == "purchases-checked":
+        found.delivered.append(tuple(private["delivered"]))
+    elif item.kind == "account-made":
+        found.account = Account.model_construct(**private["account"])
+    elif item.kind == "received" and private["frame"]["message"] == "award":
+        award = read_message(Direction.CURATOR_TO_CONSUMER, private["frame"]["body"])
+        assert isinstance(award, Award), "the frame says so"
+        found.awards.append(award)
