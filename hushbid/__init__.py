@@ -1,8 +1,9 @@
 """Buy training data without anyone showing their data first: the operator's tools, and a Python API.
 
 `procure` and `Schema` are for notebooks and scripts; `Owner`, `Consumer` and `Curator` take part in real
-sessions; `open_cluster`, `simulate`, `run`, `plan_session`, `audit_machines`, `Catalogue`, `Transcript` and
-`verify_transcripts` are what verbs do. Errors are those of `protocol.errors`, all of them a `HushbidError`.
+sessions; `open_cluster`, `simulate`, `run`, `train`, `plan_session`, `audit_machines`, `Catalogue`,
+`Transcript` and `verify_transcripts` are what verbs do. Errors are those of `protocol.errors`, all of them a
+`HushbidError`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from hushbid.running.launcher import run
     from hushbid.running.results import RunResult
     from hushbid.running.simulate import simulate
+    from hushbid.tables.training import Trained, train
     from hushbid.transcripts.api import Transcript, verify_transcripts
     from owner.role import Owner, OwnerResult
     from protocol.data.column import Column
@@ -77,6 +79,7 @@ __all__ = [
     "ScreenOptions",
     "Stopped",
     "TimedOut",
+    "Trained",
     "Transcript",
     "TranscriptDamaged",
     "TranscriptUnwritable",
@@ -87,6 +90,7 @@ __all__ = [
     "procure",
     "run",
     "simulate",
+    "train",
     "verify_transcripts",
 ]
 
@@ -99,6 +103,7 @@ _MODULES: Final = {
     "PublishRace": "catalogue.publish_options",
     "RunResult": "running.results",
     "ScreenOptions": "catalogue.api",
+    "Trained": "tables.training",
     "Transcript": "transcripts.api",
     "audit_machines": "evidence.audit.machines",
     "open_cluster": "cluster.file",
@@ -106,6 +111,7 @@ _MODULES: Final = {
     "procure": "procuring",
     "run": "running.launcher",
     "simulate": "running.simulate",
+    "train": "tables.training",
     "verify_transcripts": "transcripts.api",
 }
 """Where names are that are this package's own; others are at `_elsewhere`."""

@@ -13,7 +13,7 @@ from protocol.errors import ConfigError
 __all__ = ["EXTRA", "PACKAGES", "need"]
 
 EXTRA: Final = "operator"
-PACKAGES: Final = {"joblib": "joblib", "plotly": "plotly", "sklearn": "scikit-learn"}
+PACKAGES: Final = {"joblib": "joblib", "plotly": "plotly", "sklearn": "scikit-learn", "skops": "skops"}
 """Module name → name of the package that installs it."""
 
 

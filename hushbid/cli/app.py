@@ -32,6 +32,7 @@ from hushbid.cli.screen import screen_command
 from hushbid.cli.setup import setup_command
 from hushbid.cli.status import status_command
 from hushbid.cli.sweep import sweep_app
+from hushbid.cli.train import train_command
 from hushbid.cli.transcript import transcript_app
 from hushbid.cli.watch import watch_command
 from hushbid.cli.weigh import weigh_command
@@ -114,4 +115,5 @@ app.add_typer(publish_app, name="publish")
 app.add_typer(schema_app, name="schema")
 app.command("screen", epilog=_EXIT_CODES)(screen_command)
 app.command("weigh", epilog=_EXIT_CODES)(weigh_command)
+app.command("train", epilog=_EXIT_CODES)(train_command)
 app.command("setup", epilog=_EXIT_CODES)(setup_command)

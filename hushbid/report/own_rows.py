@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from consumer.machine import ConsumerMachine
 from hushbid.report.sources import Source
-from hushbid.tables.weighing import read_delivered
+from hushbid.tables.delivery import read_delivered
 from protocol.data import DataColumns, load_dataset
 from protocol.errors import ConfigError, DataError
 from protocol.session.session import Session

@@ -1,0 +1,130 @@
+"""`hushbid train`: a model of scikit-learn on what was bought."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from owner.role import FeaturesOption, LabelOption
+from protocol.errors import ConfigError
+from protocol.runtime.command import verb
+
+__all__ = ["train_command"]
+
+_SUGGESTED: Final = (
+    "LogisticRegression, LinearSVC, SVC, MLPClassifier, RandomForestClassifier, "
+    "HistGradientBoostingClassifier, Ridge, KernelRidge, SVR, RandomForestRegressor, "
+    "HistGradientBoostingRegressor"
+)
+_NAMES: Final[Mapping[str, str]] = {
+    "accuracy": "accuracy",
+    "f1_macro": "F1, mean of classes",
+    "r2": "R²",
+    "mean_absolute_error": "mean absolute error",
+    "root_mean_squared_error": "root mean squared error",
+}
+
+
+def _show(result: Mapping[str, Any]) -> None:
+    learned = f"{result['points']}"
+    if result["unlabelled"]:
+        learned += f", and {result['unlabelled']} without a label left out"
+    figures = {
+        result["kind"]: result["estimator"],
+        "learned from": learned,
+        "weights": "used" if result["weights_used"] else f"not used: {result['weights_why']}",
+        **_score_lines(result, ""),
+    }
+    if (beside := result["without_weights"]) is not None:
+        figures |= _score_lines(beside, " without weights")
+    if result["tested"] is not None:
+        figures["test points"] = str(result["tested"])
+    if result["labels_why"]:
+        figures["note"] = result["labels_why"]
+    if result["output"] is not None:
+        figures["written to"] = result["output"]
+    width = max(map(len, figures))
+    sys.stdout.write("".join(f"  {name:<{width}}  {value}\n" for name, value in figures.items()))
+
+
+def _score_lines(of: Mapping[str, Any], which: str) -> dict[str, str]:
+    lines = {} if of["converged"] else {f"fit{which}": "stopped at its most iterations"}
+    scores = of["scores"] or {}
+    for key, name in _NAMES.items():
+        if scores.get(key) is not None:
+            low_high = scores.get(f"{key}_interval")
+            interval = "" if low_high is None else f" ({low_high[0]:.3f} to {low_high[1]:.3f})"
+            lines[name + which] = f"{scores[key]:.4g}{interval}"
+    return lines
+
+
+@verb(show=_show)
+def train_command(
+    delivered: Annotated[
+        Path, typer.Argument(help="The consumer's delivered.npz.", metavar="DELIVERED", show_default=False)
+    ],
+    estimator: Annotated[
+        str,
+        typer.Option(help=f"Any classifier or regressor of scikit-learn: {_SUGGESTED}, …", metavar="NAME"),
+    ] = "LogisticRegression",
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A parameter of it, as in C=0.1 or kernel=rbf; may be given several times.",
+            metavar="NAME=VALUE",
+        ),
+    ] = None,
+    test: Annotated[Path | None, typer.Option(help="Held-out points with labels to judge by.")] = None,
+    features: FeaturesOption = None,
+    label: LabelOption = None,
+    session: Annotated[
+        Path | None,
+        typer.Option(
+            help="The session file: needed if the session has [[columns]], for tables, and for points that "
+            "were delivered by an older version, whose file has no bounds.",
+            envvar="HUSHBID_SESSION",
+        ),
+    ] = None,
+    without_weights: Annotated[
+        bool,
+        typer.Option("--without-weights", help="Fit another one without weights, and show it beside."),
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Of the model.", min=0)] = 0,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Write the model here, for skops.io.load: a .skops file.", metavar="FILE"),
+    ] = None,
+) -> dict[str, Any]:
+    """Train a model of scikit-learn on delivered points, and judge it. Nothing leaves this machine."""
+    from hushbid.tables.training import train
+
+    return train(
+        delivered,
+        estimator,
+        test=test,
+        columns=(features, label),
+        session=session,
+        parameters=_parameters(parameter or ()),
+        without_weights=without_weights,
+        seed=seed,
+        output=output,
+    ).as_json()
+
+
+def _parameters(given: Sequence[str]) -> dict[str, Any]:
+    """Values are TOML's, and text where they are none: `kernel=rbf` needs no quotes."""
+    found = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not (name and equals):
+            raise ConfigError(f"--parameter {each}: no name and value.", advice="Write it as NAME=VALUE.")
+        try:
+            found[name] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            found[name] = None if value == "None" else value
+    return found

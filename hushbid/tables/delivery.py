@@ -1,0 +1,151 @@
+"""A consumer's ``delivered.npz`` as the verbs that follow a session read it, and tables that go with it."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from consumer.downstream import Labels
+from protocol.config.loading import load_toml
+from protocol.config.session import SessionFile
+from protocol.data import DataColumns, Dataset, check_dataset
+from protocol.errors import ConfigError, DataError
+
+__all__ = [
+    "MASKED",
+    "columns_named",
+    "in_bounds",
+    "is_same",
+    "labels_of",
+    "public_of",
+    "read_delivered",
+    "scaled",
+    "session_of",
+]
+
+_BOUNDS: Final = ("gamma", "lower", "upper")
+MASKED: Final = (("labels", "labelled", "label"), ("identifiers", "identified", "identifier"))
+"""Array of values, array of which of them count, and a table's column of both."""
+_OF_POINTS: Final = ("labels", "labelled", "identifiers", "identified", "owners", "rounds", "weights")
+
+
+def session_of(session: Path | None) -> SessionFile | None:
+    """The session file, if one is named.
+
+    Raises:
+        ConfigError: It cannot be read.
+    """
+    return None if session is None else load_toml(SessionFile, session)
+
+
+def columns_named(columns: tuple[str | None, str | None], file: SessionFile | None) -> DataColumns:
+    """How tables are read: feature columns as in ``a,b,c``, and the label's, by the session's schema."""
+    named, label = columns
+    chosen = DataColumns(None if named is None else tuple(named.split(",")), label, None)
+    return chosen if file is None else file.reading(chosen)
+
+
+def read_delivered(delivered: Path) -> dict[str, Any]:
+    """The arrays of a consumer's ``delivered.npz`` (`consumer.store.PurchaseFile`), at least one point's.
+
+    Raises:
+        DataError: It cannot be read, is none, or has no points.
+    """
+    what = DataError(
+        f"{delivered} is no file of delivered points, or a damaged one.",
+        advice="Name the `delivered.npz` of the consumer's state directory.",
+    )
+    try:
+        with np.load(delivered, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except FileNotFoundError:
+        raise DataError(f"{delivered} is not there.", advice=what.advice) from None
+    except (OSError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile):
+        raise what from None
+    features = arrays.get("features")
+    if features is None or features.ndim != 2 or not _agree(arrays, *features.shape):
+        raise what
+    Dataset.from_arrays(delivered.name, features)
+    if not len(features):
+        raise DataError(f"{delivered.name} has no points.", advice="Name a file that has some.")
+    return arrays
+
+
+def _agree(arrays: dict[str, Any], count: int, columns: int) -> bool:
+    """Whether what goes with the points is of as many points, and bounds are of their columns."""
+    of_points = [arrays[name].shape == (count,) for name in _OF_POINTS if name in arrays]
+    masked = [mask in arrays for values, mask, _ in MASKED if values in arrays]
+    numbers = [arrays[name].dtype.kind in "fiu" for name in _BOUNDS if name in arrays]
+    bounds = [arrays[name].shape in ((), (columns,)) for name in ("lower", "upper") if name in arrays]
+    width = arrays["gamma"].shape == () if "gamma" in arrays else True
+    return all([*of_points, *masked, *numbers, *bounds, width])
+
+
+def public_of(
+    delivered: Path, arrays: dict[str, Any], session: Path | None, file: SessionFile | None
+) -> dict[str, npt.NDArray[Any]]:
+    """The session's γ and bounds: ``gamma``, ``lower`` and ``upper``, the last two () or (columns,).
+
+    Raises:
+        ConfigError: They are nowhere, or the session file has others than the delivery.
+    """
+    there = all(name in arrays for name in _BOUNDS)
+    if file is not None:
+        features = file.features
+        public = {name: np.asarray(getattr(features, name), dtype=np.float64) for name in _BOUNDS}
+        if there and not all(np.array_equal(public[name], arrays[name]) for name in _BOUNDS):
+            raise ConfigError(
+                f"{session} has another γ or other bounds than the session that {delivered} is of.",
+                advice="Leave --session out: the file has them. For another γ there is --gamma.",
+            )
+        return public
+    if not there:
+        raise ConfigError(
+            f"{delivered} does not say which bounds and which γ its session has.",
+            advice="Name the session file (`--session`).",
+        )
+    return {name: arrays[name] for name in _BOUNDS}
+
+
+def scaled(
+    dataset: Dataset, public: dict[str, npt.NDArray[Any]], arrays: dict[str, Any]
+) -> npt.NDArray[np.float64]:
+    """A table's features scaled to [0, 1], shape (n, columns), once they are seen to be of the session.
+
+    Raises:
+        DataError: It has other columns than the delivered points, or a value that is missing or out of
+            bounds.
+    """
+    columns = arrays["features"].shape[1]
+    if dataset.features.shape[1] != columns:
+        raise DataError(
+            f"{dataset.name} has {dataset.columns_found} where the delivered points have {columns}.",
+            advice=f"Name the {columns} columns of the session with `--features a,b,c`, and a label with "
+            "`--label`; or, if the session has `[[columns]]`, its file with `--session`.",
+        )
+    lower, upper = (np.broadcast_to(public[name], (columns,)) for name in ("lower", "upper"))
+    check_dataset(dataset, columns=columns, lower=tuple(lower), upper=tuple(upper))
+    return in_bounds(dataset.features, public)
+
+
+def in_bounds(features: npt.NDArray[Any], public: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.float64]:
+    """Columns scaled by the bounds to [0, 1]."""
+    within = (features - public["lower"]) / (public["upper"] - public["lower"])
+    return np.asarray(within, dtype=np.float64)
+
+
+def labels_of(arrays: dict[str, Any], count: int) -> Labels:
+    """The label of each of so many delivered points; None where one has none."""
+    if "labels" not in arrays:
+        return [None] * count
+    held = arrays.get("labelled", np.ones(count, dtype=np.bool_))
+    return [value if is_one else None for value, is_one in zip(arrays["labels"].tolist(), held, strict=True)]
+
+
+def is_same(place: Path, other: Path | None) -> bool:
+    """Whether a file that is to be written is one that is read."""
+    return other is not None and place.exists() and other.exists() and place.samefile(other)

@@ -1,0 +1,353 @@
+"""What `hushbid train` does: a model of scikit-learn, fitted to delivered points and judged on others."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from consumer.downstream import known_labels, why_none_agree, wilson_interval
+from hushbid.tables.delivery import (
+    columns_named,
+    in_bounds,
+    is_same,
+    public_of,
+    read_delivered,
+    scaled,
+    session_of,
+)
+from hushbid.tables.estimators import is_regressor, made, takes_weights
+from protocol.data import load_dataset
+from protocol.errors import ConfigError, DataError
+from protocol.extras import need
+from protocol.runtime.files.durable import in_place_of
+
+__all__ = ["Fitted", "Trained", "train"]
+
+_ENDING: Final = ".skops"
+_NO_WEIGHTS: Final = "the delivery has none: `hushbid weigh` makes them"
+_FEW_CLASSES: Final = 2
+_FEW_NUMBERS: Final = 2
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A fitted model and how good it is on test points.
+
+    Attributes:
+        model: A pipeline that takes raw columns, scales them by the session's bounds to [0, 1], and predicts.
+        converged: Whether scikit-learn took the fit for finished; False: it stopped at its most iterations.
+        scores: On the test points. Of a classifier ``accuracy``, its 95 % ``accuracy_interval`` (Wilson) and
+            ``f1_macro``; of a regressor ``r2``, ``mean_absolute_error`` and ``root_mean_squared_error``, in
+            the labels' unit. None: there are no test points.
+    """
+
+    model: Any = field(repr=False)
+    converged: bool
+    scores: Mapping[str, Any] | None
+
+    def as_json(self) -> dict[str, Any]:
+        """What is told of it under the names of the command line's JSON."""
+        return {"converged": self.converged, "scores": None if self.scores is None else dict(self.scores)}
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What training came to.
+
+    Attributes:
+        estimator: The class that was fitted.
+        kind: ``classifier`` or ``regressor``.
+        fitted: The model, fitted with weights if there are any and it takes them.
+        weights_used: Whether it was.
+        weights_why: Why not; empty if it was.
+        without_weights: The same without weights; None: it was not asked for.
+        points: Points that it learned from.
+        unlabelled: Delivered points without a label, which it did not learn from.
+        classes: How many classes it knows; None: it is a regressor.
+        tested: Test points with a label; None: there are no test points.
+        labels_why: Why no test point can be got right, if that is how labels are written; else empty.
+        output: Where the model was written; None: nowhere.
+    """
+
+    estimator: str
+    kind: str
+    fitted: Fitted
+    weights_used: bool
+    weights_why: str
+    without_weights: Fitted | None
+    points: int
+    unlabelled: int
+    classes: int | None
+    tested: int | None
+    labels_why: str
+    output: Path | None
+
+    @property
+    def model(self) -> Any:
+        """The fitted pipeline, which takes raw columns."""
+        return self.fitted.model
+
+    def as_json(self) -> dict[str, Any]:
+        """The figures under the names of the command line's JSON."""
+        beside = self.without_weights
+        return {
+            "estimator": self.estimator,
+            "kind": self.kind,
+            **self.fitted.as_json(),
+            "weights_used": self.weights_used,
+            "weights_why": self.weights_why,
+            "without_weights": None if beside is None else beside.as_json(),
+            "points": self.points,
+            "unlabelled": self.unlabelled,
+            "classes": self.classes,
+            "tested": self.tested,
+            "labels_why": self.labels_why,
+            "output": None if self.output is None else str(self.output),
+        }
+
+
+def train(
+    delivered: Path | str,
+    estimator: Any = "LogisticRegression",
+    *,
+    test: Path | str | None = None,
+    columns: tuple[str | None, str | None] = (None, None),
+    session: Path | str | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    without_weights: bool = False,
+    seed: int = 0,
+    output: Path | str | None = None,
+) -> Trained:
+    """Fit a model to delivered points, with their weights, on columns scaled by the public bounds to [0, 1].
+
+    Points without a label are left out. Weights weigh 1 on average over the points that are left.
+
+    Args:
+        delivered: The consumer's ``delivered.npz``.
+        estimator: The name of a classifier or regressor of scikit-learn; or one itself, which is fitted.
+        test: Points with labels to judge by, in any format that parties read; None: there are none.
+        columns: Feature columns (as in ``a,b,c``) and the label's, of `test`.
+        session: The session file, by whose ``[[columns]]``, if any, the test table is read.
+        parameters: Of the estimator that is named.
+        without_weights: Fit another one without weights as well, for comparison.
+        seed: Its ``random_state``, if it is named and has one.
+        output: Where to write the model, ending with ``.skops``; None: nowhere.
+
+    Raises:
+        ConfigError: An option that cannot hold, an estimator or a parameter that there is none of, or a
+            package that is not installed.
+        DataError: A file that cannot be read or written, labels of which nothing can be learned, or points
+            that the estimator cannot be fitted to.
+    """
+    place = None if output is None else _checked_output(Path(output), (delivered, test))
+    if isinstance(estimator, str):
+        model = made(estimator, parameters or {}, seed=seed)
+    else:
+        need("sklearn", "A model of delivered points")
+        if parameters:
+            raise ConfigError(
+                "Parameters are given, and an estimator that is made already.",
+                advice="Give them to the estimator.",
+            )
+        model = estimator
+    name, regressor = type(model).__name__, is_regressor(model)
+    path = Path(delivered)
+    arrays = read_delivered(path)
+    named = None if session is None else Path(session)
+    file = session_of(named)
+    public = public_of(path, arrays, named, file)
+    labels, held = _labels(arrays, path.name, name, regressor=regressor)
+    judged = _judged(Path(test), arrays, public, columns_named(columns, file)) if test is not None else None
+    if judged is not None:
+        _check_alike(labels, judged[1], Path(test).name if test is not None else "")
+    learned, weights, why = in_bounds(arrays["features"][held], public), None, _NO_WEIGHTS
+    if "weights" in arrays:
+        weights, why = _mean_one(arrays["weights"][held]), ""
+        if not takes_weights(model):
+            weights, why = None, f"{name} takes no sample weights"
+        elif weights is None:
+            why = "the points that have a label have no weight"
+    fitted = _fit(model, learned, labels, weights, public, judged)
+    beside = _fit(model, learned, labels, None, public, judged) if without_weights else None
+    if place is not None:
+        _write(place, fitted.model, name)
+    return Trained(
+        estimator=name,
+        kind="regressor" if regressor else "classifier",
+        fitted=fitted,
+        weights_used=weights is not None,
+        weights_why=why,
+        without_weights=beside,
+        points=len(labels),
+        unlabelled=len(held) - len(labels),
+        classes=None if regressor else len(np.unique(labels)),
+        tested=None if judged is None else len(judged[1]),
+        labels_why="" if judged is None or regressor else why_none_agree(labels, judged[1]),
+        output=None if place is None else place.resolve(),
+    )
+
+
+def _checked_output(place: Path, read: tuple[Path | str | None, ...]) -> Path:
+    need("skops", "A model that is written")
+    if place.suffix != _ENDING:
+        raise ConfigError(
+            f"{place}: no model is written to files of that name.",
+            advice=f"Name one that ends with {_ENDING}.",
+        )
+    if any(is_same(place, Path(other)) for other in read if other is not None):
+        raise ConfigError(f"{place} would be written over.", advice="Name another file with --output.")
+    return place
+
+
+def _labels(
+    arrays: Mapping[str, Any], where: str, name: str, *, regressor: bool
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """The labels that there are, and which points have one."""
+    if "labels" not in arrays:
+        raise DataError(
+            f"{where}: no delivered point has a label, and nothing can be learned without.",
+            advice="Owners deliver labels if their files name a label's column (`session.labels`).",
+        )
+    values: npt.NDArray[Any] = arrays["labels"]
+    held = arrays.get("labelled", np.ones(len(values), dtype=np.bool_))
+    labels = values[held]
+    if regressor:
+        if labels.dtype.kind not in "fiu":
+            raise DataError(
+                f"{where}: the labels are text, and {name} learns numbers.", advice="Choose a classifier."
+            )
+        if len(labels) < _FEW_NUMBERS:
+            raise DataError(
+                f"{where}: {len(labels)} delivered points have a label, too few to learn from.",
+                advice=f"At least {_FEW_NUMBERS} are needed.",
+            )
+        return labels.astype(np.float64), held
+    if labels.dtype.kind == "f" and not np.array_equal(labels, np.rint(labels)):
+        raise DataError(
+            f"{where}: the labels are numbers that are not whole, and {name} learns classes.",
+            advice="Choose a regressor.",
+        )
+    classes = len(np.unique(labels))
+    if classes < _FEW_CLASSES:
+        raise DataError(
+            f"{where}: the delivered points that have a label ({len(labels)}) are of "
+            f"{'one class' if classes else 'no class'}, and {name} needs two.",
+            advice="Buy more points, or ask owners for labels (`session.labels`).",
+        )
+    return labels, held
+
+
+def _judged(
+    test: Path, arrays: dict[str, Any], public: dict[str, Any], chosen: Any
+) -> tuple[Floats, npt.NDArray[Any]]:
+    held_out = load_dataset(test, chosen)
+    features = scaled(held_out, public, arrays)
+    if held_out.labels is None or not len(known_labels(held_out.labels)):
+        raise DataError(
+            f"{held_out.name} has no labels to judge by.", advice="Name their column with `--label`."
+        )
+    return features, np.asarray(held_out.labels)
+
+
+def _check_alike(labels: npt.NDArray[Any], judged: npt.NDArray[Any], where: str) -> None:
+    text = [array.dtype.kind == "U" for array in (labels, judged)]
+    if text[0] != text[1]:
+        kinds = ["text" if each else "numbers" for each in text]
+        raise DataError(
+            f"{where}: the labels are {kinds[1]}, and those of the delivered points {kinds[0]}.",
+            advice="Save them as the owners have them.",
+        )
+
+
+def _mean_one(weights: Floats) -> Floats | None:
+    """Weights that weigh 1 on average, as models expect; None: they are all zero."""
+    total = float(weights.sum())
+    return weights * (len(weights) / total) if total > 0.0 else None
+
+
+def _fit(
+    estimator: Any,
+    points: Floats,
+    labels: npt.NDArray[Any],
+    weights: Floats | None,
+    public: Mapping[str, Any],
+    judged: tuple[Floats, npt.NDArray[Any]] | None,
+) -> Fitted:
+    from sklearn.base import clone
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import MinMaxScaler
+
+    columns = points.shape[1]
+    bounds = [np.broadcast_to(public[each], (columns,)) for each in ("lower", "upper")]
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        model, name = clone(estimator), type(estimator).__name__
+        try:
+            model.fit(points, labels, **({} if weights is None else {"sample_weight": weights}))
+            scores = None if judged is None else _scores(model, *judged)
+        except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
+            raise _not_fitted(name, error) from error
+    converged = not any(issubclass(each.category, ConvergenceWarning) for each in told)
+    # The bounds are all that the scaler learns: it maps them to 0 and 1.
+    scaler = MinMaxScaler().fit(np.stack(bounds))
+    return Fitted(Pipeline([("scale", scaler), ("model", model)]), converged, scores)
+
+
+def _not_fitted(name: str, error: Exception) -> ConfigError | DataError:
+    """An error that quotes no row: scikit-learn's own may have labels or values in it, but for parameters."""
+    if type(error).__name__ == "InvalidParameterError":
+        return ConfigError(str(error), advice="Correct the parameter.")
+    return DataError(
+        f"{name} cannot be fitted to these points, or judged on the test points: scikit-learn raised "
+        f"{type(error).__name__}.",
+        advice="Choose another estimator, or other parameters; `hushbid.train` in Python has scikit-learn's "
+        "own message as its cause.",
+    )
+
+
+def _scores(model: Any, points: Floats, truth: npt.NDArray[Any]) -> dict[str, Any]:
+    from sklearn import metrics
+
+    predicted = np.asarray(model.predict(points)).reshape(len(truth))
+    if is_regressor(model):
+        truth = truth.astype(np.float64)
+        return {
+            "r2": float(metrics.r2_score(truth, predicted)) if len(truth) > 1 else None,
+            "mean_absolute_error": float(metrics.mean_absolute_error(truth, predicted)),
+            "root_mean_squared_error": float(metrics.root_mean_squared_error(truth, predicted)),
+        }
+    right = float(np.mean(predicted == truth))
+    return {
+        "accuracy": right,
+        "accuracy_interval": list(wilson_interval(right, len(truth))),
+        "f1_macro": float(metrics.f1_score(truth, predicted, average="macro", zero_division=0)),
+    }
+
+
+def _write(place: Path, model: Any, name: str) -> None:
+    from skops.io import dumps
+
+    try:
+        content = dumps(model)
+    except Exception as error:  # whatever an estimator's own state makes of it
+        raise DataError(
+            f"{name} cannot be written in the skops format: {type(error).__name__}.",
+            advice="Choose another estimator, or keep it in Python (`hushbid.train`).",
+        ) from error
+    try:
+        with in_place_of(place) as stream:
+            stream.write(content)
+    except OSError as error:
+        raise DataError(
+            f"{place}: the model cannot be written: {error.strerror}.",
+            advice="Name a file in a directory that this user can write to.",
+        ) from None

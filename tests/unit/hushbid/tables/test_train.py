@@ -1,0 +1,222 @@
+"""`hushbid train`: a model of scikit-learn on delivered points, with their weights."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import skops.io
+from sklearn.linear_model import LogisticRegression, Ridge
+from typer.testing import CliRunner, Result
+
+import hushbid
+from hushbid.cli.app import app
+from hushbid.tables.estimators import SUGGESTED, made, takes_weights
+from protocol.data import DataColumns, load_dataset
+from protocol.errors import ConfigError, DataError
+
+LOWER, UPPER = -1.0, np.array([3.0, 1.0])
+RNG = np.random.default_rng(4)
+POINTS = LOWER + RNG.random((80, 2)) * (UPPER - LOWER)
+NOISE = RNG.normal(0, 0.15, 80)
+SCALED = (POINTS - LOWER) / (UPPER - LOWER)
+LABELS = (SCALED[:, 0] + NOISE > 0.5).astype(np.int64)
+WEIGHTS = RNG.random(80)
+TEST = LOWER + RNG.random((50, 2)) * (UPPER - LOWER)
+TEST_SCALED = (TEST - LOWER) / (UPPER - LOWER)
+TRUTH = (TEST_SCALED[:, 0] > 0.5).astype(np.int64)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A delivery, two of whose points have no label, and labelled test points."""
+    write(tmp_path)
+    np.savez(tmp_path / "test.npz", features=TEST, labels=TRUTH)
+    return tmp_path
+
+
+def write(place: Path, **changes: Any) -> None:
+    labelled = np.ones(80, dtype=bool)
+    labelled[[7, 9]] = False
+    arrays = {
+        "features": POINTS, "labels": LABELS, "labelled": labelled, "identified": np.zeros(80, dtype=bool),
+        "owners": np.array(["heron", "magpie"] * 40), "rounds": np.arange(1, 81), "weights": WEIGHTS / 80,
+        "gamma": np.float64(2.0), "lower": np.float64(LOWER), "upper": UPPER,
+    }  # fmt: skip
+    arrays |= changes
+    kept = {name: value for name, value in arrays.items() if value is not None}
+    np.savez(place / "delivered.npz", **kept)  # type: ignore[arg-type]
+
+
+def train(place: Path, *options: str) -> Result:
+    return CliRunner().invoke(app, ["train", str(place / "delivered.npz"), *options])
+
+
+def told(place: Path, *options: str) -> dict[str, Any]:
+    done = train(place, *options, "--json")
+    assert done.exit_code == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def refused(place: Path, *options: str) -> str:
+    done = train(place, *options)
+    assert done.exit_code == 4, (done.stdout, done.stderr)
+    return done.stderr
+
+
+def test_the_model_is_scikit_learns_on_scaled_points_with_weights_of_mean_one(place: Path) -> None:
+    held = np.delete(np.arange(80), [7, 9])
+    weights = WEIGHTS[held] * (78 / WEIGHTS[held].sum())
+    own = LogisticRegression(max_iter=1000, random_state=0).fit(SCALED[held], LABELS[held], weights)
+    plain = LogisticRegression(max_iter=1000, random_state=0).fit(SCALED[held], LABELS[held])
+    found = told(place, "--test", str(place / "test.npz"), "--without-weights")
+    assert found["scores"]["accuracy"] == pytest.approx(own.score(TEST_SCALED, TRUTH))
+    assert found["without_weights"]["scores"]["accuracy"] == pytest.approx(plain.score(TEST_SCALED, TRUTH))
+    low, high = found["scores"]["accuracy_interval"]
+    assert low <= found["scores"]["accuracy"] <= high
+    assert (found["points"], found["unlabelled"], found["classes"], found["tested"]) == (78, 2, 2, 50)
+    assert (found["kind"], found["weights_used"], found["weights_why"]) == ("classifier", True, "")
+    trained = hushbid.train(place / "delivered.npz")
+    assert np.allclose(trained.model[-1].coef_, own.coef_)
+    assert not np.allclose(trained.model[-1].coef_, plain.coef_), "the weights would go unseen"
+
+
+def test_the_written_model_takes_raw_rows_and_is_loaded_without_trust(place: Path) -> None:
+    output = place / "model.skops"
+    found = told(place, "--estimator", "SVC", "--parameter", "C=3", "--output", str(output))
+    assert found["output"] == str(output.resolve())
+    assert output.stat().st_mode & 0o077 == 0
+    assert skops.io.get_untrusted_types(file=output) == []
+    loaded = skops.io.load(output)
+    assert loaded[-1].C == 3
+    own = hushbid.train(place / "delivered.npz", "SVC", parameters={"C": 3}).model
+    assert np.array_equal(loaded.predict(TEST), own.predict(TEST))
+    assert np.array_equal(own.predict(TEST), own[-1].predict(TEST_SCALED))
+
+
+def test_a_regressor_learns_numbers(place: Path) -> None:
+    numbers = SCALED @ np.array([2.0, -1.0])
+    write(place, labels=numbers)
+    np.savez(place / "test.npz", features=TEST, labels=TEST_SCALED @ np.array([2.0, -1.0]))
+    found = told(place, "--estimator", "LinearRegression", "--test", str(place / "test.npz"))
+    assert (found["kind"], found["classes"]) == ("regressor", None)
+    assert found["scores"]["r2"] == pytest.approx(1.0)
+    assert found["scores"]["mean_absolute_error"] == pytest.approx(0.0, abs=1e-9)
+    assert "not whole" in refused(place, "--estimator", "LinearSVC")
+    given = hushbid.train(place / "delivered.npz", Ridge(alpha=1e-9))
+    assert given.estimator == "Ridge"
+    with pytest.raises(ConfigError, match="made already"):
+        hushbid.train(place / "delivered.npz", Ridge(), parameters={"alpha": 1.0})
+
+
+def test_text_labels_are_classes(place: Path) -> None:
+    names = np.array(["benign", "malignant"])
+    write(place, labels=names[LABELS])
+    np.savez(place / "test.npz", features=TEST, labels=names[TRUTH])
+    assert told(place, "--test", str(place / "test.npz"))["scores"]["accuracy"] > 0.8
+    assert "text, and Ridge learns numbers" in refused(place, "--estimator", "Ridge")
+    np.savez(place / "test.npz", features=TEST, labels=np.array(["Benign", "Malignant"])[TRUTH])
+    odd = told(place, "--test", str(place / "test.npz"))
+    assert odd["scores"]["accuracy"] == 0.0
+    assert "none agree" in odd["labels_why"]
+    np.savez(place / "test.npz", features=TEST, labels=TRUTH)
+    assert "labels are numbers" in refused(place, "--test", str(place / "test.npz"))
+
+
+def test_an_estimator_that_takes_no_weights_says_so(place: Path) -> None:
+    found = told(place, "--estimator", "KNeighborsClassifier")
+    assert (found["weights_used"], found["weights_why"]) == (
+        False, "KNeighborsClassifier takes no sample weights",
+    )  # fmt: skip
+    assert "not used: KNeighborsClassifier takes no sample weights" in train(
+        place, "--estimator", "KNeighborsClassifier"
+    ).stdout  # fmt: skip
+    write(place, weights=None)
+    assert "hushbid weigh" in told(place)["weights_why"]
+
+
+def test_a_model_that_stopped_early_says_so(place: Path) -> None:
+    found = told(place, "--parameter", "max_iter=1")
+    assert not found["converged"]
+    assert told(place)["converged"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--estimator", "logisticregresion"], "Did you mean LogisticRegression"),
+        (["--estimator", "qqqq"], "Name one of: LogisticRegression"),
+        (["--estimator", "VotingClassifier"], "made of other estimators (estimators)"),
+        (["--parameter", "c=1"], "Did you mean C"),
+        (["--parameter", "C=-1"], "'C' parameter of LogisticRegression"),
+        (["--parameter", "C"], "NAME=VALUE"),
+        (["--output", "model.pkl"], "ends with .skops"),
+        (["--estimator", "IsotonicRegression"], "cannot be fitted to these points"),
+        (["--test", "gone.npz"], "gone.npz"),
+    ],
+    ids=["near", "far", "meta", "parameter", "value", "no value", "ending", "unfit", "no test"],
+)  # fmt: skip
+def test_what_cannot_be_is_refused(place: Path, options: list[str], said: str) -> None:
+    text = refused(place, *options)
+    assert said in text
+    assert "Traceback" not in text
+
+
+def test_too_few_labels_are_refused(place: Path) -> None:
+    write(place, labels=np.zeros(80, dtype=np.int64))
+    assert "one class, and LogisticRegression needs two" in refused(place)
+    write(place, labels=None)
+    assert "no delivered point has a label" in refused(place)
+    write(place, labelled=np.zeros(80, dtype=bool))
+    assert "no class" in refused(place)
+    assert "too few to learn from" in refused(place, "--estimator", "Ridge")
+
+
+def test_a_table_needs_the_sessions_columns(place: Path) -> None:
+    rows = "".join(f"{a},{b},{c}\n" for (a, b), c in zip(TEST, TRUTH, strict=True))
+    (place / "test.csv").write_text(f"east,north,wanted\n{rows}")
+    test = ["--test", str(place / "test.csv")]
+    assert "3 feature columns" in refused(place, *test)
+    assert "`--label`" in refused(place, *test, "--features", "east,north")
+    assert "south" in refused(place, *test, "--features", "east,south", "--label", "wanted")
+    named = told(place, *test, "--features", "east,north", "--label", "wanted")
+    np.savez(place / "test.npz", features=TEST, labels=TRUTH)
+    assert named["scores"] == told(place, "--test", str(place / "test.npz"))["scores"]
+    assert load_dataset(place / "test.csv", DataColumns(("east", "north"), "wanted")).labels is not None
+
+
+def test_no_error_quotes_a_row_or_a_label(place: Path) -> None:
+
+    class Telling(LogisticRegression):
+        def fit(self, points: Any, labels: Any, sample_weight: Any = None) -> Any:
+            raise ValueError(f"Class {labels[0]} is unknown.")
+
+    write(place, labels=LABELS + 424242)
+    with pytest.raises(DataError) as raised:
+        hushbid.train(place / "delivered.npz", Telling())
+    assert "42424" in str(raised.value.__cause__)
+    assert "42424" not in f"{raised.value.what}{raised.value.advice}"
+
+
+def test_all_that_is_suggested_is_there_and_takes_weights() -> None:
+    assert all(takes_weights(made(name, {}, seed=0)) for name in SUGGESTED)
+    shown = " ".join(CliRunner().invoke(app, ["train", "--help"]).stdout.replace("│", " ").split())
+    assert all(name in shown for name in SUGGESTED)
+
+
+@pytest.mark.slow
+def test_every_estimator_is_fitted_or_refused(place: Path) -> None:
+    from hushbid.tables.estimators import _estimators
+
+    fitted, refusals = set(), set()
+    for name in _estimators():
+        try:
+            hushbid.train(place / "delivered.npz", name, test=place / "test.npz")
+            fitted.add(name)
+        except (ConfigError, DataError):
+            refusals.add(name)
+    assert len(fitted) >= 70, refusals
