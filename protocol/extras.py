@@ -1,4 +1,4 @@
-"""Packages that are not on every machine: they come with the extra `operator` (pyproject.toml).
+"""Packages that are not on every machine: they come with an extra (pyproject.toml), mostly `operator`.
 
 A party's own machine takes part without them. What uses one asks for it first, where it is not too late.
 """
@@ -10,29 +10,37 @@ from typing import Final
 
 from protocol.errors import ConfigError
 
-__all__ = ["EXTRA", "PACKAGES", "need"]
+__all__ = ["EXTRA", "OTHERS", "PACKAGES", "need"]
 
 EXTRA: Final = "operator"
 PACKAGES: Final = {"joblib": "joblib", "plotly": "plotly", "sklearn": "scikit-learn", "skops": "skops"}
 """Module name → name of the package that installs it."""
+OTHERS: Final = {
+    "distributed": ("distributed", "dask"),
+    "diffprivlib": ("diffprivlib", "rivals"),
+    "goodpoints": ("goodpoints", "rivals"),
+    "apricot": ("apricot-select", "rivals"),
+}
+"""Module name → name of the package that installs it, and the extra that has it."""
 
 
 def need(module: str, what: str) -> None:
     """Refuse what needs a package that is not here; call it before the import, and before any work.
 
     Args:
-        module: A key of `PACKAGES`.
+        module: A key of `PACKAGES` or `OTHERS`.
         what: The subject of the sentence, as in "A report".
 
     Raises:
         ConfigError: It is not installed; names the extra.
     """
+    package, extra = OTHERS[module] if module in OTHERS else (PACKAGES[module], EXTRA)
     try:
         found = importlib.util.find_spec(module) is not None
     except (ImportError, ValueError):  # something stands in for it
         found = False
     if not found:
         raise ConfigError(
-            f"{what} needs {PACKAGES[module]}, which is not installed.",
-            advice=f"Install hushbid with its extra: `pip install 'hushbid[{EXTRA}]'`.",
+            f"{what} needs {package}, which is not installed.",
+            advice=f"Install hushbid with its extra: `pip install 'hushbid[{extra}]'`.",
         )

@@ -6,19 +6,28 @@ This module is read whenever the command line is. What runs an experiment is in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, Final
 
 import tomli_w
-import typer
 
+from hushbid.evidence.experiment_fields import (
+    ExperimentOptions,
+    JobsOption,
+    OutOption,
+    QuickOption,
+    SchedulerOption,
+    argument_field,
+    data_field,
+    epsilons_field,
+    seeds_field,
+)
+from hushbid.evidence.purchase_options import PURCHASES
 from protocol.errors import ConfigError
-from protocol.runtime.command import by_option, option
-
-if TYPE_CHECKING:
-    from pydantic import ConfigDict
+from protocol.runtime.command import option
 
 __all__ = [
     "OPTIONS",
@@ -26,8 +35,10 @@ __all__ = [
     "JobsOption",
     "KmeOptions",
     "OutOption",
+    "QuickOption",
     "RaceOptions",
     "RegressionOptions",
+    "SchedulerOption",
     "ScreeningOptions",
     "SelectionOptions",
     "declaration",
@@ -35,60 +46,7 @@ __all__ = [
     "read_declaration",
 ]
 
-JobsOption: TypeAlias = Annotated[int, typer.Option(min=1, help="Processes that share the work.")]
-OutOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(help="Write results, figures and a page here; what is done already is kept.", metavar="DIR"),
-]
-
 _KIND: Final = "experiment"
-_ENVIRONMENT: Final = "HUSHBID_DATA"
-
-
-def _argument(kind: Any, **settings: Any) -> dict[str, object]:
-    return by_option(Annotated[kind, typer.Argument(**settings)])
-
-
-def _data(help_text: str, kind: Any = Path) -> dict[str, object]:
-    return by_option(Annotated[kind, typer.Option(envvar=_ENVIRONMENT, help=help_text)])
-
-
-def _seeds(count: int) -> Any:
-    return option(int, default=count, min=1, help="Number of seeds.")
-
-
-def _epsilons(help_text: str) -> Any:
-    return option(list[float] | None, "--epsilon", min=0.0, help=help_text)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExperimentOptions:
-    """What all experiments take.
-
-    Attributes:
-        seeds: How many, or which.
-        first_seed: The first of them, if it is said how many.
-        jobs: Processes; times that are measured are those of as many at once.
-        out: A directory for the results, and a file for each configuration and seed that is done: those that
-            are there already are not run again. None: results are returned alone.
-        say: Told what is being run.
-    """
-
-    NAME: ClassVar[str]
-    __pydantic_config__: ClassVar[ConfigDict] = {"extra": "forbid", "strict": False}
-
-    seeds: int | Sequence[int] = _seeds(5)
-    first_seed: int = option(int, default=0, min=0, help="The first of them.")
-    jobs: int = field(default=1, metadata=by_option(JobsOption))
-    out: Path | None = field(default=None, metadata=by_option(OutOption))
-    say: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
-
-    @property
-    def every_seed(self) -> Sequence[int]:
-        """The seeds, in order."""
-        if isinstance(self.seeds, int):
-            return range(self.first_seed, self.first_seed + self.seeds)
-        return self.seeds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,23 +68,24 @@ class SelectionOptions(ExperimentOptions):
     """
 
     NAME: ClassVar[str] = "selection"
+    QUICK: ClassVar[Mapping[str, Any]] = {"seeds": 1, "epsilons": (1.0,)}
 
     dataset: str | Path | None = field(
         default=None,
         kw_only=False,
-        metadata=_argument(
+        metadata=argument_field(
             str | None, help="digits, mnist or insurance; default: digits.", show_default=False
         ),
     )
     data: Path | None = field(
-        default=None, kw_only=False, metadata=_data("Where the dataset's files lie.", Path | None)
+        default=None, kw_only=False, metadata=data_field("Where the dataset's files lie.", Path | None)
     )
     session: Path | None = option(
         Path | None,
         metavar="CLUSTER.toml",
         help="In place of a dataset, a cluster file: its session and its parties' data.",
     )
-    epsilons: Sequence[float] | None = _epsilons("ε of owners and of consumer, each; may be repeated.")
+    epsilons: Sequence[float] | None = epsilons_field("ε of owners and of consumer, each; may be repeated.")
     points: Sequence[int] | None = option(
         list[int] | None,
         min=1,
@@ -157,9 +116,10 @@ class ScreeningOptions(ExperimentOptions):
     """
 
     NAME: ClassVar[str] = "screening"
+    QUICK: ClassVar[Mapping[str, Any]] = {"seeds": 2, "epsilon": 1.0, "owner_points": 500}
 
-    data: Path = field(kw_only=False, metadata=_data("Where MNIST lies."))
-    seeds: int | Sequence[int] = _seeds(20)
+    data: Path = field(kw_only=False, metadata=data_field("Where MNIST lies."))
+    seeds: int | Sequence[int] = seeds_field(20)
     epsilon: float | None = option(float | None, min=0.0, help="ε of the entries, in place of both.")
     owner_points: int | None = option(
         int | None, min=1, help="With --epsilon: most points of an owner; default: all."
@@ -182,21 +142,22 @@ class RaceOptions(ExperimentOptions):
     """
 
     NAME: ClassVar[str] = "race"
+    QUICK: ClassVar[Mapping[str, Any]] = {"seeds": 1, "tasks": ("density",), "epsilons": (1.0,), "rows": 100}
 
     tasks: Sequence[str] | None = field(
         default=None,
         kw_only=False,
-        metadata=_argument(
+        metadata=argument_field(
             list[str] | None,
             help="density, classification, defaults or salaries; all if none is named.",
             metavar="task",
         ),
     )
     data: Path = field(
-        default=Path(), kw_only=False, metadata=_data("Directory of codrna.npz, skin.npz and so on.")
+        default=Path(), kw_only=False, metadata=data_field("Directory of codrna.npz, skin.npz and so on.")
     )
-    seeds: int | Sequence[int] = _seeds(10)
-    epsilons: Sequence[float] | None = _epsilons("ε; may be repeated.")
+    seeds: int | Sequence[int] = seeds_field(10)
+    epsilons: Sequence[float] | None = epsilons_field("ε; may be repeated.")
     rows: int = option(int, default=1000, min=1, help="Rows of a sketch; the task defaults chooses its own.")
 
 
@@ -215,14 +176,20 @@ class KmeOptions(ExperimentOptions):
     """
 
     NAME: ClassVar[str] = "kme"
+    QUICK: ClassVar[Mapping[str, Any]] = {
+        "seeds": 1,
+        "settings": ("1-2d-leak-104",),
+        "epsilons": (0.1,),
+        "simulated": True,
+    }
 
-    data: Path = field(kw_only=False, metadata=_data("Where the mixture's files lie."))
+    data: Path = field(kw_only=False, metadata=data_field("Where the mixture's files lie."))
     settings: Sequence[str] | None = option(
         list[str] | None,
         "--setting",
         help="A row, such as 1-2d-leak-977 or 2-5d-1000; may be repeated.",
     )
-    epsilons: Sequence[float] | None = _epsilons("ε; may be repeated.")
+    epsilons: Sequence[float] | None = epsilons_field("ε; may be repeated.")
     full: bool = option(bool, default=False, help="Settings of 10,000 points too; Algorithm 2 with one seed.")
     simulated: bool = option(bool, default=False, help="Simulated noise: faster, and protects nobody.")
     records: int | None = None
@@ -239,18 +206,28 @@ class RegressionOptions(ExperimentOptions):
     """
 
     NAME: ClassVar[str] = "regression"
+    QUICK: ClassVar[Mapping[str, Any]] = {"seeds": 1}
 
-    dataset: str = field(default="linear", kw_only=False, metadata=_argument(str, help="linear or airfoil."))
-    data: Path | None = field(
-        default=None, kw_only=False, metadata=_data("Directory of airfoil.npz.", Path | None)
+    dataset: str = field(
+        default="linear", kw_only=False, metadata=argument_field(str, help="linear or airfoil.")
     )
-    seeds: int | Sequence[int] = _seeds(3)
-    epsilons: Sequence[float] | None = _epsilons("ε of a model; may be repeated.")
+    data: Path | None = field(
+        default=None, kw_only=False, metadata=data_field("Directory of airfoil.npz.", Path | None)
+    )
+    seeds: int | Sequence[int] = seeds_field(3)
+    epsilons: Sequence[float] | None = epsilons_field("ε of a model; may be repeated.")
 
 
 OPTIONS: Final[Mapping[str, type[ExperimentOptions]]] = {
     kind.NAME: kind
-    for kind in (SelectionOptions, ScreeningOptions, RaceOptions, KmeOptions, RegressionOptions)
+    for kind in (
+        SelectionOptions,
+        ScreeningOptions,
+        RaceOptions,
+        KmeOptions,
+        RegressionOptions,
+        *PURCHASES,
+    )
 }
 """What each experiment takes, by its name."""
 
@@ -260,7 +237,7 @@ def declaration(options: ExperimentOptions) -> str:
     values: dict[str, Any] = {_KIND: options.NAME}
     for each in fields(options):
         value = getattr(options, each.name)
-        if value is None or each.name in ("out", "jobs", "say"):
+        if value is None or each.name in ("out", "jobs", "scheduler", "quick", "say"):
             continue
         values[each.name] = list(value) if isinstance(value, range | tuple) else value
         if isinstance(value, Path):
@@ -270,16 +247,9 @@ def declaration(options: ExperimentOptions) -> str:
 
 def experiment(name: str) -> Any:
     """The experiment of that name (`hushbid.evidence.experiments.runner.Experiment`)."""
-    from hushbid.evidence.experiments import kme, race, regression, screening, selection
-
-    modules = {
-        "selection": selection,
-        "screening": screening,
-        "race": race,
-        "kme": kme,
-        "regression": regression,
-    }
-    return modules[name].EXPERIMENT
+    kind = OPTIONS[name]
+    module = import_module(f"hushbid.evidence.experiments.{kind.NAME.replace('-', '_')}")
+    return module.EXPERIMENT
 
 
 def read_declaration(path: Path, **changes: Any) -> ExperimentOptions:

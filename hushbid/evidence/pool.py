@@ -1,11 +1,16 @@
-"""One pool of processes, for whatever runs many things of one kind: audits, sweeps, experiments."""
+"""One pool of processes, for whatever runs many things of one kind: audits, sweeps, experiments.
+
+They are this machine's, or the workers of a Dask cluster: joblib has a backend for either.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
+from protocol.errors import ConfigError, HushbidError
 from protocol.extras import need
 from protocol.runtime.party import one_blas_thread
 
@@ -14,12 +19,15 @@ __all__ = ["results_of"]
 IDLE_SECONDS: Final = 30
 """How long a process waits for more work; the next pool takes over those that are still there."""
 
+REACHED_WITHIN: Final = 10.0
+"""Seconds that a scheduler has to answer in, and a cluster to have a worker."""
+
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
 def results_of(
-    work: Callable[[_Item], _Result], items: Iterable[_Item], *, jobs: int
+    work: Callable[[_Item], _Result], items: Iterable[_Item], *, jobs: int, scheduler: str | None = None
 ) -> Iterator[tuple[int, _Result]]:
     """Do the same work on each item, with one BLAS thread: a result does not depend on how many share it.
 
@@ -27,15 +35,22 @@ def results_of(
         work: A function that other processes can import, or a partial of one.
         items: Taken as processes come free, so that there may be no end to them.
         jobs: Processes; 1: this one alone, which needs no joblib.
+        scheduler: Address of a Dask scheduler, whose workers do the work in their place, as many items at a
+            time as they have threads. An item whose worker dies is given to another.
 
     Yields:
         The place of an item, counted from 0, and its result, as soon as it is there: in any order if there
         are several processes.
 
     Raises:
-        ConfigError: Several processes are asked for, and joblib is not installed.
+        ConfigError: Several processes are asked for, and joblib is not installed; or a scheduler is, and
+            there is no `distributed`, or none that answers and has workers.
+        HushbidError: A cluster lost an item again and again.
     """
     numbered = enumerate(items)
+    if scheduler is not None:
+        yield from _of_cluster(work, numbered, scheduler)
+        return
     if jobs == 1:
         yield from (_done(work, place, item) for place, item in numbered)
         return
@@ -47,6 +62,50 @@ def results_of(
         jobs, return_as="generator_unordered", batch_size=1, idle_worker_timeout=IDLE_SECONDS
     )
     yield from pool(delayed(_done)(work, place, item) for place, item in numbered)
+
+
+def _of_cluster(
+    work: Callable[[_Item], _Result], numbered: Iterable[tuple[int, _Item]], scheduler: str
+) -> Iterator[tuple[int, _Result]]:
+    need("joblib", "Work that a cluster shares")
+    need("distributed", "Work that a cluster shares")
+    from distributed import KilledWorker
+    from joblib import Parallel, delayed, parallel_config
+
+    with _connected(scheduler) as client, parallel_config("dask", client=client):
+        pool: Any = Parallel(-1, return_as="generator_unordered", batch_size=1)
+        try:
+            yield from pool(delayed(_done)(work, place, item) for place, item in numbered)
+        except KilledWorker as error:
+            raise HushbidError(
+                f"The cluster of {scheduler} lost the same work several times: its workers died.",
+                advice="Look into the workers' logs, for memory above all; what is done is kept with --out.",
+            ) from error
+
+
+@contextmanager
+def _connected(scheduler: str) -> Iterator[Any]:
+    """A client of a scheduler that has workers."""
+    import distributed
+
+    connect: Any = distributed.Client  # which has no types
+
+    try:
+        client = connect(scheduler, timeout=REACHED_WITHIN, set_as_default=False)
+    except (OSError, TimeoutError, ValueError, TypeError) as error:
+        raise ConfigError(
+            f"No Dask scheduler answers at {scheduler}.",
+            advice="Give the address that `dask scheduler` prints, as tcp://HOST:8786, and see that it runs.",
+        ) from error
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=REACHED_WITHIN)
+        except TimeoutError as error:
+            raise ConfigError(
+                f"The Dask scheduler at {scheduler} has no workers.",
+                advice=f"Start some: `dask worker {scheduler}`, where hushbid is installed.",
+            ) from error
+        yield client
 
 
 def _done(work: Callable[[_Item], _Result], place: int, item: _Item) -> tuple[int, _Result]:

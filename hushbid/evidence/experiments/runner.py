@@ -90,6 +90,7 @@ def run(experiment: Experiment[_Options, _Row], options: _Options) -> Outcome[_R
         ConfigError: Options cannot hold, or the directory cannot be written.
         DataError: Data cannot be used.
     """
+    options = options.settled()
     cells = list({cell.digest: cell for cell in _cells(experiment, options)}.values())
     files = CellFiles(options.out)
     if options.out is not None:
@@ -100,7 +101,12 @@ def run(experiment: Experiment[_Options, _Row], options: _Options) -> Outcome[_R
     # What is sent to other processes has no function of this one.
     work = partial(_measure, experiment.measure, replace(options, say=None))
     try:
-        for place, found in results_of(work, _told(missing, experiment, options.say), jobs=options.jobs):
+        for place, found in results_of(
+            work,
+            _told(missing, experiment, options.say),
+            jobs=options.jobs,
+            scheduler=options.scheduler,
+        ):
             measured[missing[place]] = found
             files.write(missing[place], found)
     except KeyboardInterrupt as interrupt:

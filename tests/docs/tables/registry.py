@@ -15,6 +15,7 @@ PAGES: Final[dict[str, dict[str, Made]]] = {
     "docs/commands.md": operations.COMMANDS,
     "docs/configuration.md": CONFIGURATION,
     "docs/deploy.md": operations.DEPLOY,
+    "docs/experiments.md": results.EXPERIMENTS,
     "docs/faults.md": results.FAULT_SWEEP,
     "docs/operations.md": operations.OPERATIONS,
     "docs/privacy.md": PRIVACY,

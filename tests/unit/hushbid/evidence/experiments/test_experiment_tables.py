@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hushbid.cli.app import app
-from hushbid.cli.experiment import _print, _table
+from hushbid.cli.experiment_tables import _print, _table
 from protocol.errors import ConfigError
 from protocol.runtime.ledger.known_ledgers import known_ledgers_path
 

@@ -1,0 +1,190 @@
+"""Methods that are a session: the machines of all parties, in this process, with simulated noise.
+
+Noise has the distribution that the stated ε needs, and whoever has the seed could subtract it. The rule is
+`ask-all`, which buys the same points as `sealed` and `blind` and seals nothing, unless a method has its own.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from hushbid.evidence.experiments.market import DELTA, Bought, Market
+from hushbid.simulation.simulator import Simulation
+from protocol.config.loading import validated
+from protocol.config.session import SessionFile
+from protocol.data import Dataset, read_attributes
+from protocol.privacy.releases import Neighbours
+from protocol.runtime.party import ensure_done, one_blas_thread
+from protocol.session.session import Session, open_session
+
+__all__ = ["SESSIONS", "SessionMethod", "buy", "opened"]
+
+Keys: TypeAlias = Mapping[str, Any]
+
+_NEIGHBOURS: Final = {"target": Neighbours.SUBSTITUTE_ONE, "summary": Neighbours.ADD_REMOVE_ONE}
+_PAPERS_ROUNDS: Final[Keys] = {"batch": 1, "seed_weight": 1.0}
+"""A point a round, and a seed set that counts in full."""
+_FIRST_STEPS: Final = 1656
+"""T_init = d^1.5 of DPDS Table 1. So are the next ones: T_subs, and the grid's spacing."""
+_STEPS: Final = 5
+_ETA: Final = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionMethod:
+    """How a session buys.
+
+    Attributes:
+        target, summary: Keys of each side's release, of ε and p.
+        features: Keys of the feature map.
+        session: Keys of the session.
+        acquisition: Keys of the rule.
+        calibrated: Whether an ε can be asked for.
+    """
+
+    target: Callable[[float, int], Keys]
+    summary: Callable[[float, int], Keys]
+    features: Keys = field(default_factory=dict)
+    session: Keys = field(default_factory=dict)
+    acquisition: Keys = field(default_factory=lambda: {"rule": "ask-all"})
+    calibrated: bool = True
+
+
+def _at(epsilon: float, mechanism: str, side: str, keys: Keys) -> Keys:
+    return {"mechanism": mechanism, "epsilon": epsilon, "neighbours": _NEIGHBOURS[side].value, **keys}
+
+
+def _alike(mechanism: str, *, keys: Keys | None = None, **others: Any) -> SessionMethod:
+    """The same release, with the same keys, of both sides."""
+    return SessionMethod(
+        target=lambda epsilon, _p: _at(epsilon, mechanism, "target", keys or {}),
+        summary=lambda epsilon, _p: _at(epsilon, mechanism, "summary", keys or {}),
+        **others,
+    )
+
+
+def _printed_target(_epsilon: float, _p: int) -> Keys:
+    return {
+        "mechanism": "mwem",
+        "neighbours": _NEIGHBOURS["target"].value,
+        "calibration": "published",
+        "step_epsilon": 0.01,
+        "steps": _FIRST_STEPS,
+        "eta": _ETA,
+    }
+
+
+def _printed_summary(_epsilon: float, p: int) -> Keys:
+    return {
+        "mechanism": "mwem",
+        "neighbours": _NEIGHBOURS["summary"].value,
+        "calibration": "published",
+        "step_epsilon": 0.01 / math.sqrt(p * _STEPS),
+        "steps": _STEPS,
+        "eta": _ETA,
+        "first_epsilon": 0.05,
+        "first_steps": _FIRST_STEPS,
+    }
+
+
+_SOUND_MWEM: Final[Keys] = {"calibration": "sound", "eta": _ETA}
+
+SESSIONS: Final[Mapping[str, SessionMethod]] = {
+    "private": _alike("filtered-gaussian"),
+    "gaussian": _alike("gaussian"),
+    "subspace": _alike("subspace", keys={"directions": 140}, features={"dimension": 512}),
+    "race": _alike("race", features={"name": "lsh", "dimension": 400, "cells": 4}),
+    "published-sound": SessionMethod(
+        target=lambda epsilon, _p: _at(epsilon, "mwem", "target", {**_SOUND_MWEM, "steps": _FIRST_STEPS}),
+        summary=lambda epsilon, _p: _at(
+            epsilon, "mwem", "summary", {**_SOUND_MWEM, "steps": _STEPS, "first_steps": _FIRST_STEPS}
+        ),
+        features={"name": "cosine"},
+        session=_PAPERS_ROUNDS,
+    ),
+    "published": SessionMethod(
+        target=_printed_target,
+        summary=_printed_summary,
+        features={"name": "cosine"},
+        session=_PAPERS_ROUNDS,
+        acquisition={"rule": "published", "epsilon": 0.5},
+        calibrated=False,
+    ),
+    "exact": SessionMethod(
+        target=lambda _epsilon, _p: {"mechanism": "exact"},
+        summary=lambda _epsilon, _p: {"mechanism": "exact"},
+        session=_PAPERS_ROUNDS,
+        calibrated=False,
+    ),
+}
+"""Methods by name. `private` is what hushbid does by default; `published` has the noise, the parameters and
+the auction of DPDS §4, and `published-sound` its mechanism and rounds at an ε that holds; `exact` is the
+papers' greedy choice through the protocol, without noise."""
+
+
+def opened(market: Market, method: SessionMethod, p: int, epsilon: float | None) -> Session:
+    """The session that buys p points.
+
+    Raises:
+        ConfigError: Settings that cannot hold.
+    """
+    asked = 1.0 if epsilon is None else float(epsilon)
+    sections = {
+        "session": {
+            "name": "experiment",
+            "points": p,
+            "delta": DELTA,
+            # Simulated noise protects nobody, and has to be allowed.
+            "allow_nonprivate": True,
+            **method.session,
+        },
+        "features": market.features(**method.features),
+        "target": dict(method.target(asked, p)),
+        "summary": dict(method.summary(asked, p)),
+        "acquisition": dict(method.acquisition),
+        "noise": {"source": "simulated", "seed": market.seed},
+        "network": {"address": "tcp://127.0.0.1:*", "insecure": True},
+        "roster": {"owners": dict.fromkeys(market.partition.owners, "")},
+    }
+    return open_session(validated(SessionFile, sections, where="the experiment"))
+
+
+def buy(market: Market, method: SessionMethod, p: int, epsilon: float | None) -> Bought:
+    """Run the session to its end.
+
+    Raises:
+        HushbidError: It did not end well.
+    """
+    one_blas_thread()  # as the parties' processes do: the same sums in the same order
+    session, held = opened(market, method, p, epsilon), market.partition
+    started = time.process_time()
+    outcome = Simulation(
+        session,
+        owners={
+            name: Dataset.from_arrays(name, table.features, table.labels, np.arange(len(table)))
+            for name, table in held.owners.items()
+        },
+        validation=Dataset.from_arrays("validation", held.validation.features),
+        seed_set=Dataset.from_arrays("seed-set", held.seed_set.features),
+    ).run()
+    spent = time.process_time() - started
+    for finish in outcome.finishes.values():
+        ensure_done(finish)
+    delivered = outcome.delivered.delivered if outcome.delivered is not None else ()
+    selection = [
+        (entry.owner, _row(entry.candidate.attributes)) for entry in delivered if entry.candidate is not None
+    ]
+    owners, consumer, _ = session.privacy()
+    return Bought(selection, owners.epsilon, consumer.epsilon, spent)
+
+
+def _row(attributes: bytes) -> int:
+    identifier = read_attributes(attributes).identifier
+    assert isinstance(identifier, int), "every point was given its row's number"
+    return identifier

@@ -1,0 +1,166 @@
+"""What a method buys from, and what it bought: a dataset dealt out, under one public feature map."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from consumer.appraisal import Judge
+from hushbid.cluster.evaluation import Selection, greedy
+from hushbid.datasets import Partition
+from hushbid.evidence.experiments.exact_greedy import exact_greedy
+from protocol.config.session import FeatureSection
+from protocol.session.session import feature_space_of
+from protocol.space.features import FeatureMap
+from protocol.space.grid import Features
+from protocol.space.mmd import Points, kernel_means
+
+__all__ = ["DELTA", "DIMENSION", "MAP_SEED", "Bought", "Market"]
+
+DELTA: Final = 1e-5
+"""Of every ε."""
+DIMENSION: Final = 140
+"""d, as in DPDS §4."""
+MAP_SEED: Final = 20190101
+
+Labels: TypeAlias = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Market:
+    """A dataset dealt out to owners and a consumer, and what all methods share.
+
+    Attributes:
+        partition: Who holds what.
+        gamma: γ on scaled points.
+        model: Downstream model (`consumer.downstream.MODELS`).
+        seed: Of draws, noise and models.
+        wanted_labels: Labels of the points that the consumer looks for; empty where no label tells them.
+    """
+
+    partition: Partition
+    gamma: float
+    model: str
+    seed: int
+    wanted_labels: tuple[int, ...] = ()
+    _chosen: dict[str, Selection] = field(default_factory=dict)
+
+    def features(self, name: str = "paired", dimension: int = DIMENSION, **keys: Any) -> FeatureSection:
+        """The section of a public feature map for these points."""
+        held = self.partition
+        return FeatureSection(
+            map=name,
+            dimension=dimension,
+            gamma=self.gamma,
+            seed=MAP_SEED,
+            columns=held.columns,
+            lower=held.lower,
+            upper=held.upper,
+            **keys,
+        )
+
+    @cached_property
+    def map(self) -> FeatureMap:
+        """The map that greedy by features chooses by."""
+        return feature_space_of(self.features()).map(MAP_SEED)
+
+    @cached_property
+    def hashed(self) -> Mapping[str, Features]:
+        """φ of each owner's points, shape (n, d)."""
+        return {name: self.map.hash(table.features) for name, table in self.partition.owners.items()}
+
+    @cached_property
+    def sizes(self) -> Mapping[str, int]:
+        """Points of each owner."""
+        return {name: len(table) for name, table in self.partition.owners.items()}
+
+    @cached_property
+    def wanted(self) -> Points:
+        """D_v, scaled, shape (m, columns)."""
+        return self.map.space.scale(self.partition.validation.features)
+
+    @cached_property
+    def judge(self) -> Judge:
+        """What every choice is judged by."""
+        test = self.partition.test
+        return Judge(
+            self.wanted,
+            self.gamma,
+            test=(self.map.space.scale(test.features), test.labels),
+            model=self.model,
+            seed=self.seed,
+        )
+
+    def scaled(self, selection: Selection) -> Points:
+        """Chosen points, scaled, shape (n, columns)."""
+        owners = self.partition.owners
+        return self.map.space.scale(np.stack([owners[name].features[row] for name, row in selection]))
+
+    def labels(self, selection: Selection) -> Labels:
+        """Their labels, shape (n,)."""
+        return np.array([self.partition.owners[name].labels[row] for name, row in selection])
+
+    def mmd2(self, selection: Selection) -> float:
+        """MMD² of chosen points against D_v, by the exact kernel."""
+        points = self.scaled(selection)
+        within = kernel_means(points, points, self.gamma).mean()
+        cross = kernel_means(points, self.wanted, self.gamma).mean()
+        return max(0.0, float(within - 2.0 * cross + self._spread))
+
+    def greedy_kernel(self, p: int) -> Selection:
+        """The exact greedy choice (`exact_greedy`); a shorter one is the beginning of a longer one."""
+        found = self._chosen.get("kernel", [])
+        if len(found) < min(p, sum(self.sizes.values())):
+            names = sorted(self.sizes)
+            scale = self.map.space.scale
+            rows = np.concatenate([scale(self.partition.owners[name].features) for name in names])
+            starts = np.cumsum([0, *(self.sizes[name] for name in names)])
+            places = exact_greedy(rows, self.wanted, self.gamma, p)
+            whose = np.searchsorted(starts, places, side="right") - 1
+            found = [
+                (names[owner], int(place - starts[owner])) for owner, place in zip(whose, places, strict=True)
+            ]
+            self._chosen["kernel"] = found
+        return found[:p]
+
+    def greedy_features(self, p: int) -> Selection:
+        """The papers' greedy choice (`hushbid.cluster.evaluation.greedy`), likewise."""
+        found = self._chosen.get("features", [])
+        if len(found) < min(p, sum(self.sizes.values())):
+            held = self.partition
+            found = greedy(
+                self.hashed,
+                self.map.hash(held.validation.features),
+                self.map.hash(held.seed_set.features),
+                p,
+                self.map.space.norm_bound,
+            )
+            self._chosen["features"] = found
+        return found[:p]
+
+    @cached_property
+    def _spread(self) -> float:
+        return float(kernel_means(self.wanted, self.wanted, self.gamma).mean())
+
+
+@dataclass(frozen=True, eq=False)
+class Bought:
+    """What a method bought.
+
+    Attributes:
+        selection: Points as (owner, row), in the order of choice.
+        epsilon_owners: ε that the accountant states for one record of one owner more or less, at `DELTA`;
+            None: nothing protects it.
+        epsilon_consumer: ε that it states for one record of D_v replaced; likewise.
+        seconds: Processor time of the choice.
+    """
+
+    selection: Selection
+    epsilon_owners: float | None
+    epsilon_consumer: float | None
+    seconds: float

@@ -1,0 +1,216 @@
+"""What the experiments on purchases share: how one purchase is judged, and the row that its seeds make."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import fmean
+from typing import Any, Final
+
+import numpy as np
+
+from consumer.appraisal import Quality
+from hushbid.evidence.experiments.cells import Configuration, Measured
+from hushbid.evidence.experiments.market import DELTA, Market
+from hushbid.evidence.experiments.methods import METHODS, check_methods
+from hushbid.evidence.experiments.runner import refuse_none
+from hushbid.evidence.purchase_options import PurchaseOptions
+
+__all__ = ["MOST_WEIGHED", "PurchaseRow", "judged", "means", "pairs_of", "purchase_row", "said_of"]
+
+MOST_WEIGHED: Final = 4_000
+"""A purchase of more points gets no weights: time and memory grow with the square."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PurchaseRow:
+    """One method with its settings, over all seeds. MMD² is the exact kernel's against D_v.
+
+    Attributes:
+        dataset: Its name.
+        share: Of the owners' points, those that are wanted; None where that is as the dataset has it.
+        gamma: γ on scaled points.
+        points: p that was asked for.
+        method: One of `hushbid.evidence.experiments.methods.METHODS`.
+        epsilon: ε that each side was calibrated to, for D_v's records (substitute one) and for one record of
+            one owner (add or remove one); None for methods without.
+        delta: The δ of all ε.
+        epsilon_owners, epsilon_consumer: What the accountant states for the noise that was drawn; None:
+            nothing protects.
+        seeds: How many.
+        bought: Points that were bought, the mean over the seeds, as all that follow.
+        wanted: Of them, those with a label that the consumer looks for; None where no label tells.
+        mmd2, mmd2_weighted: MMD², with equal weights and with matching ones.
+        increase, increase_weighted: How far that is above greedy's by features, in percent of it.
+        increase_exact, increase_exact_weighted: Likewise above greedy's by the exact kernel; None where that
+            is not worked out.
+        accuracy, accuracy_weighted: Of the downstream model on the test set.
+        effective_points: 1/Σw² of the matching weights.
+        accuracy_each, accuracy_weighted_each, effective_points_each: Of each seed.
+        seconds: Processor time of the choice; of a session, that of all its parties.
+    """
+
+    dataset: str
+    share: float | None
+    gamma: float
+    points: int
+    method: str
+    epsilon: float | None
+    delta: float
+    epsilon_owners: float | None
+    epsilon_consumer: float | None
+    seeds: int
+    bought: float
+    wanted: float | None
+    mmd2: float | None
+    mmd2_weighted: float | None
+    increase: float | None
+    increase_weighted: float | None
+    increase_exact: float | None
+    increase_exact_weighted: float | None
+    accuracy: float | None
+    accuracy_weighted: float | None
+    effective_points: float | None
+    accuracy_each: tuple[float | None, ...]
+    accuracy_weighted_each: tuple[float | None, ...]
+    effective_points_each: tuple[float | None, ...]
+    seconds: float
+
+    def as_json(self) -> dict[str, Any]:
+        """The row under its attributes' names."""
+        return asdict(self)
+
+
+def pairs_of(
+    options: PurchaseOptions,
+    settings: Sequence[Mapping[str, Any]],
+    *,
+    methods: Sequence[str],
+    epsilons: Sequence[float],
+    points: Sequence[int],
+) -> Iterator[tuple[Configuration, int]]:
+    """Every setting, method, ε and p with every seed; what shares data comes together.
+
+    Args:
+        options: What is asked for.
+        settings: Keys of a configuration that say what is bought from.
+        methods: Those of the experiment, where `options` have none.
+        epsilons: Likewise.
+        points: Likewise.
+
+    Raises:
+        ConfigError: There is nothing to run, or no such method.
+    """
+    methods, epsilons = options.methods or methods, options.epsilons or epsilons
+    points = sorted(options.points or points, reverse=True)  # a shorter greedy choice begins a longer one
+    refuse_none(a_method=methods, an_epsilon=epsilons, a_number_of_points=points, a_seed=options.every_seed)
+    check_methods(methods)
+    for seed in options.every_seed:
+        for setting in settings:
+            for count in points:
+                for method in methods:
+                    for epsilon in epsilons if METHODS[method].calibrated else [None]:
+                        yield {**setting, "points": count, "method": method, "epsilon": epsilon}, seed
+
+
+def said_of(configuration: Configuration, seed: int) -> str:
+    """A purchase in words."""
+    share = configuration.get("share")
+    epsilon = configuration["epsilon"]
+    return (
+        f"{configuration['dataset']}, γ = {configuration['gamma']:g}, "
+        + (f"share {share:g}, " if share is not None else "")
+        + f"p = {configuration['points']}, {configuration['method']}"
+        + (f", ε = {epsilon:g}" if epsilon is not None else "")
+        + f", seed {seed}"
+    )
+
+
+def judged(market: Market, configuration: Configuration, *, exact: bool) -> dict[str, Any]:
+    """Buy, and judge what was bought.
+
+    Args:
+        market: What is bought from.
+        configuration: With `points`, `method` and `epsilon`.
+        exact: Whether the purchase is compared with greedy by the exact kernel, too, which takes long.
+    """
+    p = configuration["points"]
+    bought = METHODS[configuration["method"]].choose(market, p, configuration["epsilon"])
+    points, labels = market.scaled(bought.selection), market.labels(bought.selection)
+    if len(points) <= MOST_WEIGHED:
+        judgement = market.judge.judge(points, labels)
+        plain, weighted = judgement.plain, judgement.weighted
+    else:
+        plain, weighted = market.judge.quality(points, labels), None
+    least = {"increase": market.mmd2(market.greedy_features(p))}
+    if exact:
+        least["increase_exact"] = market.mmd2(market.greedy_kernel(p))
+    qualities = {"plain": plain, "weighted": None if weighted is None else weighted.quality}
+    wanted = int(np.isin(labels, market.wanted_labels).sum()) if market.wanted_labels else None
+    return {
+        "bought": len(points),
+        "wanted": wanted,
+        "epsilon_owners": bought.epsilon_owners,
+        "epsilon_consumer": bought.epsilon_consumer,
+        **{kind: _figures(quality, least) for kind, quality in qualities.items()},
+        "seconds": bought.seconds,
+    }
+
+
+def _figures(quality: Quality | None, least: Mapping[str, float]) -> dict[str, float | None]:
+    names = ("mmd2", "mmd2_test", "accuracy", "effective_points")
+    found = {name: None if quality is None else getattr(quality, name) for name in names}
+    mmd2 = found["mmd2"]
+    increases = {
+        name: None if mmd2 is None or greedy <= 0.0 else 100.0 * (mmd2 - greedy) / greedy
+        for name, greedy in least.items()
+    }
+    return {name: _finite(value) for name, value in (found | increases).items()}
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def purchase_row(configuration: Configuration, measured: Sequence[Measured]) -> PurchaseRow:
+    """The row that a configuration's seeds make."""
+    plain, weighted = ([each[kind] for each in measured] for kind in ("plain", "weighted"))
+    of_plain, of_weighted = means(plain), means(weighted)
+    whole = means([{name: each[name] for name in _WHOLE} for each in measured])
+    return PurchaseRow(
+        dataset=configuration["dataset"],
+        share=configuration.get("share"),
+        gamma=configuration["gamma"],
+        points=configuration["points"],
+        method=configuration["method"],
+        epsilon=configuration["epsilon"],
+        delta=DELTA,
+        epsilon_owners=whole["epsilon_owners"],
+        epsilon_consumer=whole["epsilon_consumer"],
+        seeds=len(measured),
+        bought=fmean(each["bought"] for each in measured),
+        wanted=whole["wanted"],
+        mmd2=of_plain["mmd2"],
+        mmd2_weighted=of_weighted["mmd2"],
+        increase=of_plain["increase"],
+        increase_weighted=of_weighted["increase"],
+        increase_exact=of_plain.get("increase_exact"),
+        increase_exact_weighted=of_weighted.get("increase_exact"),
+        accuracy=of_plain["accuracy"],
+        accuracy_weighted=of_weighted["accuracy"],
+        effective_points=of_weighted["effective_points"],
+        accuracy_each=tuple(each["accuracy"] for each in plain),
+        accuracy_weighted_each=tuple(each["accuracy"] for each in weighted),
+        effective_points_each=tuple(each["effective_points"] for each in weighted),
+        seconds=fmean(each["seconds"] for each in measured),
+    )
+
+
+_WHOLE: Final = ("epsilon_owners", "epsilon_consumer", "wanted")
+
+
+def means(figures: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:
+    """The mean of each figure over those seeds that have it."""
+    known = {name: [value for each in figures if (value := each[name]) is not None] for name in figures[0]}
+    return {name: fmean(values) if values else None for name, values in known.items()}

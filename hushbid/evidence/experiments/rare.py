@@ -1,0 +1,137 @@
+"""Purchases where few of the owners' points are wanted: the case for which private selection is there.
+
+The consumer has 3s and 4s of MNIST's test images at 0.7 to 0.3, as in appendix G of DPDS. The owners hold
+training images of all digits, a given share of which are 3s and 4s at the same ratio; all are dealt out to
+five owners at random, so that no owner is better than another. The model tells all ten digits apart, and is
+judged by 3s and 4s alone: it has to know them from the others. A seed draws the images and all noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from hushbid.datasets import Partition, Table, build
+from hushbid.datasets.digit_groups import DIGIT_GROUPS, WANTED_DIGITS
+from hushbid.datasets.partition import limited
+from hushbid.evidence.experiments.cells import Configuration
+from hushbid.evidence.experiments.market import Market
+from hushbid.evidence.experiments.purchases import PurchaseRow, judged, pairs_of, purchase_row, said_of
+from hushbid.evidence.experiments.results import Figure
+from hushbid.evidence.experiments.runner import Experiment, refuse_none, run
+from hushbid.evidence.purchase_options import RareOptions
+from protocol.errors import ConfigError
+from protocol.runtime.command import keywords_of
+
+__all__ = ["EXPERIMENT", "SHARES", "rare"]
+
+SHARES: Final = (0.005, 0.02, 0.1, 0.2)
+METHODS: Final = ("greedy-features", "uniform", "published", "published-sound", "private")
+EPSILONS: Final = (1.0, 3.0)
+POINTS: Final = (1000,)
+GAMMA: Final = 0.01
+MODEL: Final = "logistic"
+RATIO: Final = 0.7
+"""Of the wanted points, those of the first wanted digit."""
+
+
+def _pairs(options: RareOptions) -> Iterator[tuple[Configuration, int]]:
+    shares = options.shares or SHARES
+    refuse_none(a_share=shares, a_seed=options.every_seed)
+    fixed = {"dataset": "mnist", "pool": options.pool, "owner_points": options.owner_points}
+    settings = [{**fixed, "share": share, "gamma": GAMMA, "model": MODEL} for share in shares]
+    return pairs_of(options, settings, methods=METHODS, epsilons=EPSILONS, points=POINTS)
+
+
+def _files(options: RareOptions, _configuration: Configuration) -> list[Path]:
+    return [options.data]
+
+
+def _measure(options: RareOptions, configuration: Configuration, seed: int) -> dict[str, Any]:
+    names = ("owner_points", "pool", "share")
+    market = _market(options.data, *(configuration[name] for name in names), seed)
+    exact = configuration["method"] == "greedy-kernel"
+    return judged(market, configuration, exact=exact)
+
+
+@lru_cache(maxsize=1)
+def _market(data: Path, owner_points: int | None, pool: int, share: float, seed: int) -> Market:
+    dealt = deal_rare(_dealt(data, seed), pool, share, owner_points, np.random.default_rng([seed, pool]))
+    return Market(dealt, GAMMA, MODEL, seed, WANTED_DIGITS)
+
+
+@lru_cache(maxsize=1)
+def _dealt(data: Path, seed: int) -> Partition:
+    return build("mnist", path=data, seed=seed)
+
+
+def deal_rare(
+    dealt: Partition, pool: int, share: float, most: int | None, generator: np.random.Generator
+) -> Partition:
+    """The same consumer, and owners among whose points few are wanted.
+
+    Args:
+        dealt: MNIST, dealt out.
+        pool: Points of all owners together.
+        share: Of them, those with a wanted label.
+        most: Most points of an owner; None: all.
+        generator: Draws the points, and deals them to as many owners as there are.
+
+    Raises:
+        ConfigError: There are not as many points of a kind.
+    """
+    tables = list(dealt.owners.values())
+    everything = Table(
+        *(np.concatenate([getattr(t, name) for t in tables]) for name in ("features", "labels"))
+    )
+    wanted = round(share * pool)
+    first = round(RATIO * wanted)
+    counts: dict[tuple[int, ...], int] = {WANTED_DIGITS[:1]: first, WANTED_DIGITS[1:]: wanted - first}
+    counts[tuple(d for group in DIGIT_GROUPS for d in group if d not in WANTED_DIGITS)] = pool - wanted
+    rows = []
+    for digits, count in counts.items():
+        there = np.flatnonzero(np.isin(everything.labels, digits))
+        if count > len(there):
+            raise ConfigError(
+                f"A pool of {pool} points, a share of {share:g} of them wanted, takes {count} images of the "
+                f"digits {', '.join(map(str, digits))}, and there are {len(there)}.",
+                advice="Take a smaller pool.",
+            )
+        rows.append(generator.choice(there, size=count, replace=False))
+    shuffled = generator.permutation(np.concatenate(rows))
+    parts = np.array_split(shuffled, len(DIGIT_GROUPS))
+    owners = {
+        f"owner-{number}": everything.take(limited(np.sort(part), most, generator))
+        for number, part in enumerate(parts, start=1)
+    }
+    return replace(dealt, owners=owners)
+
+
+EXPERIMENT: Final = Experiment(
+    title="Rare wanted points: what each method buys",
+    pairs=_pairs,
+    measure=_measure,
+    row=purchase_row,
+    said=said_of,
+    files=_files,
+    figure=Figure("share", "weighted.accuracy", ("points", "method", "epsilon")),
+)
+
+
+@keywords_of(RareOptions)
+def rare(options: RareOptions) -> list[PurchaseRow]:
+    """Buy by each method; arguments are those of `RareOptions`.
+
+    Returns:
+        A row for each share, method, ε and p.
+
+    Raises:
+        ConfigError: Nothing to run, no such method, or a pool that there are too few images for.
+        DataError: The dataset's files cannot be used.
+    """
+    return run(EXPERIMENT, options).rows

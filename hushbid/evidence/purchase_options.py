@@ -1,0 +1,96 @@
+"""What declares the experiments that compare methods of buying: those of DPDS, and what goes beyond."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from hushbid.evidence.experiment_fields import (
+    ExperimentOptions,
+    data_field,
+    epsilons_field,
+    seeds_field,
+)
+from protocol.runtime.command import option
+
+__all__ = ["PURCHASES", "InsuranceOptions", "MnistOptions", "PurchaseOptions", "RareOptions"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PurchaseOptions(ExperimentOptions):
+    """What the experiments on purchases take.
+
+    Attributes:
+        data: Where the dataset lies.
+        methods: Some of `hushbid.evidence.experiments.methods.METHODS`; None: the experiment's.
+        epsilons: ε of methods that are calibrated to one, for each of the two sides; None: the experiment's.
+        points: p of each purchase; None: the experiment's.
+        owner_points: Most points of an owner, drawn at random; None: all.
+    """
+
+    data: Path = field(kw_only=False, metadata=data_field("Where the dataset's files lie."))
+    methods: Sequence[str] | None = option(
+        list[str] | None, "--method", help="A method, such as private or uniform; may be repeated."
+    )
+    epsilons: Sequence[float] | None = epsilons_field("ε of owners and of consumer, each; may be repeated.")
+    points: Sequence[int] | None = option(list[int] | None, min=1, help="Points to buy; may be repeated.")
+    owner_points: int | None = option(int | None, min=1, help="Most points of an owner; default: all.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MnistOptions(PurchaseOptions):
+    """Purchases of handwritten digits, as in appendix G of DPDS.
+
+    Attributes:
+        gammas: γ of the kernel on pixels in [0, 1]; None: 0.1, the paper's, and 0.01.
+    """
+
+    NAME: ClassVar[str] = "mnist"
+    QUICK: ClassVar[Mapping[str, Any]] = {
+        "seeds": 1,
+        "points": (100,),
+        "owner_points": 1000,
+        "epsilons": (1.0,),
+    }
+
+    seeds: int | Sequence[int] = seeds_field(3)
+    gammas: Sequence[float] | None = option(
+        list[float] | None, "--gamma", min=0.0, help="γ; may be repeated. Default: 0.1 and 0.01."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class InsuranceOptions(PurchaseOptions):
+    """Purchases of insurance customers, as in §4 of DPDS."""
+
+    NAME: ClassVar[str] = "insurance"
+    QUICK: ClassVar[Mapping[str, Any]] = {"seeds": 1, "points": (100,), "epsilons": (1.0,)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RareOptions(PurchaseOptions):
+    """Purchases of handwritten digits where few of the owners' points are wanted.
+
+    Attributes:
+        shares: Of the owners' points, those that are wanted; None: 0.005, 0.02, 0.1 and 0.2.
+        pool: Points of all owners together.
+    """
+
+    NAME: ClassVar[str] = "rare"
+    QUICK: ClassVar[Mapping[str, Any]] = {
+        "seeds": 1,
+        "points": (100,),
+        "pool": 2000,
+        "epsilons": (1.0,),
+    }
+
+    shares: Sequence[float] | None = option(
+        list[float] | None, "--share", min=0.0, max=1.0, help="Wanted points of the owners'; may be repeated."
+    )
+    pool: int = option(int, default=10_000, min=10, help="Points of all owners together.")
+
+
+PURCHASES: Final = (MnistOptions, InsuranceOptions, RareOptions)
+"""The kinds of this module."""

@@ -1,0 +1,81 @@
+"""An experiment whose work a Dask cluster shares comes to the same, even if a worker is killed in it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hushbid.evidence.experiment_options import SelectionOptions
+from hushbid.evidence.experiments.runner import run
+from hushbid.evidence.experiments.selection import EXPERIMENT
+from hushbid.evidence.pool import results_of
+from protocol.errors import ConfigError
+
+distributed = pytest.importorskip("distributed")
+
+OPTIONS = SelectionOptions("digits", epsilons=[1.0], points=[20], seeds=6)
+
+
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    """Two worker processes, which a nanny starts again when they die."""
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+    ) as found:
+        yield found
+
+
+def test_a_scheduler_that_does_not_answer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hushbid.evidence.pool.REACHED_WITHIN", 0.3)
+    with pytest.raises(ConfigError, match=r"No Dask scheduler answers at tcp://127\.0\.0\.1:9\b"):
+        list(results_of(abs, [1], jobs=1, scheduler="tcp://127.0.0.1:9"))
+
+
+@pytest.mark.parametrize("address", ["nonsense://x:1", "tcp://", ""])
+def test_an_address_that_is_none_is_refused(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hushbid.evidence.pool.REACHED_WITHIN", 0.3)
+    with pytest.raises(ConfigError, match="No Dask scheduler"):
+        list(results_of(abs, [1], jobs=1, scheduler=address))
+
+
+@pytest.mark.slow
+def test_a_scheduler_without_workers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hushbid.evidence.pool.REACHED_WITHIN", 2.0)
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address=None, processes=True) as empty,
+        pytest.raises(ConfigError, match="has no workers"),
+    ):
+        list(results_of(abs, [1], jobs=1, scheduler=empty.scheduler_address))
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_in_the_run_changes_no_figure(cluster: Any, tmp_path: Path) -> None:
+    with distributed.Client(cluster, set_as_default=False) as client:
+        workers = list(client.run(os.getpid).values())
+    assert len(set(workers)) == 2
+    handed_out: list[str] = []
+
+    def kill_one(what: str) -> None:
+        handed_out.append(what)
+        if len(handed_out) == 3:
+            os.kill(workers[0], signal.SIGKILL)
+
+    by_cluster = SelectionOptions(
+        "digits",
+        epsilons=[1.0],
+        points=[20],
+        seeds=6,
+        scheduler=cluster.scheduler_address,
+        out=tmp_path,
+        say=kill_one,
+    )
+    shared, alone = run(EXPERIMENT, by_cluster), run(EXPERIMENT, OPTIONS)
+    assert len(handed_out) == 6
+    assert not Path(f"/proc/{workers[0]}").exists(), "it was killed"
+    assert [row.mmd2_each for row in shared.rows] == [row.mmd2_each for row in alone.rows]
+    assert len(list((tmp_path / "cells").iterdir())) == 6
