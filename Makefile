@@ -47,14 +47,22 @@ run: $(STAMP)
 	$(BIN)/hushbid run configs/digits/cluster.toml
 
 test: checks
-	$(PYTEST) $(TOGETHER) -m "not slow"
+	@$(call beside-types,$(PYTEST) $(TOGETHER) -m "not slow")
 
 test-all: checks
-	$(PYTEST) $(TOGETHER)
+	@$(call beside-types,$(PYTEST) $(TOGETHER))
 
-# Types alone keep one core busy for a while; the other compiles the tests.
+# Tests leave a fifth of two cores idle, as they wait for processes; mypy takes half a minute of one. What it finds is
+# told at the end, where it is seen.
+define beside-types
+mkdir -p build; $(BIN)/mypy >build/types.txt 2>&1 & types=$$!; trap 'kill $$types' INT TERM; \
+echo '$(1)'; $(1); tests=$$?; \
+wait $$types; types=$$?; echo '$(BIN)/mypy'; cat build/types.txt; [ $$tests -eq 0 ] && [ $$types -eq 0 ]
+endef
+
+# What is quick, so that a slip is told at once.
 checks: $(STAMP)
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint types imports $(COMPILED)
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint imports $(COMPILED)
 
 # pytest keeps what it has compiled. In a new clone its processes would begin together, and each compile all files.
 # What is wrong with a file, the tests themselves say.

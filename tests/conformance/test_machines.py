@@ -69,7 +69,7 @@ def peer_of(machine: type[Machine]) -> str:
     return "owner-0" if issubclass(machine, CuratorMachine) else "curator"
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("machine", WALKS)
 def test_random_lives_take_every_row_of_the_table_and_no_other(
     machine: type[Machine], monkeypatch: pytest.MonkeyPatch

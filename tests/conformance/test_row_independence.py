@@ -167,7 +167,7 @@ def digests(place: str) -> list[str]:
     return found
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 def test_other_threads_and_other_processors_hash_alike(tmp_path: Path) -> None:
     """The control, the arithmetic that maps had, is hashed differently on one machine or another."""
     for kind, name in KINDS:

@@ -25,7 +25,7 @@ IMAGE = "hushbid:test"
 """Stays when the tests are done, so that the next ones build upon it."""
 VOLUMES = ("key", "data", "state", "session")
 """What is mounted below /party in a party's container."""
-PATIENCE = 90.0
+PATIENCE = 240.0
 """Seconds after which what has not happened will not happen."""
 _LOOK_SECONDS = 0.2
 _PROJECT = "com.docker.compose.project"
@@ -101,6 +101,8 @@ class Deployment:
             "HUSHBID_OWNERS": str(owners),
             "HUSHBID_SET": " ".join(f"{key}={value}" for key, value in (settings or {}).items()),
         }
+        self._containers: dict[str, str] = {}
+        """By service, once there is one: it stays the same one, however often it is started."""
 
     def __enter__(self) -> Self:
         return self
@@ -124,6 +126,11 @@ class Deployment:
 
     def container(self, service: str) -> str:
         """The identifier of a service's container, which may have ended."""
+        if service not in self._containers:
+            self._containers[service] = self._look_up(service)
+        return self._containers[service]
+
+    def _look_up(self, service: str) -> str:
         found = docker(
             "ps", "--all", "--quiet", "--no-trunc",
             "--filter", f"label={_PROJECT}={self.project}",
@@ -137,13 +144,10 @@ class Deployment:
         found: dict[str, Any] = json.loads(docker("inspect", self.container(service)))[0]
         return found
 
-    def running(self, service: str) -> bool:
-        """Whether it has not ended; one that is paused has not."""
-        return bool(self.inspect(service)["State"]["Running"])
-
-    def healthy(self, service: str) -> bool:
-        """Whether its health check says so."""
-        return bool(self.inspect(service)["State"]["Health"]["Status"] == "healthy")
+    def healthy(self, services: Sequence[str]) -> bool:
+        """Whether the health checks of all of these say so."""
+        found = json.loads(docker("inspect", *map(self.container, services)))
+        return all(each["State"]["Health"]["Status"] == "healthy" for each in found)
 
     def log(self, service: str) -> str:
         """What it has told people, over all of its lives."""
@@ -176,9 +180,18 @@ class Deployment:
             time.sleep(_LOOK_SECONDS)
 
     def wait(self, services: Sequence[str], *, seconds: float = PATIENCE) -> dict[str, int]:
-        """The exit codes of these, once all have ended."""
-        self.until(lambda: not any(map(self.running, services)), f"{services} to end", seconds=seconds)
-        return {service: self.inspect(service)["State"]["ExitCode"] for service in services}
+        """The exit codes of these, once all have ended; who is started again has not."""
+        containers = [self.container(service) for service in services]
+        deadline = time.monotonic() + seconds
+        while True:
+            try:  # one process that waits: those that look again and again keep half a core busy
+                docker("wait", *containers, timeout=max(1.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                raise AssertionError(f"waited {seconds} s for {services} to end\n{self.story()}") from None
+            states = [each["State"] for each in json.loads(docker("inspect", *containers))]
+            if not any(state["Running"] for state in states):
+                codes = [int(state["ExitCode"]) for state in states]
+                return dict(zip(services, codes, strict=True))
 
     def story(self) -> str:
         """The end of what each has told people, for a failure's message."""

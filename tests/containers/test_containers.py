@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +74,7 @@ class Session:
 
     def events(self, party: str) -> list[tuple[str, str]]:
         """Every event in a party's transcript: its kind, or what message it is, and which peer or timer."""
-        shown = hushbid("transcript", "show", str(self.transcript(party)), "--private", "--json")
-        events = [json.loads(line).get("event") for line in shown.splitlines()]
-        return [_kind_and_whose(event) for event in events if event is not None]
+        return list(_events_in(self.transcript(party)))
 
     def verified(self) -> bool:
         """Whether all transcripts hold, and agree with each other."""
@@ -85,6 +83,13 @@ class Session:
         assert len(found["transcripts"]) == len(paths)
         assert {each["signature"] for each in found["transcripts"]} == {"holds"}
         return bool(found["ok"])
+
+
+@cache
+def _events_in(transcript: Path) -> tuple[tuple[str, str], ...]:
+    shown = hushbid("transcript", "show", str(transcript), "--private", "--json")
+    events = [json.loads(line).get("event") for line in shown.splitlines()]
+    return tuple(_kind_and_whose(event) for event in events if event is not None)
 
 
 def _kind_and_whose(event: Mapping[str, Any]) -> tuple[str, str]:
@@ -224,7 +229,7 @@ def troubled(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     with Deployment(clone, owners=4, settings=pace) as deployment:
         up = deployment.compose("up", "--detach", timeout=300)
         assert up.returncode == 0, up.stderr[-2000:]
-        deployment.until(lambda: all(map(deployment.healthy, deployment.parties)), "all to be healthy")
+        deployment.until(lambda: deployment.healthy(deployment.parties), "all to be healthy")
         deployment.until(lambda: deployment.round() > 1, "the second round")
         seen_inside = {party: deployment.inside(party, LOOK) for party in deployment.parties}
         make_trouble(deployment)

@@ -84,7 +84,7 @@ def test_systemd_finds_nothing_wrong_with_a_unit(tmp_path: Path, unit: Path) -> 
     copy = tmp_path / unit.name.replace("@.", "@north.")
     copy.write_text(unit.read_text(encoding="utf-8").replace(INSTALLED, sys.executable), encoding="utf-8")
     ended = subprocess.run(
-        ["systemd-analyze", "verify", str(copy)], capture_output=True, text=True, timeout=60, check=False
+        ["systemd-analyze", "verify", str(copy)], capture_output=True, text=True, timeout=240, check=False
     )
     about_it = [line for line in ended.stderr.splitlines() if copy.name in line]
     assert (ended.returncode, about_it) == (0, []), ended.stderr

@@ -169,10 +169,10 @@ def played(rule: str, address: str, command: list[str]) -> tuple[int, int, str]:
         subprocess.Popen([sys.executable, "-P", *command], stderr=subprocess.PIPE, env=environment) as owner,
     ):
         try:
-            said = curator.communicate(timeout=80)[1].decode()
+            said = curator.communicate(timeout=240)[1].decode()
             if curator.returncode:
                 owner.kill()  # nobody ends the session
-            owner.communicate(timeout=30)
+            owner.communicate(timeout=240)
         finally:
             for process in (curator, owner):
                 process.kill()

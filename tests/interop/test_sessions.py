@@ -84,10 +84,10 @@ def session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[st
         yield rule, cluster
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 def test_an_owner_of_the_documents_takes_part_under_every_rule(session: tuple[str, Cluster]) -> None:
     rule, cluster = session
-    ended = cluster.end(seconds=90)
+    ended = cluster.end(seconds=240)
     assert {name: end.code for name, end in ended.items()} == dict.fromkeys(cluster.names, 0), cluster.log(
         OTHER
     )

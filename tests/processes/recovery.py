@@ -35,7 +35,7 @@ POINTS: Final = 160
 """Rounds of a session: three batches of noise."""
 SHORT: Final[Mapping[str, Any]] = {"session.points": 70}
 """Changes for a session that nobody is to catch in its rounds: two batches."""
-SESSION_SECONDS: Final = 90.0
+SESSION_SECONDS: Final = 240.0
 """Within which a session has ended, with all that is started again in it."""
 
 # Nobody is given up while a busy machine starts it again.

@@ -17,7 +17,7 @@ from protocol.runtime.network.router import RouterEndpoint
 from protocol.runtime.network.transport import listen_address, parse_address, resolved
 
 CURATOR, ALICE = new_keypair(), new_keypair()
-DEADLINE_S = 30.0
+DEADLINE_S = 120.0
 V4, V6 = "127.0.0.1", "::1"
 
 

@@ -18,7 +18,7 @@ from protocol.runtime.network.connection_limits import ConnectionLimits, Cut
 from protocol.runtime.network.router import Arrival, Drop, RouterEndpoint
 
 CURATOR, ALICE, BOB = (new_keypair() for _ in range(3))
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
 
 
 class Door:

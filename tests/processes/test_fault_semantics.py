@@ -25,8 +25,8 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     changes = {
         "session.points": ROUNDS,
         "timeouts.silence": 0.6,
-        "timeouts.delivery": 1.0,
-        "timeouts.abandon": 20.0,
+        "timeouts.delivery": 4.0,
+        "timeouts.abandon": 120.0,
         "timeouts.comeback": 10.0,
     }
     with Cluster(tmp_path, OWNERS, changes=changes) as made:
@@ -79,7 +79,9 @@ def test_what_was_bought_is_kept_for_a_consumer_that_comes_after_the_curator_has
     assert "start the curator again with the same state directory" in stopped.error["advice"]
     assert kinds(cluster.records(CURATOR))[-1] == "timer:delivery"
     assert cluster.running("heron"), "the session is not over for it"
-    cluster.start(CURATOR, CONSUMER)
+    cluster.start(CONSUMER)
+    cluster.until(lambda: "session.resumed" in cluster.log(CONSUMER), "the consumer, which may start slowly")
+    cluster.start(CURATOR)
     ended = cluster.end()
     assert {name: end.code for name, end in ended.items()} == {CURATOR: 0, CONSUMER: 0, "heron": 0}
     assert ended[CONSUMER].json["points_delivered"] == ROUNDS
@@ -88,7 +90,7 @@ def test_what_was_bought_is_kept_for_a_consumer_that_comes_after_the_curator_has
 
 
 def test_a_curator_that_is_started_again_while_it_delivers_sends_the_part_again(cluster: Cluster) -> None:
-    cluster.change(CURATOR, {"timeouts.delivery": 20.0})
+    cluster.change(CURATOR, {"timeouts.delivery": 120.0})
     pacer = cluster.puppet(PACER)
     pacer.hold_bids_from(ROUNDS)
     cluster.start(CURATOR, CONSUMER, "heron")

@@ -24,7 +24,8 @@ PACER = "ostrich"
 PROCESSES = ("curator", "consumer", "heron", "magpie")
 ROUNDS = 12
 MIDDLE = 5
-QUICK = {"timeouts.silence": 0.6, "timeouts.abandon": 1.0, "timeouts.delivery": 1.5}
+QUICK = {"timeouts.silence": 2.0, "timeouts.abandon": 4.0, "timeouts.delivery": 4.0}
+"""For tests that wait until somebody is given up; a party that a busy machine keeps waiting is not."""
 
 
 @pytest.fixture
@@ -96,7 +97,8 @@ def test_an_owner_that_is_killed_while_its_bid_is_awaited_is_waited_for_no_longe
     ended = cluster.end()
     assert codes(ended) == {"curator": 0, "consumer": 0, "magpie": 0, "heron": -signal.SIGKILL}
     assert ended["curator"].json["absences"] == {"heron": ROUNDS - MIDDLE}
-    assert ended["curator"].json["wall_seconds"] < 10, "its silence was not waited for"
+    silence = cluster.session.file.timeouts.silence
+    assert ended["curator"].json["wall_seconds"] < silence, "its silence was not waited for"
     assert all_verify(cluster)
 
 
@@ -164,7 +166,7 @@ def test_an_owner_that_lost_its_state_is_refused_and_the_session_goes_on(
 
 def test_owners_that_cannot_come_in_are_told_why_and_the_others_go_on(make: Callable[..., Cluster]) -> None:
     owners = ("stranger", "misled", "elsewhere", "broken", "heron")
-    cluster = make(owners, timeouts__enrolment=7.0)
+    cluster = make(owners, timeouts__enrolment=15.0)
     other = new_keypair()
     cluster.use_key("stranger", other)
     cluster.change("stranger", {"roster.owners.stranger": other.public.text})
@@ -196,7 +198,7 @@ def test_a_curator_that_is_gone_is_given_up_after_a_while(
     cluster = make(**{name.replace(".", "__"): value for name, value in QUICK.items()})
     to_the_middle(cluster)
     cluster.signal("curator", number)
-    ended = cluster.end("consumer", "heron", "magpie", seconds=15)
+    ended = cluster.end("consumer", "heron", "magpie", seconds=60)
     assert codes(ended) == dict.fromkeys(("consumer", "heron", "magpie"), 3)
     assert all("gone too long" in end.error["what"] for end in ended.values())
     assert all_verify(cluster)
@@ -219,7 +221,7 @@ def test_a_curator_that_was_stopped_goes_on_with_all(make: Callable[..., Cluster
 
 
 def test_a_curator_that_comes_back_without_its_state_is_told_apart(make: Callable[..., Cluster]) -> None:
-    cluster = make(timeouts__enrolment=4.0)
+    cluster = make(timeouts__enrolment=10.0)
     to_the_middle(cluster)
     cluster.signal("curator", signal.SIGKILL)
     cluster.end("curator")
@@ -234,7 +236,7 @@ def test_a_curator_that_comes_back_without_its_state_is_told_apart(make: Callabl
 
 
 def test_a_curator_that_never_answers_is_given_up(make: Callable[..., Cluster]) -> None:
-    nobody, silent, mute = (make(("heron",), timeouts__enrolment=1.5) for _ in range(3))
+    nobody, silent, mute = (make(("heron",), timeouts__enrolment=4.0) for _ in range(3))
     with silent_listener() as listener:
         silent.change("heron", {"network.address": f"tcp://127.0.0.1:{listener.getsockname()[1]}"})
         roster = {mute.keys["heron"].public.text: "heron"}
@@ -242,7 +244,7 @@ def test_a_curator_that_never_answers_is_given_up(make: Callable[..., Cluster]) 
         with RouterEndpoint(address, pair=mute.keys["curator"], roster=roster) as endpoint:
             for cluster in (nobody, silent, mute):
                 cluster.start("heron")
-            ended = [cluster.end("heron", seconds=15)["heron"] for cluster in (nobody, silent, mute)]
+            ended = [cluster.end("heron", seconds=60)["heron"] for cluster in (nobody, silent, mute)]
             assert endpoint.receive(1), "it said hello"
     assert [end.code for end in ended] == [3, 3, 3]
     assert all("never answered" in end.error["what"] for end in ended)
@@ -280,7 +282,7 @@ def test_a_port_in_use_ends_the_curator_with_2(make: Callable[..., Cluster]) -> 
 
 
 def test_a_consumer_that_never_comes_ends_the_session_with_3(make: Callable[..., Cluster]) -> None:
-    cluster = make(("heron",), timeouts__enrolment=2.5)
+    cluster = make(("heron",), timeouts__enrolment=6.0)
     cluster.start("curator", "heron")
     ended = cluster.end()
     assert codes(ended) == {"curator": 3, "heron": 1}
@@ -298,7 +300,7 @@ def test_an_owner_that_is_told_to_stop_ends_in_order_and_the_others_go_on(
     cluster = make()
     pacer = to_the_middle(cluster)
     cluster.signal("heron", signal.SIGTERM)
-    stopped = cluster.end("heron", seconds=5)["heron"]
+    stopped = cluster.end("heron", seconds=60)["heron"]
     assert stopped.code == 1
     assert "SIGTERM" in stopped.error["what"]
     pacer.let_go()
@@ -321,7 +323,7 @@ def test_whom_nothing_goes_on_without_stops_in_order_and_is_given_up(
     cluster = make(**{name.replace(".", "__"): value for name, value in QUICK.items()})
     pacer = to_the_middle(cluster)
     cluster.signal(stopped, signal.SIGTERM)
-    ended = cluster.end(stopped, seconds=5)[stopped]
+    ended = cluster.end(stopped, seconds=60)[stopped]
     assert ended.code == 1
     assert "SIGTERM" in ended.error["what"]
     pacer.let_go()

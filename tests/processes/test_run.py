@@ -36,7 +36,7 @@ SMALL = ("curator", "consumer", *OWNERS)
 EXACT = DIGITS.with_name("exact.toml")
 LONG = 20_000
 """More rounds than are run while a test looks on."""
-PATIENCE = 60.0
+PATIENCE = 240.0
 
 
 @dataclass

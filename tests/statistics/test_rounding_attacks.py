@@ -151,14 +151,14 @@ def bound(kind: Kind, attack: Attack) -> tuple[float, float]:
     return _bound(*worlds, delta=audited.stated.delta, confidence=0.95), audited.stated.epsilon
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_an_audit_bounds_epsilon_below_what_is_stated() -> None:
     found, stated = bound(PairedSpace, attack_on(PairedSpace, SWITCH))
     assert found <= stated
 
 
 # What `BlasSpace` does to S on this machine is asserted above; an audit sees no more of it than of the other.
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", [pytest.param(BlasSpace, marks=pytest.mark.slow), TurningSpace])
 def test_an_audit_of_sums_that_depend_on_the_number_of_rows_bounds_epsilon_above_what_is_stated(
     kind: Kind,

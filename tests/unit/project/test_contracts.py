@@ -123,7 +123,7 @@ def lint_imports(tree: Path) -> subprocess.CompletedProcess[str]:
         env=os.environ | {"PYTHONPATH": str(tree), "NO_COLOR": "1", "COLUMNS": "200"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
 

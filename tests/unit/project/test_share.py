@@ -47,7 +47,7 @@ def run_pytest(suite: Path, *arguments: str) -> subprocess.CompletedProcess[str]
         env=os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
 

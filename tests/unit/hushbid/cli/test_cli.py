@@ -410,7 +410,7 @@ def test_the_package_runs_as_a_program() -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     assert (ended.returncode, ended.stdout) == (0, f"hushbid {__version__}\n")

@@ -348,7 +348,7 @@ def test_who_approves_or_revokes_at_the_same_time_loses_nothing(session: Path) -
             process.stdin.write("go\n")
             process.stdin.flush()
         for process in processes:
-            process.wait(timeout=60)
+            process.wait(timeout=240)
     assert [process.returncode for process in processes] == [0] * len(processes)
     assert [place.party for place in RosterFile(session).places()][2:] == sorted([*owners, "north"])
 

@@ -53,7 +53,7 @@ def test_a_command_takes_the_file_s_paths_from_there_and_flags_from_here(
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=240,
     )
     assert done.returncode == 4, done.stderr
     what = json.loads(done.stdout)["error"]["what"]

@@ -27,7 +27,7 @@ def test_an_interrupt_while_a_program_imports_ends_it_as_later_ones_do(program: 
         [sys.executable, "-c", MAIN, program, "--json"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     assert (ended.returncode, ended.stderr) == (130, "Interrupted.\n")

@@ -37,7 +37,7 @@ FixedScreen(features, norm_bound=1.0)
 
 def built(table: Path, allowed: int) -> subprocess.CompletedProcess[str]:
     arguments = [sys.executable, "-c", BUILD, str(table), str(ROWS), str(DIMENSION), str(allowed)]
-    return subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(arguments, cwd=ROOT, capture_output=True, text=True, check=False, timeout=240)
 
 
 @pytest.fixture

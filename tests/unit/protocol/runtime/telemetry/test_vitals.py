@@ -390,7 +390,7 @@ def test_watching_ends_when_all_parties_have_ended(tmp_path: Path, options: tupl
         assert watching.stdout is not None
         first = watching.stdout.readline() if "--json" in options else ""
         vitals.begin(lambda: Seen("enrolling", 0))
-    rest, _ = watching.communicate(timeout=60)
+    rest, _ = watching.communicate(timeout=240)
     assert watching.returncode == 0
     if "--json" in options:
         looks = [json.loads(line)["parties"] for line in (first + rest).splitlines()]
