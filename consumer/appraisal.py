@@ -1,4 +1,4 @@
-"""What the consumer bought, judged by its own private data: never leaves the consumer."""
+"""A judgement of the purchase by the consumer's own private data: it never leaves the consumer."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _quality(values: Mapping[str, Any]) -> Quality:
 
 
 class Judge:
-    """What choices of points are judged by.
+    """The data by which choices of points are judged.
 
     Args:
         wanted: D_v, scaled, shape (m, columns).

@@ -47,7 +47,7 @@ def delivered_table(schema: Schema, path: Path, *, label: str = "label") -> Any:
         reason = error.strerror or "it is damaged"
         raise DataError(f"{path} cannot be read: {reason}.", advice="Correct the path.") from None
     except (ValueError, KeyError, EOFError, TypeError, BadZipFile):
-        raise DataError(f"{path} is no delivery.", advice="Give the consumer's delivered.npz.") from None
+        raise DataError(f"{path} is not a delivery.", advice="Give the consumer's delivered.npz.") from None
     table = schema.decode(features)
     beside = {
         label: _known(delivered, "labels", "labelled"),

@@ -177,7 +177,7 @@ def why_none_agree(train_labels: Labels, test_labels: Labels) -> str:
         _spelled(label) for label in judged
     }:
         return (
-            "the bought points' labels and the test points' are the same but for how they are written, as "
+            "the bought points' labels and the test points' differ only in how they are written, as "
             "numbers and text, or 1 and 1.0 in text: none agree"
         )
     return ""

@@ -1,4 +1,4 @@
-"""What the consumer's machine asks of its numerics, and what comes back."""
+"""The consumer's requests to its numerics, and the results."""
 
 from __future__ import annotations
 

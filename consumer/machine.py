@@ -67,7 +67,7 @@ class ConsumerMachine(Participant):
         self._filter = session.target_filter()
         costs = session.target.cost(0, neighbours=Neighbours.SUBSTITUTE_ONE)
         self.charge = Charge(Neighbours.SUBSTITUTE_ONE.value, 1, 1, costs)
-        """What a session costs D_v."""
+        """The session's cost to D_v."""
         self.delivered: list[Delivered] = []
         self.mmd2: npt.NDArray[np.float64] | None = None
         """MMD² of the first 1, 2, … delivered points (`PurchasesChecked.mmd2`), once all are delivered."""

@@ -238,7 +238,7 @@ def own_view(
     seed: int,
     ridge: float,
 ) -> View:
-    """What the consumer sees of a delivery.
+    """The consumer's view of a delivery.
 
     Args:
         session: The session.

@@ -117,7 +117,7 @@ def check_disjoint(validation: Dataset, seed_set: Dataset, *, column_values: int
 
 
 def _how_to_keep_apart(*, drawn: bool, declared: bool) -> str:
-    """What helps against shared rows: drawing points where none are, and naming a file where some are."""
+    """Advice against shared rows: a file instead of drawn points, and drawn points instead of a file."""
     other = (
         "Name a file of related data (`seed_set`), whose rows are not in the validation set, or draw fewer "
         "points (`seed_points`; where some are kept already, in another state directory)."

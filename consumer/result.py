@@ -1,4 +1,4 @@
-"""What a session came to, as its consumer tells: the JSON of its process, and a part of a run's result."""
+"""The consumer's result of a session: the JSON of its process, and a part of a run's result."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ TargetFileOption: TypeAlias = Annotated[
 
 
 class ConsumerResult(PartyResult):
-    """What a session came to for its consumer: what it bought, and how good that is."""
+    """A consumer's result of a session: its purchase, and the quality of it."""
 
     @property
     def points_delivered(self) -> int:

@@ -141,7 +141,7 @@ class KeptTarget:
         """
         if not content.startswith(TAG):
             raise DataError(
-                f"{where}: this is no release that `hushbid screen` keeps, or one of another version.",
+                f"{where}: `hushbid screen` has not kept this release, or it is of another version.",
                 advice="Check which file was named.",
             )
         start = len(TAG) + hashlib.sha256().digest_size

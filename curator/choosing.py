@@ -96,7 +96,7 @@ class Choosing(Rounds):
         return asked
 
     def _worth(self, seat: Seat, bid: PointBid) -> int:
-        """What a bid is ordered by: its score, for its price where points have prices."""
+        """The order of a bid: its score, divided by its price where points have prices."""
         prices = self._opened.prices
         return bid.score if prices is None else prices.per_price(bid.score, seat.rank)
 

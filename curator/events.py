@@ -1,4 +1,4 @@
-"""What the curator's machine asks of its numerics, and what comes back."""
+"""The curator's requests to its numerics, and the results."""
 
 from __future__ import annotations
 

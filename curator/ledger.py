@@ -62,7 +62,7 @@ class Refusal:
 
 @dataclass(slots=True)
 class Ledger:
-    """What happened, in order."""
+    """The events of a session, in order."""
 
     wins: list[HandedOver] = field(default_factory=list)
     """The chosen points, in the order in which they were chosen."""

@@ -30,7 +30,7 @@ ListenOption: TypeAlias = Annotated[
 
 
 class CuratorResult(PartyResult):
-    """What a session came to for its curator: what was chosen from whom."""
+    """A curator's result of a session: the points chosen from each owner."""
 
     @property
     def rounds(self) -> int:

@@ -1,4 +1,4 @@
-"""What the curator knows of one owner while a session runs."""
+"""The curator's knowledge of one owner while a session runs."""
 
 from __future__ import annotations
 

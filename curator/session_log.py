@@ -1,4 +1,4 @@
-"""What the curator logs of a session: lines derived from what ledger and seats show after each step.
+"""The curator's log of a session: lines derived from ledger and seats after each step.
 
 Under a rule that asks owners for points, the asked owners and the winners are private. An owner is named for
 what its connection shows, or for a bid that it owes as all owners do; never for a point that it was asked

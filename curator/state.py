@@ -1,4 +1,4 @@
-"""What the curator knows while a session runs: the round under way, its owners, and what was bought."""
+"""The curator's state while a session runs: the current round, its owners, and the bought points."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def procure(
     """
     given: Any = schema, owners  # whatever their types were to be
     if not isinstance(given[0], Schema):
-        raise ConfigError("The schema is no hushbid.Schema.", advice="Use `Schema.of` or `Schema.read`.")
+        raise ConfigError("The schema is not a hushbid.Schema.", advice="Use `Schema.of` or `Schema.read`.")
     if not (isinstance(given[1], Mapping) and all(isinstance(name, str) for name in owners)):
         raise ConfigError("The owners are no mapping from names to tables.", advice='Give {"north": table}.')
     points, epsilon, seed_points = map(_plain, (points, epsilon, seed_points))

@@ -1,4 +1,4 @@
-"""What the owner's machine asks of its numerics, and what comes back."""
+"""The owner's requests to its numerics, and the results."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class OwnerMachine(Participant):
         self.charge = Charge(
             Neighbours.ADD_REMOVE_ONE.value, 1, session.owners_releases, session.owners_costs()
         )
-        """What a session costs the owner's data."""
+        """The session's cost to the owner's data."""
         self.rounds = 0
         """How many rounds it was sent a broadcast in."""
         self.handed_over = 0

@@ -37,7 +37,7 @@ __all__ = ["OwnerNumerics", "Sealer"]
 
 @dataclass(frozen=True)
 class Sealer:
-    """What an owner needs to hand points over that the curator cannot read.
+    """The keys with which an owner seals points, so that the curator cannot read them.
 
     Attributes:
         name: The owner's roster name.

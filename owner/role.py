@@ -85,7 +85,7 @@ LiftOption: TypeAlias = Annotated[
 def stated_budget(
     written: BudgetSection | None, epsilon: float | None, *, lift: bool
 ) -> BudgetSection | None:
-    """What a party says of its data's budget: its file's, and the options, which go before it.
+    """The budget that a party states for its data: its file's, or the options', which go first.
 
     Raises:
         ConfigError: The option's ε is none.

@@ -50,7 +50,7 @@ __all__ = [
 
 
 class ExitCode(IntEnum):
-    """What a process of hushbid ends with."""
+    """The exit code of a process of hushbid."""
 
     DONE = 0
     FAILED = 1

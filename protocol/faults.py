@@ -1,4 +1,4 @@
-"""What pydantic finds wrong with values, in the words of whoever wrote them."""
+"""Pydantic's errors in the words of the author of the values."""
 
 from __future__ import annotations
 

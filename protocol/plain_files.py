@@ -13,7 +13,7 @@ __all__ = ["read_plain"]
 
 
 def read_plain(path: Path, longest: int) -> tuple[bytes, os.stat_result]:
-    """What a plain file holds, and its status; a pipe or a device in its place is not waited for.
+    """The content of a plain file, and its status; a pipe or a device in its place is not waited for.
 
     Args:
         path: The file.

@@ -1,4 +1,4 @@
-"""What differs between operating systems: modes of files, locks, durable names, limits, processes.
+"""Differences between operating systems: modes of files, locks, durable names, limits, processes.
 
 The rest of hushbid is written as if there were one system, and asks here. What a system has is looked for by
 what Python offers, not by the system's name. Windows has no modes and no directories that can be opened:

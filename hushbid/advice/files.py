@@ -97,7 +97,7 @@ def owners_of(text: str) -> dict[str, int]:
             points = 0
         if points < 1 or name in found:
             raise ConfigError(
-                f"--owners: {part.strip()!r} is no size of an owner.",
+                f"--owners: {part.strip()!r} is not an owner's number of points.",
                 advice="Write sizes, as in 5000,3000, or names too, as in north=5000,south=3000.",
             )
         found[name] = points

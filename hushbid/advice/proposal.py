@@ -489,7 +489,7 @@ def _notes(request: Request, trials: Trials, proposed: Trial) -> list[str]:
         which = ", ".join(str(column) for column in single[:5]) + (", …" if single.size > 5 else "")
         notes.append(
             f"{single.size} of {features.shape[1]} feature columns have one value in the validation set "
-            f"({which}, counted from 0): they tell none of its rows apart."
+            f"({which}, counted from 0): they distinguish no rows."
         )
     if not UNLIKE <= proposed.kernel <= ALIKE:
         notes.append(

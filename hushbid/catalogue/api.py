@@ -60,7 +60,7 @@ class ScreenOptions:
     lift_budget: bool = field(default=False, metadata=by_option(LiftOption))
     best: int = option(int, default=2, help="How many owners to choose.", min=1)
     unaccounted: bool = option(
-        bool, "--unaccounted", default=False, help="Rank by the exact D_v. What comes of it is not private."
+        bool, "--unaccounted", default=False, help="Rank by the exact D_v. The result is not private."
     )
     allow_simulated: bool = option(
         bool, "--allow-simulated", default=False, help="Compare entries whose noise protects nobody too."

@@ -134,7 +134,7 @@ def _objection(candidate: Candidate, keys: Mapping[str, str], *, allow_simulated
         return "its number of points cannot be told from none"
     # One such mean would drown all others in the best mixture.
     if mean.square > mean.largest_square(entry.release.norm_bound):
-        return "its mean lies farther out than that of any points can"
+        return "its mean lies farther out than any points' mean can"
     return ""
 
 

@@ -192,7 +192,7 @@ def read_entry(path: Path) -> CatalogueEntry:
     if len(content) > limits.MAX_ENTRY_FILE_BYTES:
         raise _refused(path, f"It is longer than {limits.MAX_ENTRY_FILE_BYTES} bytes.")
     if not content.startswith(_KIND):
-        raise _refused(path, "It is no catalogue entry.", advice="Check which file was named.")
+        raise _refused(path, "It is not a catalogue entry.", advice="Check which file was named.")
     if not content.startswith(TAG):
         raise _refused(
             path,
@@ -205,7 +205,7 @@ def read_entry(path: Path) -> CatalogueEntry:
     try:
         key = entry.key
     except ConfigError:
-        raise _refused(path, "The key that it names is none.") from None
+        raise _refused(path, "It names an invalid key.") from None
     if not verify_signature(TAG + body, signature, key.verify):
         raise _refused(path, "Its signature is not its owner's over what it says.")
     try:

@@ -155,7 +155,7 @@ class EntryRelease(EntryPart):
         if public is not (neighbours is Neighbours.SUBSTITUTE_ONE):
             raise ConfigError("Its number of points is noisy where it is public, or exact where it is not.")
         if public and self.size < 1:
-            raise ConfigError("Its number of points is none.")
+            raise ConfigError("Its number of points is invalid.")
 
     @abstractmethod
     def costs(self, neighbours: Neighbours) -> tuple[Cost, ...]:

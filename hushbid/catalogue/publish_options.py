@@ -78,7 +78,7 @@ class _Publish(ABC):
     lower: str | None = option(
         str | None, help="Public lower bounds: one number, or one per column as in 0,0,18."
     )
-    upper: str | None = option(str | None, help="Public upper bounds, likewise.")
+    upper: str | None = option(str | None, help="Public upper bounds, in the same form.")
     clip: bool = option(
         bool,
         "--clip/--refuse",
@@ -150,7 +150,9 @@ class PublishKme(_Publish):
 
     _: KW_ONLY
     session: GivenPath = field(default=None, metadata=by_option(SessionOption))
-    seed: int | None = option(int | None, help="Of the feature map, public; default: the session's.", min=0)
+    seed: int | None = option(
+        int | None, help="Seed of the feature map, public; default: the session's.", min=0
+    )
     gamma: float | None = option(float | None, help="γ of the kernel, on columns scaled to [0, 1].")
     dimension: int | None = option(int | None, help="d, coordinates of φ; default: 140.")
     points: int = option(int, default=0, help="Synthetic points; 0: none.", min=0)
@@ -174,9 +176,9 @@ class PublishRace(_Publish):
     width: int = option(int, default=100, help="W, most cells of each.", min=2)
     power: int = option(int, default=1, help="Functions of the family that make one.", min=1)
     bandwidth: float | None = option(
-        float | None, help="Of l2 and l1: the distance at which points count as near."
+        float | None, help="For l2 and l1: the distance at which points count as near."
     )
-    seed: int = option(int, default=0, help="Of the functions, public.", min=0)
+    seed: int = option(int, default=0, help="Seed of the functions, public.", min=0)
 
     def _functions(self) -> Functions:
         from hushbid.catalogue.race import HashSection

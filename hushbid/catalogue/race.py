@@ -172,7 +172,7 @@ class RaceRelease(EntryRelease):
     def check(self, neighbours: Neighbours) -> None:
         family = hash_family_of(self.hashes)
         if family.digest != self.digest:
-            raise ConfigError("Its hash functions' digest is not that of the functions that its seed gives.")
+            raise ConfigError("The hash functions that its seed gives have another digest.")
         if len(self.counts) != int(family.cells.sum()):
             raise ConfigError("It has another number of counts than its hash functions have cells.")
         self.check_size(neighbours, public=self.count_scale == 0.0)

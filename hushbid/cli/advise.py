@@ -25,7 +25,7 @@ _WIDTH: Final = 80
 """Columns of a terminal that the tables take at most."""
 _YOURS_ALONE: Final = "What came out, and the kernel, follow from the validation set: keep them to yourself."
 _YOURS_BESIDE_PUBLIC: Final = (
-    "What is said of the validation set itself is for you alone; all else follows from public rows."
+    "Statements about the validation set itself are for you alone; everything else follows from public rows."
 )
 
 
@@ -68,7 +68,7 @@ def advise_command(
     points: Annotated[int | None, typer.Option(help="p, if it is fixed already.")] = None,
     gamma: Annotated[float | None, typer.Option(help="γ, likewise.")] = None,
     dimension: Annotated[int | None, typer.Option(help="d, likewise.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="ε of both sides, likewise.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="ε of both sides, in the same form.")] = None,
     column_values: Annotated[
         int | None,
         typer.Option(
@@ -77,7 +77,7 @@ def advise_command(
     ] = None,
     effect: Annotated[
         float | None,
-        typer.Option(help="MMD² over that of a random choice that ε is to reach; default: 0.5."),
+        typer.Option(help="The ratio of MMD² to a random choice's that ε has to reach; default: 0.5."),
     ] = None,
     rehearsal: Annotated[
         bool, typer.Option(help="Play each setting with owners made of the validation set.")
@@ -239,7 +239,7 @@ def _trials(advice: Advice) -> Table:
 
     rehearsed = advice.trials[0].rehearsal is not None
     table = Table(box=SIMPLE_HEAD, pad_edge=False, title_justify="left", caption_justify="left")
-    table.title = "What was tried: MMD² over that of a random choice"
+    table.title = "Trials: MMD² over a random choice's"
     if rehearsed:
         table.title += ", both with weights, where all, 1/10, 1/50 of the owners' points are wanted"
     else:

@@ -57,7 +57,7 @@ def invite_command(
     from protocol.session.session import open_session
 
     if (owner is None) is not consumer:
-        raise ConfigError("Who is invited?", advice="Give either --owner NAME or --consumer.")
+        raise ConfigError("Which party is invited?", advice="Give either --owner NAME or --consumer.")
     party = CONSUMER if owner is None else owner
     file = _reached_at(load_toml(SessionFile, session), address)
     open_session(file)

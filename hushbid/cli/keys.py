@@ -119,7 +119,7 @@ def _check_name(name: str) -> None:
         TypeAdapter(PartyName).validate_python(name)
     except ValidationError:
         raise ConfigError(
-            f"{name!r} is no name that a roster can have.",
+            f"{name!r} cannot be a name on a roster.",
             advice="Use small letters, digits, and after the first of them also _ . - (64 at most).",
         ) from None
 

@@ -67,7 +67,7 @@ def _ledger_of(file: Path) -> Path:
     """The file, or the ledger that lies beside it.
 
     Raises:
-        ConfigError: It is no ledger, and none lies beside it.
+        ConfigError: It is not a ledger, and none lies beside it.
     """
     from protocol.runtime.ledger.lifetime_ledger import may_be_ledger
 
@@ -76,8 +76,8 @@ def _ledger_of(file: Path) -> Path:
         return beside
     if not may_be_ledger(file):
         raise ConfigError(
-            f"{file} is no ledger, and {beside.name} does not lie beside it: no session that kept its ledger "
-            "there was charged for these data.",
+            f"{file} is not a ledger, and {beside.name} does not lie beside it: no session that kept its "
+            "ledger there was charged for these data.",
             advice="If a party's file names another place (`ledger`), name that.",
         )
     return file

@@ -23,13 +23,13 @@ __all__ = ["preflight_command"]
 def preflight_command(
     options: Owner,
     listen: Annotated[
-        str | None, typer.Option(help="Of a curator, as it is given it.", envvar="HUSHBID_LISTEN")
+        str | None, typer.Option(help="A curator's option of this name.", envvar="HUSHBID_LISTEN")
     ] = None,
     validation: Annotated[
-        Path | None, typer.Option(help="Of the consumer, as it is given it.", envvar="HUSHBID_VALIDATION")
+        Path | None, typer.Option(help="The consumer's option of this name.", envvar="HUSHBID_VALIDATION")
     ] = None,
     seed_set: Annotated[
-        Path | None, typer.Option(help="Of the consumer, as it is given it.", envvar="HUSHBID_SEED_SET")
+        Path | None, typer.Option(help="The consumer's option of this name.", envvar="HUSHBID_SEED_SET")
     ] = None,
     offline: Annotated[
         bool, typer.Option("--offline", help="Ask nothing of the network, and bind nothing.")
@@ -38,14 +38,14 @@ def preflight_command(
         bool,
         typer.Option(
             "--rehearsal/--no-rehearsal",
-            help="Of the consumer: play the session with owners made of the validation set.",
+            help="For the consumer: play the session with owners made of the validation set.",
             envvar="HUSHBID_REHEARSAL",
         ),
     ] = True,
     anyway: Annotated[
         bool,
         typer.Option(
-            "--anyway", help="Of the consumer: a hopeless session would go on.", envvar="HUSHBID_ANYWAY"
+            "--anyway", help="For the consumer: a hopeless session would go on.", envvar="HUSHBID_ANYWAY"
         ),
     ] = False,
     as_json: JsonOption = False,

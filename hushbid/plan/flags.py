@@ -16,7 +16,7 @@ def _owner_count(text: str) -> int:
     if text.isascii() and text.isdecimal() and int(text) > 0:
         return int(text)
     raise typer.BadParameter(
-        f"{text!r} is no number of owners, as 5 is. How many points each has goes into --owner-points; "
+        f"{text!r} is not a number of owners, such as 5. Their numbers of points go into --owner-points; "
         "`hushbid advise --owners` takes sizes by name."
     )
 

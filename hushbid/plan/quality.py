@@ -216,7 +216,7 @@ def _floor_as_cause(setting: PlanSetting) -> str:
         return f"{rounds} rounds are few: the {batch:,} points of one do not see each other"
     counted = f", each of which counts {weight:g}" if weight < 1.0 else ""
     seeds = f"a seed set of {setting.seed_points:,}{counted}"
-    return f"What is bought, {setting.p:,} points, has to make up for {seeds}"
+    return f"The purchase, {setting.p:,} points, has to make up for {seeds}"
 
 
 def _noise_as_cause(setting: PlanSetting, target: ReleaseError, summary: ReleaseError) -> str:

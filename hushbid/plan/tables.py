@@ -137,7 +137,7 @@ def _with_release(
     if release is None and table:
         if table.get("calibration") == "published":
             raise ConfigError(
-                f"[{name}]: the published calibration has an ε of each step and none of all together.",
+                f"[{name}]: the published calibration has an ε for each step, and none for all together.",
                 advice=f"Leave {flag} out, or give --release mwem for the sound calibration.",
             )
         kept = {key: table[key] for key in table if key not in ("sigma", "step_epsilon", "first_epsilon")}

@@ -16,7 +16,7 @@ COMMON_SHARE: Final = 0.11
 """What is wanted from here on as in the cases in which it paid in effective points alone: 0.115 and 0.20."""
 
 _SAYS: Final = {
-    "drowned": "No: the choice is expected to follow noise, so that it is no better than one at random.",
+    "drowned": "No: the choice is expected to follow noise, and to be no better than a random one.",
     "rare": "Buying by this protocol pays: where 2 % were wanted (MNIST, p = 1000, ε = 1) it bought 92 to "
     "125 wanted points, and a random choice 20.",
     "between": "Not known: it paid where 2 % were wanted, and from 11 % on in effective points and accuracy "

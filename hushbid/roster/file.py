@@ -53,7 +53,7 @@ class Place:
         """The missing part; empty if nothing is missing."""
         if self.key is not None:
             return ""
-        return "no key: what stands there is none" if self.text else "no key yet"
+        return "no valid key" if self.text else "no key yet"
 
 
 class RosterFile:
@@ -159,7 +159,7 @@ class RosterFile:
         """
         no_keys = [place.party for place in self.places() if place.missing and place.text]
         if no_keys:
-            return f"What stands there for {', '.join(no_keys)} is no key."
+            return f"The value for {', '.join(no_keys)} is no key."
         insecure = self.draft.network.insecure  # nobody has a key there
         roster = {
             place.party: place.text or ("" if insecure else new_keypair().public.text)

@@ -104,7 +104,7 @@ def _check_free(output: Path) -> None:
     """
     try:
         if not stat.S_ISREG(output.stat().st_mode):
-            raise ConfigError(f"{output} is no regular file.", advice="Name another file with --output.")
+            raise ConfigError(f"{output} is not a regular file.", advice="Name another file with --output.")
         with output.open("rb") as file:
             old = file.read(len(FIRST_BYTES))
     except FileNotFoundError:
@@ -113,7 +113,7 @@ def _check_free(output: Path) -> None:
         raise _unwritable(output, error) from None
     if old != FIRST_BYTES:
         raise ConfigError(
-            f"{output} is there already, and is no report.", advice="Name another file with --output."
+            f"{output} exists already, and is not a report.", advice="Name another file with --output."
         )
 
 

@@ -53,10 +53,10 @@ def read_delivered(delivered: Path) -> dict[str, Any]:
     """The arrays of a consumer's ``delivered.npz`` (`consumer.store.PurchaseFile`), at least one point's.
 
     Raises:
-        DataError: It cannot be read, is none, or has no points.
+        DataError: It cannot be read, is not a delivery, or has no points.
     """
     what = DataError(
-        f"{delivered} is no file of delivered points, or a damaged one.",
+        f"{delivered} is not a file of delivered points, or is damaged.",
         advice="Name the `delivered.npz` of the consumer's state directory.",
     )
     try:

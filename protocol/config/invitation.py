@@ -93,7 +93,7 @@ def check_invitation(read: Invitation, values: Mapping[str, Any], *, where: str)
     _check_invited(session, read.party, where=where)
     check_signature(values, curator, whose="the curator of its roster", where=where)
     if read.curator_fingerprint != curator.fingerprint:
-        raise ConfigError(f"{where}: its fingerprint is not that of its curator's key.", advice=_ASK)
+        raise ConfigError(f"{where}: its fingerprint is not its curator's.", advice=_ASK)
     if read.digest != session.digest().hex():
         raise ConfigError(
             f"{where}: its digest is not that of its configuration, as hushbid {__version__} computes it; "

@@ -87,6 +87,6 @@ def check_role(name: str, role: Role) -> None:
     """
     if name in (CURATOR, CONSUMER) and role != name:
         raise ConfigError(
-            f"The name {name!r} is that of another role than {role}.",
+            f"The name {name!r} belongs to another role than {role}.",
             advice=f"Say `--role {name}` if that is meant, or take another name.",
         )

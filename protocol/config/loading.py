@@ -30,7 +30,7 @@ def validated(model: type[ModelT], values: Mapping[str, Any], *, where: str) -> 
 
     Args:
         model: A pydantic model.
-        values: What a file, a table or a set of flags says.
+        values: A model from a file, a table or a set of options.
         where: The source, for the error.
 
     Raises:
@@ -58,7 +58,7 @@ def load_toml(model: type[ModelT], path: Path) -> ModelT:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """What a TOML file says, before any model has looked at it.
+    """The values of a TOML file, before validation.
 
     Raises:
         ConfigError: The file cannot be read, or is not TOML.
@@ -79,7 +79,7 @@ def read_text(path: Path) -> str:
 
 
 def read_toml_sent(path: Path, longest: int) -> dict[str, Any]:
-    """What a TOML file says that somebody else made, who may mean ill.
+    """The values of a TOML file whose author may be malicious.
 
     Args:
         path: The file.
@@ -94,7 +94,7 @@ def read_toml_sent(path: Path, longest: int) -> dict[str, Any]:
         raise _unreadable(path, error) from None
     if len(content) > longest:
         raise ConfigError(
-            f"{path}: longer than {longest} bytes, the most that such a file has.",
+            f"{path}: longer than {longest} bytes, the most for this kind of file.",
             advice="This is not what hushbid wrote: have it sent again.",
         )
     try:

@@ -1,4 +1,4 @@
-"""What a session file means, however it is written: the map whose digest names the session.
+"""The meaning of a session file, however it is written: the map whose digest names the session.
 
 Two files that differ in nothing but ``1`` for ``1.0``, or in a default that one of them writes out, are one
 session. So every table is taken as it is in force: read by the model of the mechanism, rule or feature map
@@ -31,7 +31,7 @@ BEFORE_THERE_WERE_KEYS: Final[Mapping[str, Any]] = {
     "jitter": 0.0,
     "distinct": False,
 }
-"""What sessions were before ``[session]`` had keys for it."""
+"""The settings of sessions from before ``[session]`` had keys for them."""
 
 
 def digest_of(values: Mapping[str, Any], owners: tuple[str, ...]) -> bytes:
@@ -40,7 +40,7 @@ def digest_of(values: Mapping[str, Any], owners: tuple[str, ...]) -> bytes:
 
 
 def encoded_meaning(values: Mapping[str, Any], owners: tuple[str, ...]) -> bytes:
-    """What defines a session, as bytes.
+    """The bytes that define a session.
 
     Args:
         values: All tables of a session file that was read, by their names, without the keys that it has no

@@ -30,7 +30,7 @@ __all__ = [
 
 FilePath = Annotated[Path, Field(strict=False)]
 ModelSeed: TypeAlias = Annotated[int, Field(ge=0, lt=2**32)]
-"""What scikit-learn takes for a seed."""
+"""A seed that scikit-learn accepts."""
 SeedPoints: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000)]
 """Points of a drawn seed set."""
 Money: TypeAlias = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
@@ -84,7 +84,7 @@ class BudgetSection(_Private):
 
 
 class _PartyFile(_Private):
-    """What every party's file says."""
+    """The keys of every party's file."""
 
     key: FilePath | None = None
     """Secret CURVE key; None only in insecure sessions."""
@@ -131,8 +131,9 @@ class CuratorFile(_PartyFile):
     revoked: list[PartyName] = []
     """Owners of the roster that are not let in any more; the session stays the same one."""
     unit_price: Money | None = None
-    """What an owner gets for one unit of what it should be paid by (`protocol.privacy.payment`); None: not
-    said."""
+    """The payment for one unit of the number that an owner should be paid by (`protocol.privacy.payment`);
+    None: not said.
+    """
     total_price: Money | None = None
     """What is shared out among the owners by what they should be paid by; None: not said."""
 
@@ -148,7 +149,7 @@ class CuratorFile(_PartyFile):
 
 
 class _DatasetFile(_PartyFile):
-    """What the file of a party with private data says."""
+    """The keys in the file of a party with private data."""
 
     ledger: FilePath | None = None
     """The data's lifetime ledger; None: beside the data, by their name and ``.ledger``."""

@@ -1,4 +1,4 @@
-"""What every table of a configuration file is made of."""
+"""The base of every table of a configuration file."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def with_columns(values: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def features_of(columns: Sequence[Column]) -> dict[str, Any]:
-    """What ``[features]`` says of columns: how many numbers they are, and their bounds."""
+    """The keys of ``[features]`` about columns: how many numbers they are, and their bounds."""
     schema = Schema(columns=tuple(columns))
     return {"columns": schema.width, "lower": list(schema.lower), "upper": list(schema.upper)}
 
@@ -114,7 +114,7 @@ class SessionSection(Section):
     batch: Annotated[int, Field(ge=1, le=limits.MAX_BATCH)] | None = None
     """b, the points that a round buys; None: as many as make fifty rounds (`SessionFile.batch`)."""
     seed_weight: Annotated[float, Field(gt=0, le=1)] | None = None
-    """What a point of the seed set counts for beside one that is bought; None: `SEED_WEIGHT`."""
+    """The weight of a point of the seed set, where a bought point has weight 1; None: `SEED_WEIGHT`."""
     jitter: Annotated[float, Field(ge=0, le=1e6)] | None = None
     """N, how many points' worth the mixture that owners have is trusted to be like the target, where noise
     hides the summary (`protocol.space.jitter`); 0: scores have no jitter; None: see `SessionFile.jitter`."""
@@ -334,7 +334,7 @@ class DraftSession(Section):
     acquisition: RuleSection
     settlement: SettlementSection = SettlementSection()
     wishes: WishesSection | None = None
-    """What owners' points cost, and how many are bought from whom at most; None: nothing is said of it."""
+    """Prices of owners' points, and the most that are bought from each owner; None: nothing is said of it."""
     noise: NoiseSection = NoiseSection()
     timeouts: TimeoutSection = TimeoutSection()
     network: NetworkSection = NetworkSection(address="tcp://127.0.0.1:5790")
@@ -371,7 +371,7 @@ class DraftSession(Section):
 
     @cached_property
     def rows(self) -> Schema | None:
-        """What rows points are, if the file has columns."""
+        """The schema of rows, if the file has columns."""
         return Schema(columns=tuple(self.columns)) if self.columns else None
 
     def check_points(self, dataset: Dataset, *, sold: bool = True) -> None:

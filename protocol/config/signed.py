@@ -25,11 +25,11 @@ _TAGS = {
     "hushbid-key-request": b"hushbid key request 1\0",
     "hushbid-invitation": b"hushbid invitation 1\0",
 }
-"""What a statement of each format begins with, so that none can pass for another."""
+"""The first bytes of a statement of each format, so that none can pass for another."""
 
 
 class SignedFile(BaseModel):
-    """What every signed file says of itself."""
+    """The head of every signed file."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
@@ -63,7 +63,8 @@ def check_kind(kind: type[SignedFile], values: Mapping[str, Any], *, where: str)
     """
     if values.get("format") != kind.FORMAT:
         raise ConfigError(
-            f'{where}: this is no file of the format "{kind.FORMAT}".', advice="Check which file was named."
+            f'{where}: this is not a file of the format "{kind.FORMAT}".',
+            advice="Check which file was named.",
         )
     if values.get("version") != kind.VERSION:
         raise ConfigError(

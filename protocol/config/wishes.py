@@ -52,7 +52,7 @@ class WishesSection(Section):
     prices: dict[PartyName, Price] = Field(default_factory=dict)
     """Price of a point, by owner; every owner has one, or none has."""
     budget: Amount | None = None
-    """What all points together may cost at most, compared beforehand; None: anything."""
+    """The most that all points together may cost, checked before the session; None: anything."""
     caps: dict[PartyName, Annotated[int, Field(ge=1, le=limits.MAX_POINTS)]] = Field(default_factory=dict)
     """Most points that are bought of an owner, kept by its turns (`protocol.session.turns`); others have no
     cap."""

@@ -1,4 +1,4 @@
-r"""What the rule `blind` is made of: broadcasts that the curator cannot read, scores that it can only order.
+r"""Cryptography of the rule `blind`: broadcasts that the curator cannot read, scores that it only orders.
 
 Both come from the seed of the secret feature map, which the consumer draws and seals to every owner, and
 which the curator does not have. Two keys follow from it, each for one use::
@@ -190,17 +190,17 @@ def blind_digest_of(handle: int, digest: bytes) -> bytes:
 
 
 def blind_bid_statement(session: bytes, owner: str, number: int, digests: Sequence[bytes]) -> bytes:
-    """What an owner signs for a bid: a tag, session, round, name, and the digests of boxes and of scores."""
+    """An owner's statement for a bid: a tag, session, round, name, and the digests of boxes and of scores."""
     return _statement(b"hushbid blind bid 1\0", session, number, owner, b"".join(digests))
 
 
 def broadcast_statement(session: bytes, number: int, box: bytes) -> bytes:
-    """What the consumer signs for a broadcast: a tag, session, round, and SHA-256 of what is encrypted."""
+    """The consumer's statement for a broadcast: a tag, session, round, and SHA-256 of what is encrypted."""
     return _statement(b"hushbid blind broadcast 1\0", session, number, "", hashlib.sha256(box).digest())
 
 
 def account_statement(session: bytes, content: bytes) -> bytes:
-    """What the consumer signs for its account of a session: a tag, session, and SHA-256 of the account."""
+    """The consumer's statement for its account of a session: a tag, session, and SHA-256 of the account."""
     return _statement(b"hushbid blind account 1\0", session, 0, "", hashlib.sha256(content).digest())
 
 

@@ -62,7 +62,7 @@ _SIMULATED: Final = b"hushbid simulated identity 1\0"
 
 @dataclass(frozen=True)
 class PublicIdentity:
-    """What others know a party by.
+    """The public identity of a party.
 
     Args:
         text: The Ed25519 verify key, 40 characters of Z85.
@@ -102,12 +102,12 @@ class PublicIdentity:
 
     @cached_property
     def fingerprint(self) -> str:
-        """What two people compare over the telephone (`fingerprint_of`)."""
+        """The text that two people compare over the telephone (`fingerprint_of`)."""
         return fingerprint_of(self.raw)
 
     @cached_property
     def verify(self) -> nacl.signing.VerifyKey:
-        """What the party's signatures are checked with."""
+        """The key that checks the party's signatures."""
         return nacl.signing.VerifyKey(self.raw)
 
     @cached_property
@@ -159,7 +159,7 @@ class Identity:
 
     @cached_property
     def signing(self) -> nacl.signing.SigningKey:
-        """What the party signs with."""
+        """The key with which the party signs."""
         return nacl.signing.SigningKey(self.seed)
 
     @cached_property
@@ -237,7 +237,7 @@ def _decoded(text: str) -> bytes:
         raw = b""
     if len(raw) != KEY_BYTES:
         raise ConfigError(
-            f"A key is {KEY_TEXT} characters of Z85; the {len(text)} that were given are none.",
+            f"A key is {KEY_TEXT} characters of Z85; the {len(text)} given are not a key.",
             advice="Copy the key again, whole, as `hushbid keys show` prints it.",
         )
     return raw

@@ -1,4 +1,4 @@
-"""What `sealed` acquisition is made of: sealed boxes, contents of one size, signed statements.
+"""The cryptography of `sealed` acquisition: sealed boxes, contents of one size, signed statements.
 
 Nothing here draws randomness: ephemeral keys and nonces are arguments, as noise is, so that they can be
 recorded, and the same inputs give the same bytes.
@@ -146,7 +146,7 @@ def seal_between(
         recipient: The X25519 key that shall open it.
         sender: Our secret key.
         nonce: `NONCE_BYTES` bytes that no other box between the two ever has; random ones do.
-        context: What the box is for: a purpose and the session's identifier.
+        context: The box's purpose and the session's identifier.
 
     Returns:
         `BETWEEN_BYTES` more than the plaintext: the nonce, then the box of a digest of what is bound and
@@ -165,7 +165,7 @@ def seal_between(
 def open_between(
     box: bytes, sender: nacl.public.PublicKey, secret: nacl.public.PrivateKey, *, context: bytes
 ) -> bytes:
-    """What `seal_between` encrypted.
+    """The content that `seal_between` encrypted.
 
     Args:
         box: The box.
@@ -278,7 +278,7 @@ def default_content_size(columns: int) -> int:
 def candidate_statement(
     session: bytes, owner: str, round: int, handle: int, box: bytes, features: Array
 ) -> bytes:
-    """What an owner signs for a candidate, so that a dispute about it has an author.
+    """An owner's statement for a candidate, so that a dispute about it has an author.
 
     Args:
         session: The session's identifier, 16 bytes.
@@ -322,7 +322,7 @@ def batched_digest(handle: int, box: bytes, features: Array) -> bytes:
 
 
 def batch_statement(session: bytes, owner: str, round: int, digests: bytes) -> bytes:
-    """What an owner signs for all points of a batch together.
+    """An owner's statement for all points of a batch together.
 
     Args:
         session: The session's identifier, 16 bytes.
@@ -348,7 +348,7 @@ def _placed(session: bytes, round: int, number: int, owner: str) -> bytes:
 
 
 def head_statement(session: bytes, party: str, head: bytes) -> bytes:
-    """What a party signs of its transcript at the end, so that it cannot show another one later.
+    """A party's statement about its transcript at the end, so that it cannot show another one later.
 
     Args:
         session: The session's identifier, 16 bytes.

@@ -19,7 +19,7 @@ __all__ = ["load_npy", "load_npz"]
 _UNREADABLE: Final = (
     ValueError, EOFError, SyntaxError, KeyError, NotImplementedError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
-"""What NumPy, zipfile and zlib raise for a damaged file, or one that holds Python objects."""
+"""Exceptions of NumPy, zipfile and zlib for a damaged file, or one that holds Python objects."""
 
 
 def load_npy(path: Path, columns: DataColumns) -> Dataset:

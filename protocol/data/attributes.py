@@ -1,4 +1,4 @@
-"""What travels with a bought point: its label and its identifier, packed to one length per dataset."""
+"""The attributes of a bought point: its label and its identifier, packed to one length per dataset."""
 
 from __future__ import annotations
 

@@ -225,7 +225,7 @@ def _as_attribute(name: str, what: str, values: Array, rows: int, kinds: str) ->
         )
     if values.dtype.kind == "U" and (bad := _first_unencodable(values)) is not None:
         raise DataError(
-            f"{name}: row {bad} (counted from 0) of the {what} is no text that can be encoded.",
+            f"{name}: row {bad} (counted from 0) of the {what} is text that cannot be encoded.",
             advice=f"Correct it (half of a surrogate pair stands in it), or leave the {what} out.",
         )
     if values.dtype.kind == "U" and (empty := first_empty(values)) is not None:

@@ -1,4 +1,4 @@
-"""What owners and the consumer have in common: hello, welcome, refusal, and a curator that is gone."""
+"""The common part of owners and the consumer: hello, welcome, refusal, and a curator that is gone."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class Weighing:
     """What a machine keeps of it.
 
     Attributes:
-        filter: What releases are charged to; None where nothing is guaranteed.
+        filter: The filter that charges releases; None where nothing is guaranteed.
         noise_drawn: For how many releases noise was drawn.
         statistic: What each point adds to the total; known with the target.
         total: Sum over the points that were bought, int64 of shape (statistic.width,).

@@ -1,4 +1,4 @@
-"""What owners should be paid by: numbers and standard errors, floored so that noise is not paid for."""
+"""The numbers that owners should be paid by, with standard errors, floored so that noise is not paid for."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class PaidStatement:
     def sentence(self) -> str:
         """The reason for payments, or why there are none, for people."""
         if self.signal is None:
-            return "Who should be paid cannot be said: what noise the released target has is not known."
+            return "Payments cannot be determined: the noise of the released target is not known."
         if not self.signal:
             return (
                 "Nobody is paid: the released target lies where noise alone may have put it, so that nothing "

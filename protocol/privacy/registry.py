@@ -1,4 +1,4 @@
-"""What a session file names and gives keys: release mechanisms and acquisition rules, each by its name."""
+"""The registry of release mechanisms and acquisition rules, which session files name and give keys."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What touches the outside world: keys, sockets, authentication. The rest of `protocol` is free of it."""
+"""Code that touches the outside world: keys, sockets, authentication. The rest of `protocol` does not."""

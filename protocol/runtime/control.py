@@ -1,4 +1,4 @@
-"""What whoever runs a party has of it meanwhile: events of how far it is, and a word that ends it."""
+"""Control over a running party: events about its progress, and a way to stop it."""
 
 from __future__ import annotations
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import Any, Final
 
 import numpy.typing as npt
 
+from protocol.closing import Closing
 from protocol.errors import LocalProtocolError
 from protocol.privacy.noise import Draw, NoiseSource
 from protocol.session.session import Session
@@ -28,7 +28,7 @@ CAPACITY: Final = 2**17
 """Most values that are kept, 1 MiB: a party's memory holds no more unused noise than this."""
 
 
-class DrawnAhead:
+class DrawnAhead(Closing):
     """A source of noise that has what it was told to expect ready, and asks another for the rest.
 
     Every value of the source is handed out at most once; what is left at `close` is forgotten. The source
@@ -145,15 +145,6 @@ class DrawnAhead:
         with self._changed:
             self._ready.clear()
             self._kept = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> Literal[False]:
-        self.close()
-        return False
 
     # Callers, with `_changed` held.
 

@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 __all__ = ["INTERRUPTED", "end_interrupted", "run_main"]
 
 INTERRUPTED: Final = 130
-"""What a shell expects of a process that Ctrl-C ended."""
+"""The exit code that a shell expects of a process that Ctrl-C ended."""
 
 
 def run_main(main: Callable[[], NoReturn]) -> NoReturn:

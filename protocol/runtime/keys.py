@@ -47,7 +47,7 @@ PUBLIC_MODE: Final = 0o644
 _SECRET_TAG: Final = "hushbid-secret"  # noqa: S105 - a file format's name
 _PUBLIC_TAG: Final = "hushbid-public"
 _EARLIER_TAG: Final = "hushbid-curve-"
-"""What began the files of keys that could encrypt but not sign."""
+"""The first words of files of former keys, which could encrypt but not sign."""
 _FORMAT: Final = "1"
 _LONGEST_FILE: Final = 4096
 _FIELD: Final = 2**255 - 19

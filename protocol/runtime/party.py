@@ -1,4 +1,4 @@
-"""What the processes of all roles share: state directory, transcript, one BLAS thread, ending."""
+"""The common part of all roles' processes: state directory, transcript, one BLAS thread, ending."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session came to for one party, as Python's users get it."""
+"""A party's result of a session, as Python's users get it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["PartyResult"]
 
 @dataclass(frozen=True)
 class PartyResult:
-    """What a session came to for one party.
+    """A party's result of a session.
 
     Attributes:
         figures: All of it, under the names of docs/results.md, as the command line prints it.

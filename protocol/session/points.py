@@ -1,4 +1,4 @@
-"""What a party checks of what it is handed: weights, and of points their bounds, features and signatures."""
+"""A party's checks of incoming data: weights, and bounds, features and signatures of points."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ _WHY: Final = {
 
 @dataclass(frozen=True)
 class Session:
-    """What a session file means.
+    """A session: the meaning of a session file.
 
     `target` and `summary` are made once, and answer what can be asked without data. A party that releases
     has a stream of its own (`ReleaseMechanism.stream`).
@@ -87,7 +87,7 @@ class Session:
 
     @cached_property
     def jitter(self) -> Jitter | None:
-        """What scores have besides wᵀφ; None: nothing."""
+        """The part of scores besides wᵀφ; None: nothing."""
         return Jitter(self.identifier) if self.file.jitter else None
 
     def copies(self) -> Copies | None:
@@ -96,7 +96,7 @@ class Session:
 
     @cached_property
     def prices(self) -> Prices | None:
-        """What owners' points cost; None: nothing is said of it, and scores alone decide."""
+        """Prices of owners' points; None: nothing is said of it, and scores alone decide."""
         return prices_of(self.file)
 
     @cached_property
@@ -190,7 +190,7 @@ class Session:
 
     @cached_property
     def box_bytes(self) -> int:
-        """What a point with its label is padded to before it is sealed; 0 where nothing is sealed."""
+        """Bytes to which a point with its label is padded before it is sealed; 0 where nothing is sealed."""
         if not self.rule.sealed:
             return 0
         parameters = self.rule.parameters.in_force(columns=self.space.columns, owners=self.rule.owners)
@@ -239,7 +239,7 @@ class Session:
             )
 
     def public_identity(self, party: str) -> PublicIdentity:
-        """What a party's signatures are checked with, and what is sealed to it: the roster's key.
+        """A party's public identity, which checks its signatures and receives its boxes: the roster's key.
 
         Where noise is simulated, so are identities: they follow from the session file, and protect nobody.
 
@@ -279,11 +279,11 @@ class Session:
         return self.noise_protects and not any((roster.curator, roster.consumer, *roster.owners.values()))
 
     def target_filter(self) -> PrivacyFilter | None:
-        """What the consumer's release is charged to; None where nothing is guaranteed."""
+        """The filter that charges the consumer's release; None where nothing is guaranteed."""
         return self._filter(self.target, Neighbours.SUBSTITUTE_ONE)
 
     def summary_filter(self) -> PrivacyFilter | None:
-        """What the curator's releases and asks are charged to; None where nothing is guaranteed."""
+        """The filter that charges the curator's releases and asks; None where nothing is guaranteed."""
         neighbours, rule = Neighbours.ADD_REMOVE_ONE, self.rule
         if not rule.private or not self._costs_beside_releases():
             return self._filter(self.summary, neighbours)
@@ -307,7 +307,7 @@ class Session:
         return (*summary, *self._costs_beside_releases())
 
     def _costs_beside_releases(self) -> tuple[Cost, ...]:
-        """What costs the owners beside the releases of the summary: what the rule tells, and a settlement."""
+        """The owners' costs beside the releases of the summary: the rule's asks, and a settlement."""
         return (*self.rule.costs(), *(self.settlement.costs if self.settlement is not None else ()))
 
     def release_costs(self) -> Callable[[int], tuple[Cost, ...]]:
@@ -362,7 +362,7 @@ class Session:
         return self.settlement is not None or _is_noisy(self.summary) or bool(self.rule.draws())
 
     def privacy(self) -> tuple[PrivacyStatement, ...]:
-        """What the session guarantees, per protected party (DESIGN §4)."""
+        """The session's guarantees, per protected party (DESIGN §4)."""
         owners = self._owners_statement()
         consumer = replace(
             self._statement(
@@ -482,7 +482,7 @@ def _check_keys(session: Session) -> None:
         mapped = session.public_identity(party).curve
         if mapped in parties:
             raise ConfigError(
-                f"The roster's keys of {parties[mapped]} and {party} are one key but for a sign.",
+                f"The roster's keys of {parties[mapped]} and {party} differ only in the sign.",
                 advice="Have one of them make a new key (`hushbid keys new`), and the roster corrected.",
             )
         parties[mapped] = party

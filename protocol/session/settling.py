@@ -1,4 +1,4 @@
-"""What owners are to be paid by: exactly, by the released target, or privately, by a release of its own.
+"""The numbers that owners are paid by: exact, by the released target, or private, by a release of its own.
 
 The party that sees the features of the bought points computes it: the curator, and under the rule `blind` the
 consumer.

@@ -1,4 +1,4 @@
-"""What a settlement is worth beside its noise, and what owners should be paid by, which is nothing for noise.
+"""A settlement beside its noise, and the numbers that owners should be paid by, which pay nothing for noise.
 
 The exact settlement (`protocol.session.settling.settle`) adds up gains of J in the order in which points were
 bought.
@@ -61,7 +61,7 @@ Disputed: TypeAlias = Collection[tuple[int, str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """What is known of the noise of g̃.
+    """The known facts about the noise of g̃.
 
     Attributes:
         deviation: Standard deviation in any direction that it has, in units of φ; None: not known.

@@ -1,4 +1,4 @@
-"""What a session file's ``[wishes]`` mean, and which of them it cannot have (docs/privacy.md §3)."""
+"""The meaning of a session file's ``[wishes]``, and the wishes that are refused (docs/privacy.md §3)."""
 
 from __future__ import annotations
 

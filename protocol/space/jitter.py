@@ -64,7 +64,7 @@ class Jitter:
 
 
 def jitter_weight(points: float, deviation: float) -> float:
-    """What a broadcast weighs jitter by, so that it spreads scores by N·σ², but by 2σ at most.
+    """The weight of jitter in a broadcast, which spreads scores by N·σ², but by 2σ at most.
 
     Points that are taken with probabilities that grow with exp(wᵀφ/(N·σ²)) are the most likely mixture under
     a prior of N points that are like those that owners have, where w has noise of σ² (DESIGN §1, "Jitter").

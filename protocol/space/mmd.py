@@ -238,7 +238,7 @@ def embedding_objective(target: Vector, mean: Vector) -> float:
 
 
 def gain_constant(target: Vector, mean: Vector, q: float, square: float = 1.0) -> float:
-    """What J(S + x) - J(S) has besides its score term, 2/(q+1)·[g̃ᵀφ(x) - q/(q+1)·gᵀφ(x)].
+    """The part of J(S + x) - J(S) besides its score term, 2/(q+1)·[g̃ᵀφ(x) - q/(q+1)·gᵀφ(x)].
 
     const = -2/(q+1)·g̃ᵀg + (2q+1)/(q+1)²·‖g‖² - ‖φ(x)‖²/(q+1)². It orders no candidates where ‖φ‖² is the
     same for all, as with the kernel and the `paired` map (up to rounding), but not with `cosine`.

@@ -41,7 +41,7 @@ def in_units(amount: float) -> int:
 
 
 def per_price(score: int, units: int) -> int:
-    """What points are ordered by where they have prices: higher first.
+    """The order of points that have prices: higher first.
 
     A score from 0 counts by what it is for its price: ⌊score·2^70/units⌋, which is in the order of the exact
     quotients, equal ones and no others being equal. A negative score counts as it is. It is below all others,
@@ -56,7 +56,7 @@ def per_price(score: int, units: int) -> int:
 
 @dataclass(frozen=True)
 class Prices:
-    """What a point of each owner costs.
+    """Price of a point, by owner.
 
     Attributes:
         units: In ten-thousandths, by the owner's rank: its place among the sorted names.

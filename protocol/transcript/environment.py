@@ -1,4 +1,4 @@
-"""What floating-point results may depend on: recorded in a transcript's header.
+"""The environment of floating-point results: recorded in a transcript's header.
 
 Two machines may round features differently; when a replay diverges, the first question is whether the
 two environments are the same. Nothing here names a user, a host or a path.
@@ -46,7 +46,7 @@ def environment_fingerprint() -> dict[str, Value]:
 
 
 def environment_differences(recorded: Fields) -> dict[str, dict[str, Value]]:
-    """What differs between the environment that a transcript was recorded in and this process's.
+    """Differences between the environment of a transcript and this process's.
 
     A process names the BLAS libraries that it has loaded, and a replay needs fewer than the party did: where
     all that one names are among the other's, they do not count as different.

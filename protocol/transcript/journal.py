@@ -32,7 +32,7 @@ _ADVICE_NOT_OLDER: Final = (
 
 
 class JournalLike(Protocol):
-    """What a driver needs of a journal."""
+    """The interface of a journal for its driver."""
 
     @property
     def head(self) -> bytes:

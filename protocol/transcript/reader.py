@@ -14,9 +14,9 @@ import stat
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
-from types import TracebackType
-from typing import BinaryIO, Final, NamedTuple, Self
+from typing import BinaryIO, Final, NamedTuple
 
+from protocol.closing import Closing
 from protocol.errors import DataError, TranscriptDamaged
 from protocol.transcript.record import (
     DIGEST_BYTES,
@@ -65,7 +65,7 @@ class Transcript(NamedTuple):
         return self.torn_bytes > 0
 
 
-class TranscriptReader(Iterator[Record]):
+class TranscriptReader(Iterator[Record], Closing):
     """Yields a transcript's records one by one; `head`, `count` and `torn_bytes` are of what was read.
 
     A record that is appended after the reader was made is not read.
@@ -91,14 +91,6 @@ class TranscriptReader(Iterator[Record]):
         except BaseException:
             self._file.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the file. Reading to the end, or to an error, closes it too."""

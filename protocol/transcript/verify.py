@@ -98,7 +98,7 @@ class RecordedFrame(NamedTuple):
 
 
 class Verification(NamedTuple):
-    """What checking a transcript found, when it found no damage.
+    """The result of checking a transcript without damage.
 
     Args:
         header: What the transcript says about itself.
@@ -231,7 +231,7 @@ class _Heads:
             self._fault(0, f"its session file cannot be used: {why}")
             return
         if (digest, digest[:_SESSION_BYTES].hex()) != (header.config_digest, header.session):
-            self._fault(0, "its session file is not that of the session that its header names")
+            self._fault(0, "its session file belongs to another session than its header names")
             return
         role = header.party if header.party in (CURATOR, CONSUMER) else "owner"
         if header.role != role or header.party not in (CURATOR, CONSUMER, *session.file.owners):
@@ -242,7 +242,7 @@ class _Heads:
     def _take_own(self, record: int, item: RecordedItem, before: bytes) -> None:
         head, signature = item.public.get("head"), item.public.get("signature")
         if type(head) is not bytes or type(signature) is not bytes:
-            self._fault(record, "a head was signed that is none")
+            self._fault(record, "a head was signed that is not a digest")
             return
         if head != before:
             self._fault(record, "the head that was signed is not the chain's before this record")

@@ -22,7 +22,7 @@ __all__ = ["Account", "Award", "BlindBid", "BlindCandidate", "BlindPurchase", "M
 
 
 class Maps(Message):
-    """What the consumer sends in place of a target where the curator is blind: the map, and no more."""
+    """The consumer's message instead of a target where the curator is blind: only the map."""
 
     kind: Literal["maps"] = "maps"
     maps: Annotated[bytes, Field(min_length=1, max_length=limits.MAP_BOX_BYTES * limits.MAX_OWNERS)]

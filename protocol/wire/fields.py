@@ -1,4 +1,4 @@
-"""What messages are made of: their base, and the types of their fields."""
+"""The parts of messages: their base, and the types of their fields."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def unfixed(field: Array) -> int:
 
 
 class Message(BaseModel):
-    """What every message is: frozen, strict, without unknown fields."""
+    """The base of every message: frozen, strict, without unknown fields."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", arbitrary_types_allowed=True)
 

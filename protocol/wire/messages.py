@@ -432,7 +432,7 @@ def candidate_of(fields: Mapping[str, Any]) -> Candidate | SealedCandidate:
 
 
 class PointBid(NamedTuple):
-    """What a message bids for one point."""
+    """The bid of a message for one point."""
 
     round: int
     exhausted: bool

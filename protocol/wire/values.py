@@ -1,4 +1,4 @@
-"""What a transcript records: events that entered a machine, effects that left it.
+"""The values of a transcript: events that entered a machine, effects that left it.
 
 An `Item` tells a thing's *public* fields from its *private* ones. Public fields are in the record's
 digest as they are. A private field enters it as a salted commitment, SHA-256(salt ‖ encoding of the
@@ -24,7 +24,9 @@ from protocol.wire.arrays import ARRAY_EXT, Array, pack_array, unpack_extension
 __all__ = ["Fields", "Item", "Value", "canonical_map", "pack_value", "unpack_value"]
 
 Value: TypeAlias = "bool | int | float | str | bytes | Array | Sequence[Value] | Mapping[str, Value] | None"
-"""What a field can hold. Integers from -2^63 to 2^64 - 1. Sequences (lists, tuples) come back as tuples."""
+"""The values that a field can hold. Integers from -2^63 to 2^64 - 1. Sequences (lists, tuples) come back as
+tuples.
+"""
 
 Fields: TypeAlias = Mapping[str, Value]
 

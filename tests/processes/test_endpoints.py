@@ -478,7 +478,7 @@ def test_two_keys_that_no_handshake_tells_apart_are_refused_and_their_parties_na
     raw = ALICE.public.raw
     negated = PublicKey.from_bytes(raw[:31] + bytes([raw[31] ^ 0x80]))
     assert negated.curve == ALICE.public.curve
-    with pytest.raises(ConfigError, match="to alice and to mallory are one key but for its sign"):
+    with pytest.raises(ConfigError, match="to alice and to mallory differ only in the sign"):
         RouterEndpoint(LOOPBACK, pair=CURATOR, roster=ROSTER | {negated.text: "mallory"})
 
 

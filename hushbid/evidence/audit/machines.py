@@ -24,9 +24,9 @@ class AuditOptions:
     Attributes:
         suites: Names of suites; None: all.
         trials: Runs on each of the two neighbouring datasets; None: the suite's own number.
-        confidence: Of each lower bound on ε.
+        confidence: Confidence of each lower bound on ε.
         jobs: Processes; None: one a core.
-        seed: Of all noise: the same seed, the same result.
+        seed: Seed of all noise: the same seed gives the same result.
         repeat: Audits of each suite, with other noise.
         faults: Planted faults alone: each has to be caught.
         progress: Called with a suite's name, its runs so far, and its runs in all.
@@ -45,9 +45,9 @@ class AuditOptions:
     trials: int | None = option(
         int | None, help="Runs on each of the two neighbouring datasets; default: the suite's own number."
     )
-    confidence: float = option(float, default=0.95, help="Of each lower bound on ε.")
+    confidence: float = option(float, default=0.95, help="Confidence of each lower bound on ε.")
     jobs: int | None = option(int | None, min=1, help="Processes; default: one a core.")
-    seed: int = option(int, default=0, min=0, help="Of all noise: the same seed, the same result.")
+    seed: int = option(int, default=0, min=0, help="Seed of all noise: the same seed gives the same result.")
     repeat: int = option(int, default=1, min=1, help="Audits of each suite, with other noise.")
     faults: bool = option(
         bool, "--faults", default=False, help="Planted faults alone: each has to be caught."

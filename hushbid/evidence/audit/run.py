@@ -136,7 +136,7 @@ def audit(
         ConfigError: Too few trials, another argument out of its range, or no scikit-learn.
     """
     if not 0.0 < confidence < 1.0:
-        raise ConfigError(f"A confidence of {confidence} is none.", advice="Give one between 0 and 1.")
+        raise ConfigError(f"A confidence of {confidence} is impossible.", advice="Give one between 0 and 1.")
     if min(jobs, repeats) < 1 or seed < 0 or (trials is not None and trials < FEWEST_TRIALS):
         raise ConfigError(
             "An audit's jobs, repeats, seed or trials are out of range.",

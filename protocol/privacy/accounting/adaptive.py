@@ -1,4 +1,4 @@
-"""What a cap admits of releases that are chosen one after another, each in view of what was released before.
+"""A privacy filter: a cap on releases that are chosen one after another, each in view of those before.
 
 Within a session all costs are fixed by its file before anything leaves, and `epsilon_of` composes them. From
 one session to the next they are not: people who have seen the releases of one session decide whether there is

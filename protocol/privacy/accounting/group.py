@@ -1,4 +1,4 @@
-"""What a release costs where datasets are two steps apart: a record that is another, and not there or not."""
+"""The cost of a release for datasets two steps apart: one record removed, and one added."""
 
 from __future__ import annotations
 

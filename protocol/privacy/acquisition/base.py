@@ -1,4 +1,4 @@
-"""What an acquisition rule is."""
+"""The interface of acquisition rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a release asks of a source of noise, and what a source promises (DESIGN §2, "Noise")."""
+"""The interface between releases and sources of noise (DESIGN §2, "Noise")."""
 
 from __future__ import annotations
 

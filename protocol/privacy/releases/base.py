@@ -1,4 +1,4 @@
-"""What the consumer and the curator broadcast: one interface for every release mechanism (DESIGN §2).
+"""Releases of the consumer and the curator: one interface for every release mechanism (DESIGN §2).
 
 A mechanism is frozen and answers questions; a stream of it releases one dataset, and keeps state.
 """
@@ -59,7 +59,7 @@ class Guarantee:
     Attributes:
         epsilon: The ε that holds; None where nothing is guaranteed.
         delta: The δ it holds with.
-        claimed_epsilon: What the source paper's own arithmetic gives; None where that is `epsilon`.
+        claimed_epsilon: The ε by the source paper's own arithmetic; None where that is `epsilon`.
         claimed_delta: The δ of that arithmetic; None with `claimed_epsilon`.
     """
 
@@ -86,7 +86,7 @@ class PrivateParameters(Parameters):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a mechanism is to release, besides its own parameters: all of it is public.
+    """The public task of a mechanism, besides its own parameters.
 
     Attributes:
         dimension: Coordinates d of φ.
@@ -303,7 +303,7 @@ class ReleaseMechanism(ABC):
 
     @abstractmethod
     def guarantee(self, *, neighbours: Neighbours, delta: float) -> Guarantee:
-        """What all `releases` releases together guarantee.
+        """The guarantee of all `releases` releases together.
 
         Args:
             neighbours: The datasets that are compared.
@@ -315,7 +315,7 @@ class ReleaseMechanism(ABC):
 
     @abstractmethod
     def cost(self, index: int, *, neighbours: Neighbours) -> tuple[Cost, ...]:
-        """What release number `index` costs, for an accountant; nothing, if it shows public points alone.
+        """The cost of release number `index`, for an accountant; nothing, if it shows public points alone.
 
         Args:
             index: From 0 to `releases` - 1.
@@ -323,7 +323,7 @@ class ReleaseMechanism(ABC):
         """
 
     def costs(self, *, neighbours: Neighbours) -> tuple[Cost, ...]:
-        """What all releases cost together; those after the first are alike.
+        """The cost of all releases together; those after the first are alike.
 
         Args:
             neighbours: The datasets that are compared.
@@ -347,7 +347,7 @@ class ReleaseMechanism(ABC):
         return Statistic.identity(self.dimension)
 
     def walk(self, prior: Prior) -> RandomWalk | None:
-        """What noisy totals are taken for by the filter that they go through; None: they go through none."""
+        """The filter's model of noisy totals; None: they go through none."""
         return None
 
     def stream(self, offset: Totals | None = None, prior: Prior | None = None) -> ReleaseStream:

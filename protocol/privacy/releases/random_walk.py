@@ -21,7 +21,7 @@ changes by a tenth: larger values suit short sessions, smaller ones long ones.
 
 @dataclass(frozen=True, slots=True)
 class RandomWalk:
-    """What a total is taken for: a random walk that is observed with noise, alike in every coordinate.
+    """The filter's model of a total: a random walk that is observed with noise, alike in every coordinate.
 
     A Kalman filter (Kalman 1960) estimates it. Its gains depend on the two variances, and not on what is
     observed.

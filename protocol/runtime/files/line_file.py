@@ -13,10 +13,10 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, Self
 
 from protocol import platform
+from protocol.closing import Closing
 from protocol.errors import ConfigError, DataError, HushbidError
 
 __all__ = ["LOCK_SECONDS", "LineFile", "malformed", "parse_line", "whole_lines"]
@@ -25,7 +25,7 @@ LOCK_SECONDS: Final = 1.0
 """How long to wait for another process that holds the file."""
 
 
-class LineFile:
+class LineFile(Closing):
     """A file that this process holds. Make one with `LineFile.open`, and close it.
 
     Attributes:
@@ -106,14 +106,6 @@ class LineFile:
         if not self._closed:
             self._closed = True
             os.close(self._descriptor)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _read(self) -> None:
         content = _read_all(self._descriptor)

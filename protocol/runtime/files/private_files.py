@@ -13,7 +13,7 @@ __all__ = ["read_private"]
 
 
 def read_private(path: Path, longest: int) -> bytes:
-    """What a file holds that only its owner can read.
+    """The content of a file that only its owner can read.
 
     Args:
         path: The file.
@@ -35,7 +35,7 @@ def read_private(path: Path, longest: int) -> bytes:
         )
     if len(content) > longest:
         raise DataError(
-            f"{path}: longer than {longest} bytes, the most that such a file has.",
+            f"{path}: longer than {longest} bytes, the most for this kind of file.",
             advice="Check which file was named.",
         )
     return content

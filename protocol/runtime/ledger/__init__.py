@@ -1,1 +1,1 @@
-"""What a dataset's privacy was spent on: in one session, and in its life."""
+"""The privacy spent on a dataset: in one session, and in its life."""

@@ -1,4 +1,4 @@
-"""What a session costs one party's data: checked before it enrols, charged before anything is released."""
+"""A session's cost to one party's data: checked before it enrols, charged before anything is released."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def ledger_path(file: OwnerFile | ConsumerFile, data: Path) -> Path:
 
 
 def charges(ledger: Path, identifier: str, party: str) -> list[str]:
-    """What a session has charged a ledger for a party's data, in words; nothing where there is no ledger.
+    """A session's charge to a ledger for a party's data, in words; nothing where there is no ledger.
 
     Args:
         ledger: Its file, which is neither held nor changed.

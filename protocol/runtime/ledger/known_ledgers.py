@@ -217,7 +217,7 @@ def _open() -> LineFile:
         if (header.get("format"), header.get("version")) != (FORMAT, VERSION) or not _is_key(
             header.get("key")
         ):
-            raise malformed(path, 1, f"it is no list of known ledgers of format {VERSION}")
+            raise malformed(path, 1, f"it is not a list of known ledgers of format {VERSION}")
     except BaseException:
         file.close()
         raise

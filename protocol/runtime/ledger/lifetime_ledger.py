@@ -22,9 +22,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
+from protocol.closing import Closing
 from protocol.config.party import BudgetSection
 from protocol.errors import BudgetExceeded, ConfigError, DataError
 from protocol.privacy.releases import Neighbours
@@ -99,7 +99,7 @@ def read_ledger(path: Path) -> LedgerOnRecord:
     return LedgerOnRecord(cap, _compared(cap, spendings, relation), tuple(spendings))
 
 
-class LifetimeLedger:
+class LifetimeLedger(Closing):
     """A ledger file that this process holds. Make one with `LifetimeLedger.open`, and close it.
 
     Attributes:
@@ -245,14 +245,6 @@ class LifetimeLedger:
         """Give the file back. Closing twice is allowed."""
         self._file.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def _begin(self, wish: BudgetSection | None, *, record: bool) -> None:
         """Take in what is on record, and what the party says of the budget."""
         records, self._lift = self._file.records, wish is not None and wish.lift
@@ -363,7 +355,7 @@ class LifetimeLedger:
     def _has_lost(self, known: KnownLedger) -> ConfigError:
         return ConfigError(
             f"{self.path}: this ledger does not begin with the {known.lines} lines that it had when it "
-            "was last charged. What was spent would be allowed again.",
+            "was last charged. Budget that is already spent would be allowed again.",
             advice="Restore the ledger as it was then. If what it had is to be forgotten, say so: "
             "`lift = true` in [budget], or `--lift-budget`.",
         )
@@ -393,9 +385,9 @@ class LifetimeLedger:
         if any(each.charged is not None and each.charged_by(cap.neighbours) is None for each in every):
             other = Neighbours.SUBSTITUTE_ONE.value
             advice = (
-                f"Nothing was charged. What is private by {other} alone has no ε by {cap.neighbours}; the "
-                f"other way it has one. Have the budget compare the former: in [budget], neighbours = "
-                f'"{other}" and lift = true.'
+                f"Nothing was charged. A release that is private only by {other} has no ε by "
+                f"{cap.neighbours}; the other way it has one. Have the budget compare the former: in "
+                f'[budget], neighbours = "{other}" and lift = true.'
             )
         if math.isfinite(before) and before > cap.budget.epsilon:
             raise BudgetExceeded(

@@ -136,7 +136,7 @@ def _user_ids(roster: Mapping[str, str]) -> dict[bytes, bytes]:
             # The mapping forgets a sign: with -A beside A, whose name A's owner gets would be chance.
             other = roster[user_ids[curve].decode("ascii")]
             raise ConfigError(
-                f"The keys that the roster gives to {other} and to {name} are one key but for its sign, and "
+                f"The keys that the roster gives to {other} and to {name} differ only in the sign, and "
                 "so have the same transport key.",
                 advice="Have both show their keys with `hushbid keys show`: one was not made by hushbid.",
             )

@@ -24,12 +24,12 @@ import errno
 import time
 from collections import Counter
 from enum import StrEnum
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import zmq
 from zmq.utils.monitor import parse_monitor_message
 
+from protocol.closing import Closing
 from protocol.errors import ConfigError
 from protocol.limits import MAX_FRAME_BYTES
 from protocol.runtime.keys import KeyPair, PublicKey
@@ -88,7 +88,7 @@ class Happening(StrEnum):
     """The server has another key than expected, or does not speak our protocol; attempts go on for ever."""
 
 
-class DealerEndpoint:
+class DealerEndpoint(Closing):
     """A connecting DEALER socket. It belongs to one thread, and `close` leaves nothing behind.
 
     Args:
@@ -291,11 +291,3 @@ class DealerEndpoint:
         self.monitor.close()  # disable_monitor leaves this end open, and the context would wait for it
         self.socket.close()
         self._context.term()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

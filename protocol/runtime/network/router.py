@@ -17,11 +17,11 @@ import errno
 from collections import Counter
 from collections.abc import Mapping
 from enum import StrEnum
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import zmq
 
+from protocol.closing import Closing
 from protocol.errors import ConfigError
 from protocol.limits import MAX_BYTES_PER_DRAIN, MAX_WAITING_CONNECTIONS
 from protocol.runtime.keys import KeyPair
@@ -67,7 +67,7 @@ class Arrival(NamedTuple):
     frame: bytes
 
 
-class RouterEndpoint:
+class RouterEndpoint(Closing):
     """A bound ROUTER socket. It belongs to one thread, and `close` leaves nothing behind.
 
     Args:
@@ -234,11 +234,3 @@ class RouterEndpoint:
         for helper in (self._authenticator, self._limits):
             if helper is not None:
                 helper.join()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

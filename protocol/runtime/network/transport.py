@@ -1,4 +1,4 @@
-"""What both ends of a connection agree on: the form of an address, and the options of a socket.
+"""The common part of both ends of a connection: the form of an address, and the options of a socket.
 
 Times are milliseconds, as ZeroMQ takes them. ZMTP heartbeats are answered by ZeroMQ's own thread: they find a
 dead machine or a cut cable, never a process that spins, for which the parties' own messages must look. They
@@ -47,7 +47,7 @@ HEARTBEAT_TIMEOUT_MS: Final = 30_000
 HEARTBEAT_TTL_MS: Final = 60_000
 
 CURVE_OVERHEAD_BYTES: Final = 33
-"""What CURVE's MESSAGE command adds to a frame (RFC 26): name 8, nonce 8, authenticator 16, flags 1."""
+"""Bytes that CURVE's MESSAGE command adds to a frame (RFC 26): name 8, nonce 8, authenticator 16, flags 1."""
 
 _ADDRESS = re.compile(
     r"tcp://(?P<host>\[[0-9A-Fa-f:.]+(?:%[\w.-]+)?\]|\*|[\w.-]+):(?P<port>\*|\d{1,5})", re.ASCII

@@ -1,1 +1,1 @@
-"""What a party tells its operator: logs, status, metrics."""
+"""A party's messages to its operator: logs, status, metrics."""

@@ -81,7 +81,7 @@ def parse_metrics_address(text: str) -> tuple[str, int]:
     bracketed = host.startswith("[") and host.endswith("]")
     if not colon or not host or (":" in host and not bracketed) or not port.isdecimal() or int(port) > 65535:
         raise ConfigError(
-            f"metrics = {text!r} is no address to serve metrics at.",
+            f"metrics = {text!r} is not an address to serve metrics at.",
             advice='Write HOST:PORT, as in "127.0.0.1:9464" or "[::1]:9464".',
         )
     return host[1:-1] if bracketed else host, int(port)

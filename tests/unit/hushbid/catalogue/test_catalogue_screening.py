@@ -193,7 +193,7 @@ def test_a_mean_that_no_points_have_is_refused_as_it_would_drown_the_others(
     (tmp_path / "forger.entry").write_bytes(signed_entry(entry, key_of("forger")))
     found, why = compared(tmp_path)
     assert found == ["north", "south"]
-    assert why == ["its mean lies farther out than that of any points can"]
+    assert why == ["its mean lies farther out than any points' mean can"]
 
 
 def test_an_honest_mean_is_not_too_long_whatever_its_noise() -> None:

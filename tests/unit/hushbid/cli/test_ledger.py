@@ -117,5 +117,5 @@ def test_data_without_a_ledger_are_not_taken_for_a_damaged_one(tmp_path: Path) -
     ended = shown(data)
     assert ended.exit_code == 4
     said = " ".join(ended.stderr.split())
-    assert f"{data} is no ledger, and north.csv.ledger does not lie beside it" in said
+    assert f"{data} is not a ledger, and north.csv.ledger does not lie beside it" in said
     assert "malformed" not in said

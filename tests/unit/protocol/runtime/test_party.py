@@ -141,7 +141,7 @@ def test_two_roster_keys_that_are_one_but_for_a_sign_are_refused() -> None:
         "beta": PublicIdentity.from_bytes(bytes(twin)).text,
         "gamma": KEYS["gamma"],
     }
-    with pytest.raises(ConfigError, match="keys of alpha and beta are one key but for a sign"):
+    with pytest.raises(ConfigError, match="keys of alpha and beta differ only in the sign"):
         open_session(load(SECURE | {"roster.owners": owners}))
 
 
