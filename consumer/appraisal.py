@@ -248,8 +248,6 @@ def appraise(
     Without weights, disputed points count where they can be read: they were chosen. They get no weights.
 
     Args:
-        session: The session.
-        delivered: What was delivered.
         validation: D_v.
         test: Points to judge by, and to judge a downstream model if they have labels; None: there are none.
         model: One of `consumer.downstream.MODELS`.

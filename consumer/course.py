@@ -53,7 +53,6 @@ class Course:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """What `as_json` gave."""
         return cls(*(values[name] for name in cls.__slots__))
 
     def warnings(self) -> list[str]:

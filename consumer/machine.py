@@ -41,11 +41,7 @@ _OPEN: Final = ("greeting", "releasing", "waiting", "checking", "delivered")
 
 
 class ConsumerMachine(Participant):
-    """The consumer of one session.
-
-    Args:
-        session: The session.
-    """
+    """The consumer of one session."""
 
     ROLE = "consumer"
     PHASES: ClassVar[tuple[str, ...]] = (*_OPEN, "leaving", "done")

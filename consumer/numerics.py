@@ -44,7 +44,6 @@ class ConsumerNumerics:
     """Carries out the consumer machine's computations.
 
     Args:
-        session: The session.
         noise: The consumer's own source of noise, from which the secret map comes too.
         identity: Its keys; None where nothing is sealed.
         validation: D_v.

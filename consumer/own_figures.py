@@ -241,8 +241,6 @@ def own_view(
     """The consumer's view of a delivery.
 
     Args:
-        session: The session.
-        delivered: What was delivered.
         validation: D_v.
         seed_set: D_init.
         test: Points to judge by; None: there are none.
@@ -276,8 +274,6 @@ def own_figures(
     """Work them out of what was delivered and is not disputed.
 
     Args:
-        session: The session.
-        delivered: What was delivered.
         validation: D_v.
         seed_set: D_init.
         test: Points to judge by.

@@ -40,7 +40,6 @@ def consumer_party(
     """The consumer of a session, with its data checked.
 
     Args:
-        session: The session.
         identity: Its keys; None where nothing is sealed.
         noise: Its own source of noise, from which a secret map comes too.
         validation: D_v.

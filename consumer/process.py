@@ -55,7 +55,6 @@ def run_consumer(
     """Take part in a session as its consumer, until it is over, and appraise what was delivered.
 
     Args:
-        session_file: The session.
         file: The consumer's private file.
         control: Is told how far it is, and may end it.
 
@@ -174,7 +173,6 @@ def consumer_seed_set(
     """D_init: the file that is named, or points that are drawn once and kept, so that a restart has the same.
 
     Args:
-        session: The session.
         file: The consumer's own, its paths resolved.
         validation: D_v, whose number type a drawn one has, and nothing else of it.
         when_missing: Where none was drawn yet: draw one and keep it, draw one for a look, or refuse.
@@ -244,7 +242,6 @@ def kept_target(session: Session, path: Path, validation: Dataset, seed_set: Dat
     """The release of D_v that a session uses again.
 
     Args:
-        session: The session.
         path: Its file.
         validation: D_v.
         seed_set: D_init.

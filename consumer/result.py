@@ -29,7 +29,6 @@ def consumer_result(
     """The consumer's figures (docs/results.md).
 
     Args:
-        session: The session.
         machine: The consumer's, which is done.
         delivered: What it got.
         view: How good that is.

@@ -47,7 +47,6 @@ class SeedDistance:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """What `as_json` gave."""
         return cls(*(float(values[name]) for name in cls.__slots__))
 
     def sentence(self) -> str:

@@ -153,8 +153,6 @@ def keep_verdict(directory: Path, session: Session, verdict: Verdict) -> None:
 
     Args:
         directory: Where the consumer's transcript is or will be; made if need be.
-        session: The session.
-        verdict: The verdict.
 
     Raises:
         DataError: It cannot be written.

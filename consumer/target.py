@@ -176,7 +176,6 @@ def check_kept(
 
     Args:
         kept: The release.
-        session: The session.
         validation: D_v.
         seed_set: D_init.
         where: The release's file, for the error.

@@ -98,7 +98,6 @@ class Staged:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """What `as_json` gave."""
         names = ("mmd2_weighted", "mmd2_uniform_weighted", "mmd2", "mmd2_uniform")
         return cls(str(values["owners"]), *(float(values[name]) for name in names))
 

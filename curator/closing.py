@@ -207,11 +207,7 @@ class Closing(CuratorState):
         )
 
     def statement(self, price: Price) -> tuple[Errors, PaidStatement] | None:
-        """The standard errors of `settlement`, and what owners should be paid by; None before there is one.
-
-        Args:
-            price: The prices.
-        """
+        """The standard errors of `settlement`, and what owners should be paid by; None before."""
         target, settlement = self.target, self.settlement()
         if target is None or settlement is None:
             return None

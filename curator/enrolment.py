@@ -23,7 +23,6 @@ def check_hello(peer: str, role: str, session: Session, hello: Hello, link: Link
     Args:
         peer: The roster name that goes with the connection's key.
         role: What the roster says that it is: "owner" or "consumer".
-        session: The session.
         hello: What it said.
         link: The frames exchanged in this session, if there were any.
 

@@ -37,7 +37,6 @@ class Hub:
     """Takes frames in, feeds the machine, sends frames out, and gives signs of life.
 
     Args:
-        session: The session.
         machine: The curator's machine.
         driver: Runs it.
         endpoint: Bound already.

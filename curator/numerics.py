@@ -25,7 +25,6 @@ class CuratorNumerics:
     """Carries out the curator machine's computations.
 
     Args:
-        session: The session.
         noise: The curator's own source of noise.
         destroy: Forgets the boxes that are kept.
     """

@@ -20,7 +20,6 @@ def curator_party(
     """The curator of a session.
 
     Args:
-        session: The session.
         noise: Its own source of noise.
         destroy: Forgets the boxes that are kept on its disk, if any are.
 

@@ -58,7 +58,6 @@ def run_curator(
     """Run a session's rounds, until it is over.
 
     Args:
-        session_file: The session.
         file: The curator's private file.
         control: Is told how far it is, and may end it.
         progress: A file descriptor for one JSON line per `curator.hub.PROGRESS_SECONDS`, or None.

@@ -31,7 +31,6 @@ class Follower:
     """Follows a session from round to round.
 
     Args:
-        session: The session.
         machine: The curator's machine.
     """
 

@@ -19,7 +19,6 @@ def curator_result(
     """The curator's figures (docs/results.md).
 
     Args:
-        session: The session.
         machine: The curator's, which is done.
         price: The prices for the numbers of the settlement's statement.
         seconds: What the rounds took.

@@ -27,7 +27,6 @@ class CuratorLog:
     """Logs what changed in a session.
 
     Args:
-        session: The session.
         machine: The curator's machine, brought to where its transcript ends.
     """
 

@@ -46,7 +46,6 @@ class OwnerMachine(Participant):
     """One owner in one session.
 
     Args:
-        session: The session.
         name: The owner's roster name.
     """
 

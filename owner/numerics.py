@@ -56,7 +56,6 @@ class OwnerNumerics:
     """Carries out the owner machine's `OpenMap`, `ScorePoints` and `Withdraw`.
 
     Args:
-        session: The session.
         dataset: The owner's points.
         hashed: φ of every point under a map, int16 of shape (n, d).
         sealer: Where points are sealed; else None.

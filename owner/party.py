@@ -33,7 +33,6 @@ def owner_party(
     """An owner of a session, with its points checked, and hashed if the feature map is public.
 
     Args:
-        session: The session.
         name: The owner's roster name.
         dataset: Its points.
         identity: Its keys; None where nothing is sealed.

@@ -31,7 +31,6 @@ def run_owner(session_file: SessionFile, file: OwnerFile, control: Control | Non
     """Take part in a session as an owner, until it is over.
 
     Args:
-        session_file: The session.
         file: The owner's private file.
         control: Is told how far it is, and may end it.
 

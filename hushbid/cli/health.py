@@ -112,7 +112,6 @@ def trouble(status: Status, now: float, *, max_age: float, ready: bool) -> str |
     machine, and in the container, that it runs in.
 
     Args:
-        status: Its status.
         now: Seconds since 1970.
         max_age: Seconds since the last turn of its loop after which it is not alive.
         ready: Whether it must be ready, too.

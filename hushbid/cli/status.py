@@ -62,7 +62,6 @@ def described(status: Status, now: float) -> dict[str, Any]:
     """A status with its age in seconds, and what is wrong; None: it is well, or has ended well.
 
     Args:
-        status: The status.
         now: Seconds since 1970.
     """
     wrong = None

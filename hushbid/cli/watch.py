@@ -205,7 +205,6 @@ def view(look: Look, width: int) -> RenderableType:
     """A look as a table.
 
     Args:
-        look: The look.
         width: Columns of the terminal. In a narrow one a party's figures stand together in a column.
     """
     from rich.console import Group

@@ -100,7 +100,6 @@ def shares(data: ClusterData, *, seed_set: bool = True) -> dict[str, Share]:
     """Party → its part of a cluster's data; the curator has none.
 
     Args:
-        data: The data.
         seed_set: Whether the consumer gets a seed set; else it draws its own.
     """
     given: dict[str, Share] = {name: {"data": dataset} for name, dataset in data.owners.items()}
@@ -116,7 +115,6 @@ def furnish(
     """Give a party what is its own: directories of mode 0700, files of mode 0600. What is there stays.
 
     Args:
-        party: The party.
         layout: Where its things go.
         key: Its secret key; None if it has none, or keeps its own. What is there is this one, or none.
         share: Its data, which are written.

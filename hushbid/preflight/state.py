@@ -64,7 +64,6 @@ def expected_bytes(session: Session, role: Role) -> int:
     """About how much a party's state takes if every round is run: an upper estimate, not a bound.
 
     Args:
-        session: The session.
         role: The party's.
     """
     file = session.file

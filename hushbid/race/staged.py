@@ -183,7 +183,6 @@ class Staged:
 
         Args:
             points: Within the public bounds, shape (n, columns).
-            reading: Which.
             weighed: Whether times the classes' sizes.
         """
         if self.whitening is None:

@@ -52,7 +52,6 @@ def why_not_rehearsed(session: Session, rows: int) -> str:
     """Why a session cannot be rehearsed; empty if it can.
 
     Args:
-        session: The session.
         rows: |D_v|.
     """
     if not session.rule.exact:
@@ -71,7 +70,6 @@ def looked_at(session: Session, validation: _Rows, seed_set: _Rows, *, drawn: bo
     are too wide. Which of both it is, the seed set shows: the kernel tells others from D_v, or it does not.
 
     Args:
-        session: The session.
         validation: D_v, raw, shape (m, columns).
         seed_set: D_init, raw, shape (n, columns).
         drawn: Whether it is drawn within the bounds.
@@ -95,7 +93,6 @@ def rehearse(
     will have. The other half is what owners have of it. Where the kernel can tell nothing, nothing is played.
 
     Args:
-        session: The session.
         validation: D_v, raw, shape (m, columns).
         seed_set: D_init, raw, shape (n, columns).
         schema: What rows are, where the session has no columns that say it.

@@ -84,7 +84,6 @@ class Rehearsing:
         """Rehearse a session, unless it is passed over, and say what came of it.
 
         Args:
-            session: The session.
             sets: Gives the data, and is not called where the session is passed over, whatever they are.
 
         Raises:
@@ -163,7 +162,6 @@ def what_is_wrong(session: Session, validation: Array, verdict: Verdict) -> tupl
     """Why a session is hopeless, or its kernel blind, and what to change, most likely to help first.
 
     Args:
-        session: The session.
         validation: D_v, raw, shape (m, columns).
         verdict: The verdict of its rehearsal.
 

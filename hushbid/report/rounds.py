@@ -251,7 +251,6 @@ def objectives(
     """J of the seed set, then after each of `run` rounds, in the released target.
 
     Args:
-        session: The session.
         target: The released target.
         chosen: φ of what was chosen, by round.
         run: How many rounds.

@@ -89,7 +89,6 @@ class RosterFile:
 
         Args:
             party: "curator", "consumer", or an owner's name.
-            key: Its key.
             replace: Whether another key that it has may be replaced.
 
         Raises:

@@ -48,7 +48,6 @@ def check_run(
     Nothing is written, and nothing charged.
 
     Args:
-        cluster: The cluster.
         file: The session's public file.
         rehearsing: How the session is rehearsed with the consumer's files.
         say: Told that there is nothing to choose from, if so.

@@ -57,7 +57,6 @@ def prepare(
     are.
 
     Args:
-        cluster: The cluster.
         parent: Where to make it; created if need be.
         check: Called with the session before anything is made; what it raises is raised.
 

@@ -89,7 +89,6 @@ def run(
     However this ends, no process is left. What a party would refuse is refused before anything is made.
 
     Args:
-        cluster: The cluster.
         directory: Where the run's directory is made; None: as the cluster file says, else ``runs``.
         progress: Called about ten times a second from the first round on.
         follow: Called likewise from enrolment on, with all that is known (`protocol.machine.progress`).

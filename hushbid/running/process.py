@@ -38,7 +38,6 @@ class PartyFailed(HushbidError):
     """A party's process failed, and the run with it.
 
     Args:
-        party: Which.
         what: What it said, or how it ended.
         advice: What it advises.
         exit_code: Its exit code, which becomes the run's.
@@ -74,7 +73,6 @@ class PartyProcess:
     """A party's process. Its result and what it says for people go to files of its directory.
 
     Args:
-        party: The party.
         progress: A descriptor that the process is to write its progress to, or None.
     """
 

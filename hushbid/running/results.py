@@ -137,7 +137,6 @@ class RunResult:
         """What a session came to, of what its parties tell.
 
         Args:
-            session: The session.
             reference: What the operator compares it with.
             curator: The curator's result (`curator.result`).
             consumer: The consumer's (`consumer.result`).

@@ -59,7 +59,6 @@ def simulate(
     """Run a cluster's session in this process.
 
     Args:
-        cluster: The cluster.
         owners: Spread the owners' points over this many owners (`cluster_data.spread`).
         owner_points: Points that each of those draws, with replacement; None: points are dealt out.
         record: Directory for the parties' transcripts, and a report; None: nothing is recorded.

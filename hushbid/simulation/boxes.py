@@ -17,7 +17,6 @@ class SimulatedBoxes:
         self._pending: list[bytes] = []
 
     def add(self, box: bytes) -> None:
-        """Take a box in."""
         self._pending.append(box)
 
     def commit(self) -> None:

@@ -86,7 +86,6 @@ class Simulation:
     """A session that runs in this process.
 
     Args:
-        session: The session.
         owners: Every owner's points, by name.
         validation: D_v.
         seed_set: D_init.

@@ -73,7 +73,6 @@ class Transcript:
         """Where it and another one of the same role part (docs/transcripts.md).
 
         Args:
-            other: The other.
             private: Show private values, too.
             times: Compare times, too.
 

@@ -118,7 +118,6 @@ def opened_session(path: Path, header: Header, first: Record) -> Session:
 
     Args:
         path: The transcript, for the error.
-        header: Its header.
         first: Its first record.
 
     Raises:

@@ -194,7 +194,6 @@ def shown_record(
     """A record for JSON.
 
     Args:
-        record: The record.
         private: Whether to show the values of private fields.
         began: Time of the first record.
         wanted: Whether to show the event, and each effect; all if None.

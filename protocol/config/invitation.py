@@ -81,7 +81,6 @@ def check_invitation(read: Invitation, values: Mapping[str, Any], *, where: str)
     """Refuse an invitation that contradicts itself, or that its curator did not sign as it stands.
 
     Args:
-        read: What was read.
         values: The same, as the file says it.
         where: The file.
 

@@ -45,7 +45,6 @@ def key_request(name: str, role: Role, key: Identity) -> dict[str, Any]:
     """The values of a party's request.
 
     Args:
-        name: Its name.
         role: What it wants to be in the session.
         key: Its identity; only the public half is in the result.
 

@@ -70,7 +70,6 @@ def refusal(
     """The error for values that a model does not take.
 
     Args:
-        model: The model.
         values: What a file, a table or a set of flags says.
         error: What pydantic found; its input, which may be private, is not repeated.
         where: The source of the values.

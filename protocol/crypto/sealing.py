@@ -168,7 +168,6 @@ def open_between(
     """The content that `seal_between` encrypted.
 
     Args:
-        box: The box.
         sender: The X25519 key that it must be from.
         secret: Our key.
         context: As `seal_between` had it.

@@ -66,7 +66,6 @@ class Participant(Machine):
     """A party that speaks with the curator only.
 
     Args:
-        session: The session.
         name: The roster name.
     """
 

@@ -62,7 +62,6 @@ class NoiseDrawn(Event):
     rounds: tuple[RoundNoise, ...]
 
     def item(self) -> Item:
-        """As it enters the transcript."""
         return Item(self.KIND, {"first": self.first}, {"rounds": self.rounds})
 
 
@@ -90,7 +89,6 @@ class WeightsComputed(Event):
     weights: Weights
 
     def item(self) -> Item:
-        """As it enters the transcript."""
         return Item(self.KIND, {"round": self.round}, {"weights": self.weights})
 
 
@@ -102,9 +100,6 @@ class Weighing:
         noise_drawn: For how many releases noise was drawn.
         statistic: What each point adds to the total; known with the target.
         total: Sum over the points that were bought, int64 of shape (statistic.width,).
-
-    Args:
-        session: The session.
     """
 
     def __init__(self, session: Session) -> None:
@@ -183,7 +178,6 @@ class Weigher:
     """Computes what a `Weighing` asks for.
 
     Args:
-        session: The session.
         noise: The party's own source.
     """
 

@@ -105,7 +105,6 @@ class PaidStatement:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """What `as_json` gave."""
         owners = {owner: OwnerStatement(**line) for owner, line in values["owners"].items()}
         return cls(values["unit"], values["signal"], owners)
 

@@ -64,16 +64,13 @@ class DrawnAhead(Closing):
 
     @property
     def name(self) -> str:
-        """The source's name."""
         return self._source.name
 
     @property
     def protects(self) -> bool:
-        """As the source."""
         return self._source.protects
 
     def check(self, request: Draw) -> None:
-        """As the source."""
         self._source.check(request)
 
     def expect(self, draw: Draw, count: int) -> None:
@@ -231,7 +228,6 @@ def expect_noise(ahead: DrawnAhead, session: Session, *, drawn: int) -> None:
 
     Args:
         ahead: Where it is kept.
-        session: The session.
         drawn: For how many releases it was drawn.
     """
     summary, settlement = session.summary, session.settlement

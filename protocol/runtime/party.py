@@ -239,7 +239,6 @@ def own_keys(
     """The party's keys; None in an insecure session.
 
     Args:
-        session: The session.
         file: The party's private file.
         expected: The public key that the roster gives to the party.
         party: Its name, for the error.
@@ -276,7 +275,6 @@ def sealing_identity(session: Session, pair: KeyPair | None, party: str) -> Iden
     Where noise is simulated, so are these keys: a session then gives the same bytes with and without CURVE.
 
     Args:
-        session: The session.
         pair: The party's own keys (`own_keys`).
         party: Its name.
     """
@@ -289,7 +287,6 @@ def check_durability(session: Session, durability: Durability, *, listen: str | 
     A session is deployed if its curator can be reached from another machine.
 
     Args:
-        session: The session.
         durability: Durability of the party's transcript.
         listen: Where the curator listens, if that is not the session's address.
 

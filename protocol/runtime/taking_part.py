@@ -41,9 +41,7 @@ def take_part(
     """Run a machine against the curator until it is done.
 
     Args:
-        session: The session.
         file: The party's private file.
-        machine: Its machine.
         numerics: Carries out the machine's computations.
         pair: Its keys; None in insecure sessions.
         budget: Budget of the party's data.

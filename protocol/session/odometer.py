@@ -77,7 +77,6 @@ def odometers(session: Session, rounds: int, *, settled: bool) -> tuple[Odometer
     The reading holds where the noise is secret; `Session.privacy` says whether it is.
 
     Args:
-        session: The session.
         rounds: Rounds that were run.
         settled: Whether the session came to its end: a private settlement is released then.
     """
@@ -89,7 +88,6 @@ def promised(session: Session, protects: str) -> Odometer | None:
     """The odometer of all rounds that a session will have; None where it promises nothing.
 
     Args:
-        session: The session.
         protects: `protocol.session.session.OWNERS_DATA` or `CONSUMERS_DATA`.
     """
     if any(whose == protects for whose, _ in session.objections()):

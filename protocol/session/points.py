@@ -95,7 +95,6 @@ class Signatures:
 
         Args:
             owner: The owner's roster name.
-            bid_round: The round in which it was bid.
             handle: The owner's number of it.
             candidate: The point.
         """
@@ -126,7 +125,6 @@ def signs_head(session: Session, party: str, head: bytes, signature: bytes) -> b
     """Whether a party signed the head of its transcript; where nobody has a key, that there is no signature.
 
     Args:
-        session: The session.
         party: "curator", "consumer", or an owner's name.
         head: What it says that its head is, 32 bytes.
         signature: What it says that its signature is.

@@ -42,7 +42,6 @@ def open_map(
     """The map that `seal_map` sealed, and its seed.
 
     Args:
-        box: The box.
         session: The session that it must be for.
         consumer: Whom it must be from.
         owner: The owner's keys.

@@ -122,7 +122,7 @@ def gain_errors(
         disputed: They stand in S, unpaid.
         owners: All owners, winners or not.
         target: The consumer's.
-        noise: Of it.
+        noise: The target's noise.
         seed_weight: s.
     """
     slopes = {owner: np.zeros(len(target.embedding)) for owner in owners}
@@ -152,9 +152,8 @@ def shared_gains(
         wins: In any order.
         disputed: They stand in S, unpaid.
         owners: All owners, winners or not.
-        session: The session.
         target: The consumer's.
-        noise: Of it.
+        noise: The target's noise.
     """
     stream = _stream(session, target)
     centre = features_to_float(stream.prior.centre)

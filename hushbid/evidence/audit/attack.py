@@ -149,7 +149,6 @@ class View:
     """Rounds in which it was asked for its point."""
 
     def take(self, frame: Outgoing) -> None:
-        """Add a frame."""
         self.frames.append((frame.kind, len(frame.data)))
         message = decode_message(Direction.CURATOR_TO_OWNER, decode_frame(frame.data).body)
         if isinstance(message, Broadcast):
@@ -188,7 +187,6 @@ class SessionAttack(Attack):
 
     Args:
         stated: What is claimed.
-        session: The session.
         data: Makes all data for a feature map: what is guaranteed holds for every map, a secret one's too.
         watcher: The owner that attacks.
         read: The numbers that it reads off its view.

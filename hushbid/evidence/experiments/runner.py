@@ -83,7 +83,6 @@ def run(experiment: Experiment[_Options, _Row], options: _Options) -> Outcome[_R
     """Measure what is not measured yet, and make rows of all.
 
     Args:
-        experiment: The experiment.
         options: What is asked for; with `out`, files are kept and written there.
 
     Raises:

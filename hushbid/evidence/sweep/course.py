@@ -89,7 +89,6 @@ class Evidence:
 
     @cached_property
     def records(self) -> Mapping[str, tuple[Record, ...]]:
-        """Every party's records."""
         return {
             party: tuple(TranscriptReader(Path(party), image)) for party, image in self.transcripts.items()
         }
@@ -137,7 +136,6 @@ class Evidence:
 
     @property
     def honest(self) -> tuple[str, ...]:
-        """All other parties."""
         return tuple(party for party in self.transcripts if party not in self.byzantine)
 
     @property

@@ -70,21 +70,17 @@ class FaultyNetwork:
     # -- what a simulation asks ---------------------------------------------------------------------
 
     def join(self, world: World) -> None:
-        """See `Network`."""
         self._world = world
         self._wires.join(self)
 
     @property
     def next_due(self) -> float:
-        """See `Network`."""
         return self._wires.next_due
 
     def turn(self, now: float) -> None:
-        """See `Network`."""
         self._wires.turn(now)
 
     def send(self, sender: str, frame: Outgoing, now: float) -> bool:
-        """See `Network`."""
         return self._send_from_curator(frame, now) if sender == CURATOR else self._send_to(sender, frame, now)
 
     def started(self, party: str, now: float) -> None:
@@ -116,25 +112,21 @@ class FaultyNetwork:
     # -- what happens on the wires ----------------------------------------------------------------------
 
     def arrived(self, connection: Connection, way: Way, data: bytes, now: float) -> None:
-        """See `Ends`."""
         if way is Way.TO_CURATOR:
             self._take(connection, data, now)
         else:
             self._hear(connection, data, now)
 
     def ended(self, connection: Connection, due: float) -> None:
-        """See `Ends`."""
         if self._world.is_up(connection.peer):
             life = self._stations[connection.peer].life
             self._wires.at(due, partial(self._notice_end, connection, life))
 
     def connection_of(self, peer: str) -> Connection | None:
-        """See `Ends`."""
         station = self._stations.get(peer)
         return None if station is None else station.connection
 
     def healed(self) -> None:
-        """See `Ends`."""
         self._world.spare()
 
     # -- the curator's loop (curator.hub) -------------------------------------------------------------

@@ -149,7 +149,6 @@ class Plan:
 
     @property
     def owners(self) -> tuple[str, ...]:
-        """Their names."""
         return _names(len(self.rows))
 
     @cached_property

@@ -116,7 +116,6 @@ def rounds_on_record(session: Session, records: Iterable[Record]) -> Rounds:
     """Read the curator's transcript.
 
     Args:
-        session: The session.
         records: The curator's.
     """
     reading = _Reading(session)
@@ -130,7 +129,6 @@ def mismatch(session: Session, point: PointOnRecord, weights: Weights) -> str:
     """In what a point does not match its features or its bid, in words; nothing: it does.
 
     Args:
-        session: The session.
         point: The point. Of a sealed one, the curator can see neither whose features it has, nor its place.
         weights: The weight that it was bid under.
     """

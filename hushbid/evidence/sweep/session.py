@@ -67,7 +67,6 @@ class Course:
 
     @cached_property
     def steps(self) -> Mapping[str, tuple[Step, ...]]:
-        """Every party's steps."""
         return {party: tuple(_steps(image)) for party, image in self.transcripts.items()}
 
 
@@ -151,7 +150,6 @@ def run(
     Owners have so few points that they run out of them towards the end.
 
     Args:
-        session: The session.
         crashes: The deaths.
         noise: Makes a party's source of noise, by its name, at each of its starts; None: seeded.
         away: Names the owners that have no connection while a round is under way.

@@ -79,7 +79,6 @@ class Account:
 
     Args:
         path: The transcript.
-        party: Its party.
 
     Attributes:
         sent: By peer, what was sent to it.

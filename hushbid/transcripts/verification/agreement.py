@@ -111,8 +111,6 @@ def compare(
     """Compare the curator's account with a peer's.
 
     Args:
-        curator: The curator's.
-        peer: The peer's.
         heads: Signed heads in the curator's file.
         peers_heads: Signed heads in the peer's file.
     """

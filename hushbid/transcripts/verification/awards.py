@@ -35,7 +35,6 @@ class OtherAward(NamedTuple):
 
     Args:
         record: Number of the record of the curator's file.
-        round: The round.
         owner: Whose box was awarded.
         handle: Its owner's number of it.
         what: What is wrong with it, in a sentence.
@@ -118,9 +117,6 @@ class _Owner:
 
 class Awards:
     """Follows a blind curator's file: what it received, and what it handed on.
-
-    Args:
-        session: The session.
 
     Attributes:
         checked: Awards that were compared.

@@ -28,7 +28,6 @@ class Evidence(NamedTuple):
 
     Args:
         path: The file.
-        party: Its party.
         record: Number of the first record that has it.
         owners: Whom it was sent to; none in an owner's own file.
     """

@@ -22,7 +22,6 @@ def new_file(path: Path, mode: int = platform.PRIVATE) -> Iterator[BinaryIO]:
 
     Args:
         path: Where; nothing is left there if writing fails.
-        mode: Its mode.
 
     Raises:
         FileExistsError: It is there, and was left as it is.
@@ -73,7 +72,6 @@ def write_new(path: Path, content: bytes, mode: int = platform.PRIVATE) -> None:
     Args:
         path: Where.
         content: All of it.
-        mode: Its mode.
 
     Raises:
         ConfigError: It is there, or cannot be written; then nothing of it is left.

@@ -124,7 +124,6 @@ def dataset_budget(
     """The ledger of a party's data, and what the session costs it.
 
     Args:
-        session: The session.
         file: The party's private file.
         data: Where the data lie.
         dataset: What they are.
@@ -176,7 +175,6 @@ def charges(ledger: Path, identifier: str, party: str) -> list[str]:
     Args:
         ledger: Its file, which is neither held nor changed.
         identifier: The session's, in hexadecimal.
-        party: The party.
 
     Raises:
         HushbidError: The ledger cannot be read.

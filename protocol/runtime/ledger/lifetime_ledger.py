@@ -58,7 +58,6 @@ class LedgerOnRecord:
     spendings: tuple[Spending, ...]
 
     def spent(self, delta: float) -> float:
-        """As `LifetimeLedger.spent`."""
         return epsilon_of_spendings(self.spendings, delta, self.neighbours)
 
 

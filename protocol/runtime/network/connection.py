@@ -79,7 +79,6 @@ class Connection:
 
         Args:
             driver: The party's.
-            machine: Its machine.
             begins: What it begins with, if it does not go on.
             vitals: Told of every turn; its `control` may end it before that.
 

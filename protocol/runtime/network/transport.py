@@ -163,7 +163,6 @@ def configure(socket: zmq.Socket[bytes], where: Address, *, secure: bool, longes
     """Set what both ends have in common; call it before bind or connect.
 
     Args:
-        socket: The socket.
         where: Its address.
         secure: Whether CURVE will be on.
         longest: Bytes of the longest frame to accept; who sends a longer one loses its connection.

@@ -65,7 +65,6 @@ def log(event: LogEvent, *, trace: bool = False, **fields: Any) -> None:
     """Log an event.
 
     Args:
-        event: Which.
         trace: Add the error that is being handled.
         fields: Those that it names; `phase` and `round` besides, where they are known.
     """

@@ -120,8 +120,6 @@ class Vitals:
     Args:
         state: The party's state directory; made if need be.
         party: Its name.
-        role: Its role.
-        session: The session.
         control: Runs the party, and is told its progress.
     """
 
@@ -298,7 +296,6 @@ class AnnouncedNumerics:
         self.restore = numerics.restore
 
     def perform(self, effect: Computation) -> Event | None:
-        """As `Numerics.perform`."""
         if not effect.LONG:
             return self._numerics.perform(effect)
         with self._vitals.computing(effect.KIND):

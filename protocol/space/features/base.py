@@ -160,9 +160,6 @@ class FeatureMap(ABC):
     Attributes:
         space: All that is public about the map.
         digest: SHA-256 of what the features follow from, so that parties notice when theirs would differ.
-
-    Args:
-        space: The space.
     """
 
     digest: bytes

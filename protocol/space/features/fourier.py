@@ -129,7 +129,6 @@ class FourierMap(FeatureMap):
         phases: b likewise, in radians: float64 of shape (frequencies,).
 
     Args:
-        space: The space.
         seed: As `FeatureSpace.map`.
 
     Raises:

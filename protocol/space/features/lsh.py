@@ -146,7 +146,6 @@ class LshMap(FeatureMap):
         digest: SHA-256 of the map's name and the family's own digest, which tells what was drawn.
 
     Args:
-        space: The space.
         seed: As `FeatureSpace.map`.
 
     Raises:
