@@ -80,7 +80,7 @@ _ROWS: Final = (
 )
 """Features, label and identifier. A point that is there twice is a tie that the order of rows decides."""
 SEED: Final = hashlib.sha256(b"hushbid vector: a secret map's seed").digest()
-"""Of the secret map of all of them."""
+"""Seed of the secret map of all of them."""
 _HEAD: Final = hashlib.sha256(b"hushbid vector: the head of a transcript").digest()
 
 
@@ -128,7 +128,7 @@ def read_exchange(place: Path) -> Exchange:
     """The golden session of a directory.
 
     Raises:
-        DataError: A file is missing, or is none of a golden session.
+        DataError: A file is missing, or does not belong to a golden session.
         ConfigError: Its session file cannot be used.
     """
     try:

@@ -70,7 +70,7 @@ class Difference:
         field: What that byte belongs to.
         expected: The bytes that were due there, in hexadecimal, the first 16 of them.
         actual: Those that came.
-        why: What is wrong, for people.
+        why: The problem, for people.
     """
 
     frame: int
@@ -159,7 +159,7 @@ def difference(session: Session, step: Step, actual: bytes, number: int, told: i
 
 
 def _next(endpoint: RouterEndpoint, route: bytes, beat: bytes, seconds: float) -> Arrival:
-    """The owner's next frame but for beats; `beat` tells it meanwhile that the curator lives."""
+    """The owner's next frame that is no beat; `beat` tells it meanwhile that the curator lives."""
     over = monotonic() + seconds
     while monotonic() < over:
         for arrival in endpoint.receive(1, wait_ms=_BEAT_MS):

@@ -37,7 +37,7 @@ class KernelMeanRelease(PrivateEstimator):
     Args:
         lower, upper, epsilon, neighbours, out_of_bounds, random_state, noise: As `PrivateEstimator`. Under
             ``add-remove-one`` the number of records is released with noise, within the same ε; under
-            ``substitute-one`` it is public. The seed is that of map, points and starts of the optimiser.
+            ``substitute-one`` it is public. The seed of map, points and starts of the optimiser.
         delta: δ; 0 for pure differential privacy, by Laplace noise, which is far more.
         method: ``subspace``, Algorithm 1: weights of public points; good where points like the data are
             public, or where the domain is small. ``features``, Algorithm 2: points and weights are found.
@@ -48,7 +48,7 @@ class KernelMeanRelease(PrivateEstimator):
         norm: C, the bound of ‖w‖₁ (Theorem 8). None: 1 for ``features``; no bound for ``subspace``, as in
             Algorithm 1.
         weights: ``uniform`` for equal weights C/M, of ``features`` alone.
-        dtype: Of the released points, ``float64`` or ``float32``.
+        dtype: Number type of the released points, ``float64`` or ``float32``.
 
     Attributes:
         release_: The `Release`.

@@ -26,7 +26,7 @@ CHUNK_VALUES: Final = 2**17
 """Kernel values that a thread holds at a time."""
 
 BLOCK_VALUES: Final = 2**15
-"""Kernel values that are worked out at a time: 1 MiB with their scratch, which stays in a core's cache."""
+"""Kernel values computed at a time: 1 MiB with their scratch, which stays in a core's cache."""
 
 STEPS: Final = 256
 """Entries of the table of e^-t for a unit of t."""
@@ -35,7 +35,7 @@ LARGEST: Final = 44
 """Where the table ends: e^-44 is below 2^-63, and stands for all that is smaller."""
 
 TAYLOR: Final = (1 / 24 / STEPS**4, -1 / 6 / STEPS**3, 1 / 2 / STEPS**2, -1 / STEPS)
-"""Of e^(-r/STEPS) - 1, the highest power first."""
+"""Coefficients of e^(-r/STEPS) - 1, the highest power first."""
 
 
 def in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:

@@ -62,7 +62,7 @@ class SubspaceMechanism:
         neighbours: As `calibrate`, like what follows.
         epsilon: ε.
         delta: δ.
-        seed: Of the probes that test the basis.
+        seed: Seed of the probes that test the basis.
     """
 
     unit = COORDINATE_UNIT
@@ -103,11 +103,11 @@ class FeatureMechanism:
     """Algorithm 2: the mean of random Fourier features, and a reduced set of new points.
 
     The features are those of a `paired` map, ‖φ‖ = 1 before they are rounded to the grid of 2^-15, and the
-    sensitivity is that of the rounded ones (`PairedSpace.norm_bound`). Two of them can be opposite, so that
+    sensitivity holds for the rounded ones (`PairedSpace.norm_bound`). Two of them can be opposite, so that
     substitution has the distance 2·max‖φ‖, and not √2: random features' kernel can be negative.
 
     Args:
-        columns: Of the data.
+        columns: Columns of the data.
         gamma: γ.
         dimension: J, even.
         count: M.
@@ -116,7 +116,7 @@ class FeatureMechanism:
         neighbours: As `calibrate`, like what follows.
         epsilon: ε.
         delta: δ.
-        seed: Of the map and of the starting points.
+        seed: Seed of the map and of the starting points.
     """
 
     unit = FEATURE_UNIT

@@ -84,7 +84,7 @@ def reduced_set(
         weights: ``uniform``: all are C/M, and only points move.
         sigma: Standard deviation of the noise on each coordinate of `target`. The optimiser stops where what
             is left to gain is small against the noise.
-        seed: Of the public starting points, not negative.
+        seed: Seed of the public starting points, not negative.
         start: Points to start from, shape (n, columns), n ≤ M; None: drawn.
 
     Returns:

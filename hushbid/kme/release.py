@@ -78,12 +78,12 @@ class Release:
         method: ``subspace`` or ``features``: Algorithm 1 or 2.
         norm: C; `math.fsum` of the weights' magnitudes is at most that.
         size: The number of records: exact where it is public, an estimate else.
-        privacy: What is guaranteed, of which datasets, and what it costs.
+        privacy: The guarantee, the datasets that it compares, and its cost.
         source: Name of the source of noise.
         protects: Whether that source keeps what `privacy` says.
         risk: Estimate of the squared RKHS distance between the release and the records' embedding, from the
             release itself. For Algorithm 1 it is that within the span of the public points: what records have
-            beside it no release shows. For Algorithm 2 it is that of random features' embeddings.
+            beside it no release shows. For Algorithm 2 it is the distance of random features' embeddings.
     """
 
     points: npt.NDArray[np.floating[Any]]
@@ -166,7 +166,7 @@ class Release:
 
         Args:
             function: f of raw points, shape (n, columns), to shape (n,).
-            confidence: Of the distance.
+            confidence: Confidence of the distance.
 
         Raises:
             DataError: f is not finite or of another shape.

@@ -23,7 +23,7 @@ Points: TypeAlias = npt.NDArray[np.float64]
 Vector: TypeAlias = npt.NDArray[np.float64]
 
 LARGE_RANK: Final = 3000
-"""Largest rank whose eigenvectors are worked out: they take 30 times as long as a Cholesky factor."""
+"""Largest rank whose eigenvectors are computed: they take 30 times as long as a Cholesky factor."""
 
 PENALTIES: Final = 8.0 * 32.0 ** -np.arange(7.0)
 """λ that are tried beyond it, down to 7·10^-9; the eigenvalues sum up to at most 1."""
@@ -35,7 +35,7 @@ ITERATIONS: Final = 500
 """Most steps of the optimiser."""
 
 WORK: Final = 2**33
-"""Most coordinates that all of its steps read, twice each, but for the `FEWEST` steps."""
+"""Most coordinates that all of its steps read, twice each, without the `FEWEST` steps."""
 
 FEWEST: Final = 50
 """Steps that it may take however large the span is."""
@@ -54,7 +54,7 @@ class Risk:
     Attributes:
         mean: The estimate, which may be negative.
         deviation: Standard deviation of the estimate from the squared distance that came about.
-        excess: What was added to the distance afterwards, exactly known.
+        excess: The amount added to the distance afterwards, exactly known.
     """
 
     mean: float

@@ -77,7 +77,7 @@ class Subspace:
     Attributes:
         points: All M public points, scaled.
         pivots: Which of them the basis is made of, in order: shape (r,).
-        coordinates: Of each public point's kernel function in the basis: shape (M, r).
+        coordinates: Coordinates of each public point's kernel function in the basis: shape (M, r).
         basis: B: the coordinates of h are B times its values at the pivots. Whole multiples of
             2^-BASIS_BITS, lower triangular, shape (r, r).
         gamma: γ.
@@ -155,7 +155,7 @@ def span(points: Points, gamma: float, generator: np.random.Generator) -> Subspa
     Args:
         points: Scaled, shape (M, columns), M ≤ `MAX_POINTS`.
         gamma: γ.
-        generator: Of the probes that test the basis.
+        generator: Draws the probes that test the basis.
 
     Raises:
         ConfigError: Too many points, or a basis that is not orthonormal enough.

@@ -75,7 +75,7 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
     Attributes:
         classes_: Labels, sorted.
         sketches_: One for each class; of whitened points after a fit in stages (`hushbid.race.readings`), and
-            none where that found one class only. The privacy statement of each is that of all together.
+            none where that found one class only. The privacy statement of each covers all of them together.
         model_: What tells classes: ``kernel``; or ``shared``, ``own``, ``rows`` or ``largest`` after a fit in
             stages (`hushbid.race.staged.Reading`).
         accuracy_: Share of the fitted points that it tells rightly, as released; None after one release.
@@ -229,8 +229,8 @@ class RaceClassifier(ClassifierMixin, Sketching):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Probabilities of the classes, as the model sees them.
 
-        By kernel sums: these, or mean kernel values, as shares of those of all classes. Where noise makes one
-        negative, all of the row are raised until none is.
+        By kernel sums: these, or mean kernel values, as shares of those of all classes. If noise makes one
+        negative, all of the row are raised until all are at least 0.
 
         Args:
             X: Queries, shape (m, columns).

@@ -17,7 +17,7 @@ from protocol.space.lsh import HashFamily, Points
 __all__ = ["Counts", "count_cells", "one_blas_thread", "row_starts"]
 
 Counts = npt.NDArray[np.int64]
-"""Of every cell, row after row: int64 of shape (family.cells.sum(),)."""
+"""Counts of every cell, row after row: int64 of shape (family.cells.sum(),)."""
 
 CHUNK_CODES: Final = 2**21
 """Hash codes that a thread holds at a time: 16 MiB of them."""

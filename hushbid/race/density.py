@@ -27,8 +27,8 @@ CLIMBS: Final = 4
 class RaceDensity(DensityMixin, RaceSketch):  # type: ignore[misc]
     """A kernel density estimate by a private sketch, and what follows from it. Parameters: `RaceSketch`.
 
-    All of it is read off the released sketch, and costs no privacy. What goes in besides, such as the points
-    that `anomaly_scores` rates, stays with whoever asks.
+    All of it is read off the released sketch, and costs no privacy. Other inputs, such as the points that
+    `anomaly_scores` rates, stay with the caller.
     """
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002 scikit-learn's signature
@@ -50,7 +50,7 @@ class RaceDensity(DensityMixin, RaceSketch):  # type: ignore[misc]
             X: Queries, shape (m, columns).
 
         Returns:
-            float64 of shape (m,), at least 0 but for noise; larger is stranger.
+            float64 of shape (m,), at least 0 apart from noise; larger is stranger.
 
         Raises:
             DataError: As `kernel_sums`.
@@ -62,12 +62,12 @@ class RaceDensity(DensityMixin, RaceSketch):  # type: ignore[misc]
     ) -> npt.NDArray[np.intp]:
         """Choose rows of X, each with a probability that falls with its density (Coleman et al. 2019).
 
-        What is frequent in the sketched data is thinned out, so that the sample is more even than they are.
+        Frequent points of the sketched data are thinned out, so the sample is more even than the data.
 
         Args:
             X: Candidates, shape (m, columns).
             count: How many, at most m.
-            random_state: Of the choice.
+            random_state: Seed of the choice.
 
         Returns:
             Indices of different rows, in increasing order, shape (count,).
@@ -93,15 +93,15 @@ class RaceDensity(DensityMixin, RaceSketch):  # type: ignore[misc]
     ) -> tuple[Points, npt.NDArray[np.float64]]:
         """Where the sketched points are densest, by derivative-free optimisation (Nelder and Mead).
 
-        The estimate is constant between hyperplanes, so that no gradient exists. Noise has modes too: what is
-        not much above `Sketch.noise_deviation` is none.
+        The estimate is constant between hyperplanes, so that no gradient exists. Noise has modes too: a value
+        that is not much above `Sketch.noise_deviation` is not a mode.
 
         Args:
             count: Most modes.
             starts: Where to look first, shape (n, columns); None: `STARTS` points of a Sobol sequence that
                 fill the public bounds, which are sparse in many columns.
             apart: Modes that are nearer to each other are one; None: the bandwidth, or a tenth of the
-                diagonal of the bounds where there is none.
+                diagonal of the bounds without one.
 
         Returns:
             Modes, shape (k, columns) with 1 ≤ k ≤ count, and their kernel sums, the largest first.

@@ -30,7 +30,7 @@ __all__ = ["RaceSketch", "Sketching", "make_family"]
 MOST_ROWS: Final = 1000
 """Rows where noise sets no limit to them, and `rows` does not say."""
 DEFAULT_BANDWIDTH: Final = 1.0 / 8.0
-"""Share of the diagonal of the bounds that a bandwidth is where none is given."""
+"""The default bandwidth, as a share of the diagonal of the bounds."""
 
 LEAST_POINTS = 0.5
 """A kernel sum below it is read as this much: noise can make it negative, and it has no logarithm then."""
@@ -59,7 +59,7 @@ def make_family(
         seed: Public.
         power: Hash functions that are joined to one.
         sampling: How rows are drawn.
-        bandwidth: Of the families of a distance; those of an angle have none.
+        bandwidth: Bandwidth of the families of a distance; those of an angle have none.
 
     Raises:
         ConfigError: No such family, or an argument outside of its range.
@@ -246,8 +246,8 @@ class RaceSketch(Sketching):
             size, which is public or is released first, and at most `MOST_ROWS`. A private stream needs a
             number, and so do sketches that are to be merged.
         width: Most cells of a row.
-        bandwidth: Of the distances, in the points' unit; ``srp`` has none. None: `DEFAULT_BANDWIDTH` of the
-            diagonal of the bounds.
+        bandwidth: Bandwidth of the distances, in the points' unit; ``srp`` has none. None:
+            `DEFAULT_BANDWIDTH` of the diagonal of the bounds.
         power: Hash functions that are joined to one; kernels are to that power.
         sampling: ``sobol``: rows are spread out together, and their mean errs less; ``independent``: as in
             the paper, and as its Theorem 4 needs.
@@ -330,7 +330,7 @@ class RaceSketch(Sketching):
         Args:
             X: Queries, shape (m, columns).
             how: As `Sketch.kernel_sums`.
-            groups: Of a median of means.
+            groups: Groups of a median of means.
 
         Returns:
             float64 of shape (m,); noise can make it negative.
@@ -343,7 +343,7 @@ class RaceSketch(Sketching):
         return self.sketch_.kernel_sums(points, how, groups=groups)
 
     def score_samples(self, X: Any) -> npt.NDArray[np.float64]:
-        """The logarithm of the mean kernel value at each x of X: a density but for a constant factor.
+        """The logarithm of the mean kernel value at each x of X: a density up to a constant factor.
 
         The families' kernels have no finite integral over the whole space, so that there is no such constant
         for them; differences of scores mean something, and what is above what.

@@ -1,8 +1,8 @@
 """Gaussian classes from the counts of a sketch of each: post-processing, which costs no privacy.
 
-A row of an `L2Family` is a histogram of the points' projections on a public direction. Of Gaussian points
-these are Gaussian too, with the mean a·μ and the variance aᵀΣa, so that the share of each cell is known in
-closed form. Means and covariances are fitted to all noisy counts at once, by the noise of each.
+A row of an `L2Family` is a histogram of the points' projections on a public direction. For Gaussian points
+these are Gaussian too, with the mean a·μ and the variance aᵀΣa, so the share of each cell is known in closed
+form. Means and covariances are fitted to all noisy counts at once, by the noise of each.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class Prior:
     """What a fit expects before it sees counts: public, or released before.
 
     Attributes:
-        means: Of each class, shape (K, columns).
+        means: Means of the classes, shape (K, columns).
         mean_deviation: Standard deviation of each coordinate of these.
-        factor: Of the covariance that classes share, shape (columns, columns).
+        factor: Factor of the covariance that classes share, shape (columns, columns).
         factor_deviation: Standard deviation of each of its entries.
     """
 
@@ -85,9 +85,9 @@ def fit_shared(
 
     Args:
         family: The hash functions, of power 1, whose rows do not spread codes.
-        counts: Of each class, as `Sketch.counts`.
-        sizes: Of each class, positive.
-        variance: Of the noise on a cell.
+        counts: Counts of each class, as `Sketch.counts`.
+        sizes: Size of each class, positive.
+        variance: Variance of the noise on a cell.
         prior: As above.
 
     Returns:
@@ -241,7 +241,7 @@ class _Projected:
         return _Problem(weight, float(weighted @ residual), slope, curvature)
 
     def _sums(self, values: Reals) -> Reals:
-        """Of each row's cells."""
+        """Sums over each row's cells."""
         return np.asarray(np.add.reduceat(values, self.starts))
 
 
@@ -292,7 +292,7 @@ def _minimise(
 
 
 class Scores:
-    """Log densities of points under Gaussian classes, but for a constant.
+    """Log densities of points under Gaussian classes, up to a constant.
 
     A point's are the same to the last bit whatever stands beside it: projections are exact, and squares are
     added up one after the other. So a record changes no other record's class where classes are counted.

@@ -18,7 +18,7 @@ __all__ = ["Marginals", "measure_marginals"]
 
 @dataclass(frozen=True, eq=False)
 class Marginals:
-    """The law of each column by itself, as far as noise lets it be known. Columns are scaled to [-1, 1].
+    """The law of each column alone, as far as noise lets it be known. Columns are scaled to [-1, 1].
 
     Attributes:
         size: N̂, as it was released.
@@ -45,7 +45,7 @@ class Marginals:
             probabilities: Shape (n, m), of the first m columns.
 
         Returns:
-            Of the same shape, in [-1, 1].
+            An array of the same shape, in [-1, 1].
         """
         half = (self.values[1] - self.values[0]) / 2.0
         edges = np.clip(np.append(self.values - half, 1.0 + half), -1.0, 1.0)

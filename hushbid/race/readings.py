@@ -70,12 +70,12 @@ class Whitening:
 class RowScores:
     """The mean over rows of the log share of a point's cell in each class, times the number of columns.
 
-    That is the logarithm of a product of densities, each of one projection. Of R rows in d columns about d
+    That is the logarithm of a product of densities, each of one projection. About d of R rows in d columns
     say something that the others do not, hence the factor d/R.
 
     Args:
-        sketches: Of each class, with the same hash functions.
-        sizes: Of each class, positive.
+        sketches: Sketch of each class, with the same hash functions.
+        sizes: Size of each class, positive.
     """
 
     def __init__(self, sketches: Sequence[Sketch], sizes: Sequence[float]) -> None:

@@ -32,9 +32,11 @@ _CONTRASTS: Final = hadamard(_CELLS)[1:] / 2.0
 _BLOCK_VALUES: Final = 2**24
 """Cell indicators that are held at a time."""
 _LEAST_ERROR: Final = 0.01
-"""Prior standard deviation of what marginals tell exactly without noise, but for rounding."""
+"""Prior standard deviation of parameters that marginals without noise give exactly, up to rounding."""
 _PRIOR_NOISE: Final = 0.7
-"""Of the target given the features, in its own deviations: about half of its variance is explained."""
+"""Standard deviation of the target given the features, in its own deviations: about half of its variance is
+explained.
+"""
 
 
 def parameter_count(features: int) -> int:
@@ -56,7 +58,7 @@ class Reference:
     Attributes:
         points: Features and target, each less its marginal mean and in its marginal standard deviations:
             float64 of shape (POINTS, features + 1).
-        slope: Of the target on the features, in these units: shape (features,).
+        slope: Slope of the target on the features, in these units: shape (features,).
         shares: Share of the points in each cell of each row: shape (rows, 4).
     """
 
@@ -169,7 +171,7 @@ class _Model:
         return np.stack([(cells == cell).mean(axis=0) for cell in range(_CELLS)], axis=1)
 
     def share_derivatives(self, parameters: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Of `shares` by the parameters, shape (rows, 4, parameters)."""
+        """Derivative of `shares` by the parameters, shape (rows, 4, parameters)."""
         points, cells = self.hashed(parameters)
         scores = self.scores(parameters, points)
         block = max(1, _BLOCK_VALUES // (_CELLS * POINTS))

@@ -54,7 +54,7 @@ _MEAN_UNIT: Final = 2**15
 _MEAN_SQUARE: Final = 0.5
 """Mean squared length of the points that are hashed; those longer than 1 are moved to the unit ball."""
 _LARGEST_SLOPE: Final = 4.0
-"""Of a standardised column on another: the loss is searched up to it."""
+"""Largest slope of a standardised column on another: the loss is searched up to it."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -68,7 +68,7 @@ class RaceRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
 
         f(q) + f(-q) = ½ + 2·mean(arcsin²(t))/π²,  t = q·z/‖q‖,
 
-    so that ‖q‖²·(f(q) + f(-q) - ½)·π²/2 is the mean squared residual but for the arcsine. It is minimised
+    so that ‖q‖²·(f(q) + f(-q) - ½)·π²/2 is the mean squared residual apart from the arcsine. It is minimised
     without derivatives (COBYQA).
 
     Read plainly, R random rows estimate f with an error of up to 1/(2√R), far above the signal. But their
@@ -366,7 +366,7 @@ def least_points(
 
     Args:
         features: How many.
-        epsilon: Of the regression.
+        epsilon: ε of the regression.
         neighbours: Which datasets it compares.
         marginals_share: Share of ε for the histograms.
     """

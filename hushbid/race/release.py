@@ -90,7 +90,7 @@ class SketchPrivacy:
         """What holds for the sum of two sketches, and for both of them.
 
         Args:
-            other: Of the other sketch, whose noise was drawn independently.
+            other: The privacy of the other sketch, whose noise was drawn independently.
             records: ``disjoint``: a record is in one of the datasets only, and the larger ε holds (parallel
                 composition). ``shared``: it may be in both, and costs add up.
 
@@ -137,7 +137,7 @@ class Calibration:
         delta: δ of it.
         cells: Noise of all cells.
         sizes: Noise of the sizes; None where they are public.
-        costs: Of both.
+        costs: Costs of both.
     """
 
     neighbours: Neighbours
@@ -181,7 +181,7 @@ def calibrate(
 
     Args:
         rows: R.
-        cells: Of all rows and all classes.
+        cells: Cells of all rows and all classes.
         sizes: Classes; 1 for a single sketch. A record is of one class; a substituted one may change it. With
             0 no size is released, and all of ε goes to the cells: sizes are public, or were released before.
         neighbours: Which datasets are compared.
@@ -208,7 +208,7 @@ def calibrate(
     draw, cost = _cell_noise(changed * rows, cells, (1.0 - share) * epsilon, delta)
     if not share:
         return Calibration(neighbours, delta, draw, None, (cost,))
-    # What is left, and not the share: the two together must not exceed ε by a rounding error.
+    # The rest, and not a share: the two together must not exceed ε by a rounding error.
     size_epsilon = epsilon - (1.0 - share) * epsilon
     if not size_epsilon > 0.0:
         raise ConfigError(

@@ -31,7 +31,7 @@ STEPS: Final = 50
 """Most Newton steps of Huber's estimate; a handful is enough."""
 
 TOLERANCE: Final = 1e-4
-"""Of the last step, as a share of N̂."""
+"""Largest last step, as a share of N̂."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Sketch:
 
     Attributes:
         family: The hash functions.
-        counts: Of every cell, row after row: int64 of shape (family.cells.sum(),).
+        counts: Counts of every cell, row after row: int64 of shape (family.cells.sum(),).
         size: How many points were counted; with noise of its own if `privacy` says so.
         privacy: What the noise guarantees; None: there is no noise, and counts and size are exact.
     """
@@ -100,7 +100,7 @@ class Sketch:
         Without noise it is bit for bit the sketch of the union.
 
         Args:
-            other: Of the same hash functions.
+            other: A sketch by the same hash functions.
             records: Whether a record can be in both datasets (`SketchPrivacy.merged`).
 
         Raises:
@@ -217,7 +217,8 @@ class Sketch:
         Args:
             queries: float64 of shape (m, columns), as the family takes them.
             how: One of these.
-            groups: Of a median of means, from 1 to the number of rows; None: `GROUPS`, or as many as rows.
+            groups: Groups of a median of means, from 1 to the number of rows; None: `GROUPS`, or as many as
+                rows.
 
         Returns:
             float64 of shape (m,); noise can make it negative.
@@ -266,7 +267,7 @@ class Sketch:
 def _huber(samples: npt.NDArray[np.float64], threshold: float) -> npt.NDArray[np.float64]:
     """Huber's estimate of location along the last axis, by Newton's method from the mean.
 
-    Each row by itself: its result does not depend on how far the others have come.
+    Each row is computed alone: its result does not depend on how far the others have come.
     """
     centres = np.asarray(samples.mean(axis=1), dtype=np.float64)
     left = np.arange(len(samples))

@@ -8,7 +8,7 @@
 
 What one release makes of another costs nothing, and the costs of the four add up. A record changes one size,
 one cell of each row of the sketches and one cell of the ballot; under substitution it changes two of each.
-The ballot counts every record by itself: what is read of it has the same bits whatever stands beside it.
+The ballot counts every record alone: its reading has the same bits whatever stands beside it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _PILOT_FACTOR: Final = (0.2, 0.15)
 """Mean and standard deviation of the pilot's prior, as shares of the bounds."""
 _MEAN_DEVIATION: Final = 1.0
 _FACTOR_DEVIATION: Final = 0.5
-"""Of the prior that follows from the pilot."""
+"""Standard deviations of the prior that follows from the pilot."""
 _LEAST_EIGENVALUE: Final = 1e-5
 _CHUNK: Final = 2**14
 """Points that are counted at a time."""
@@ -75,7 +75,7 @@ class Budget:
     Attributes:
         epsilon, delta: Of all releases together; `epsilon` None: nothing is private, and there is no noise.
         neighbours: Which datasets are compared.
-        source: Of the noise, for this fit alone; None without noise.
+        source: Source of the noise, for this fit alone; None without noise.
 
     Raises:
         ConfigError: An ε or δ outside of its range.
@@ -143,15 +143,15 @@ class Staged:
     """What a fit in stages released, and what follows from it.
 
     Attributes:
-        sizes: Of all K classes, with noise: int64 of shape (K,).
+        sizes: Sizes of all K classes, with noise: int64 of shape (K,).
         present: Indices of the classes whose sizes stand out from their noise, or of the largest one.
-        sketches: Of all classes, in whitened coordinates; none where one class only is present.
+        sketches: Sketches of all classes, in whitened coordinates; none where only one class is present.
         whitening: These coordinates; None where one class only is present.
-        scorings: Log likelihoods of the present classes but for a constant, by each reading: of whitened
-            points of shape (n, columns), shape (n, present).
+        scorings: Log likelihoods of the present classes up to a constant, by each reading: of whitened points
+            of shape (n, columns), shape (n, present).
         shares: Share of the fitted points that each reading tells rightly, by the ballot.
         share_error: Standard deviation of the noise on such a share.
-        privacy: Of all that was released; None without noise.
+        privacy: Privacy of all releases together; None without noise.
     """
 
     sizes: Whole
@@ -179,7 +179,7 @@ class Staged:
         return 0.0 if self.privacy is None else math.sqrt(self.privacy.size_variance) / self.points
 
     def scores(self, points: Points, reading: Reading, *, weighed: bool) -> Reals:
-        """Log likelihoods of the present classes but for a constant, shape (n, present).
+        """Log likelihoods of the present classes up to a constant, shape (n, present).
 
         Args:
             points: Within the public bounds, shape (n, columns).
@@ -208,14 +208,14 @@ def fit_stages(
 
     Args:
         points: float64 of shape (n, columns), within the bounds.
-        labels: Of each point, from 0 to `classes` - 1, shape (n,).
+        labels: Label of each point, from 0 to `classes` - 1, shape (n,).
         classes: K.
         lower: Public bounds, shape (columns,).
         upper: Likewise.
         budget: What may be spent.
         weighed: Whether the ballot is on readings that weigh classes by their sizes.
-        sampling: Of the hash functions.
-        seed: Of the hash functions; public.
+        sampling: Sampling of the hash functions.
+        seed: Seed of the hash functions; public.
         threads: As `count_cells`.
 
     Raises:
@@ -314,7 +314,7 @@ def classifier_rows(columns: int, smallest: float, epsilon: float | None, *, nei
     R keeps it below `LARGEST_NOISE` of the smallest class.
 
     Args:
-        columns: Of the points.
+        columns: Columns of the points.
         smallest: Size of the smallest class: as released, or a prior that is stated and public.
         epsilon: ε of the sketches alone, δ = 0; None without noise.
         neighbours: Which datasets it compares.

@@ -72,11 +72,11 @@ class OwnRows:
 
     Attributes:
         session: The session.
-        names: Of the columns in the consumer's file; None: it gives none.
+        names: Names of the columns in the consumer's file; None: it gives none.
         wanted: D_v, shape (m, columns).
         bought: The points that are not disputed, in the order of delivery, float64, shape (n, columns).
         rounds: In which each was chosen, shape (n,).
-        weights: Of each, with sum 1; None: there are none.
+        weights: Weight of each, with sum 1; None: there are none.
         no_weights: Why there are none.
         images: The session's columns of images, or what grey image a row is; empty: there are none.
     """

@@ -36,7 +36,7 @@ MOST_COLUMNS: Final = 24
 BARS: Final = 20
 """Most bars of a column of numbers."""
 MOST_WORDS: Final = 12
-"""Of one of words: the most wanted, and the others in one."""
+"""Bars of a column of words: the most wanted, and the others in one."""
 MAP_POINTS: Final = 1_000
 """Most points of each kind in the map."""
 _WANTED_IMAGES: Final = 120
@@ -60,13 +60,13 @@ class Distribution:
 
     Attributes:
         name: The column's.
-        edges: Of the bars, one more than there are; None: each is one of `values`.
+        edges: Edges of the bars, one more than there are bars; None: each is one of `values`.
         values: What each bar stands for, in words; None: an interval.
         others: How many values the last of `values` stands for, where there are too many; 0: each for one.
         wanted: Shares of D_v's rows.
-        bought: Of the bought points.
-        weighted: Of their weights; None: there are none.
-        means: Of wanted, bought and, where there are weights, weighted rows; None: values are words.
+        bought: Shares of the bought points.
+        weighted: Shares of their weights; None: there are none.
+        means: Means of wanted, bought and, where there are weights, weighted rows; None: values are words.
         apart: Half of the sum of differences between wanted and bought shares, from 0 to 1.
         apart_weighted: The same with weights.
     """
@@ -103,7 +103,7 @@ class WeightFigures:
     """How the weights of bought points are spread.
 
     Attributes:
-        edges: Of the bars, in shares of an equal weight: 1 is 1/n.
+        edges: Edges of the bars, in shares of an equal weight: 1 is 1/n.
         points: How many points each bar has.
         effective: Effective points, 1/Σw².
         hardly: How many points weigh less than a hundredth of an equal weight.
@@ -214,7 +214,7 @@ def _pixels(rows: OwnRows, column: ImageColumn, points: npt.NDArray[Any]) -> npt
     if column.name is not None:  # by the session's columns, which numbers are pixels as they are
         numbers = slice(column.first, column.first + image.height * image.width * image.channels)
         return points[:, numbers].astype(np.uint8).reshape(shape)
-    # What was saved as float32 may be beyond a bound by its last bit.
+    # A value saved as float32 may be beyond a bound by its last bit.
     grey = np.rint(255.0 * rows.session.space.scale(points).clip(0.0, 1.0)).astype(np.uint8)
     return grey.reshape(shape)
 

@@ -1,4 +1,4 @@
-"""What is run: a session on one of two neighbouring datasets, and what one owner sees of it."""
+"""An attack: a session on one of two neighbouring datasets, and one owner's view of it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ Reading: TypeAlias = Callable[["View"], npt.NDArray[np.float64]]
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What is claimed, and attacked."""
+    """The claim that is attacked."""
 
     epsilon: float
     delta: float
@@ -90,7 +90,7 @@ class Attack(ABC):
 
         Args:
             neighbour: 0 for D, 1 for D'.
-            seeds: Of the noise.
+            seeds: Seeds of the noise.
 
         Returns:
             What the attacker saw.

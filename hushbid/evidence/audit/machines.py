@@ -19,7 +19,7 @@ __all__ = ["AuditOptions", "audit_machines"]
 
 @dataclass(frozen=True, kw_only=True)
 class AuditOptions:
-    """What is audited, and how.
+    """A request to audit.
 
     Attributes:
         suites: Names of suites; None: all.

@@ -34,14 +34,14 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """What came of one suite.
+    """The outcome of one suite.
 
     Attributes:
         suite: Its name.
-        stated: What was claimed.
+        stated: The claim.
         epsilon_lower: The highest lower bound on ε of all repeats; one of them is no bound at the
             confidence that is stated, if it was picked from many.
-        confidence: Of each repeat's bound.
+        confidence: Confidence of each repeat's bound.
         trials: Runs on each of D and D' in a repeat; half of them fit the attack.
         expected: "pass" or "reject".
         alarms: In how many repeats the bound exceeded the stated ε.
@@ -123,9 +123,10 @@ def audit(
     Args:
         suites: As `suite_of` has them.
         trials: Runs on each of D and D', at least `FEWEST_TRIALS`; None: each suite's own number.
-        confidence: Of each lower bound, in (0, 1): it is too high in 1 - confidence of all audits, at most.
+        confidence: Confidence of each lower bound, in (0, 1): it is too high in 1 - confidence of all audits,
+            at most.
         jobs: Processes that share the runs.
-        seed: Of all noise.
+        seed: Seed of all noise.
         repeats: How often each suite is run, with other noise.
         progress: Told how far it is.
 

@@ -26,7 +26,7 @@ _THRESHOLDS: Final = 400
 _CAUTION: Final = 100.0
 """How many times rarer the bounds err that choose a threshold: a tail of few runs looks best by luck."""
 _SINGLE_COLUMNS: Final = 24
-"""Most columns that are also tried each by itself."""
+"""Most columns of which each is also tried alone."""
 _RUNS_PER_COLUMN: Final = 10
 """Fewest runs for each column of a discriminant: with fewer it finds what is there by luck."""
 _REACHED: Final = 3
@@ -80,10 +80,10 @@ def fit(first: Evidence, second: Evidence, *, delta: float, confidence: float) -
     """The event, of all that are tried, that bounds ε highest on these trials.
 
     Args:
-        first: Of runs on D.
-        second: Of as many runs on D'.
-        delta: Of the bound.
-        confidence: Of the bound.
+        first: Evidence of runs on D.
+        second: Evidence of as many runs on D'.
+        delta: δ of the bound.
+        confidence: Confidence of the bound.
     """
     best: tuple[_Promise, Event] | None = None
     for statistic in _statistics(first, second):

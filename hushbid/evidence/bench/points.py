@@ -69,7 +69,7 @@ def bench_points(
         bought: p.
         batch: b, the points that a round buys; divides p.
         repeats: Sessions; their median counts.
-        delay: Of a byte on its way through the network, in seconds; 0: no relay.
+        delay: Delay of a byte on its way through the network, in seconds; 0: no relay.
         say: Told what is being measured.
 
     Returns:

@@ -24,7 +24,7 @@ __all__ = ["relay"]
 _PATIENCE_SECONDS: Final = 30.0
 """What a relay gets to listen."""
 _END_SECONDS: Final = 5.0
-"""What it gets to end by itself, before it is killed."""
+"""Seconds that it gets to end, before it is killed."""
 _RETRY_SECONDS: Final = 0.02
 """Between two attempts to reach the curator."""
 _HOST: Final = "127.0.0.1"
@@ -41,7 +41,7 @@ def relay(address: str, *, delay: float) -> Iterator[str]:
 
     Args:
         address: The curator's, tcp://HOST:PORT.
-        delay: Of each byte on its way, in seconds.
+        delay: Delay of each byte on its way, in seconds.
 
     Yields:
         The address that is to be connected to in place of the curator's.

@@ -23,7 +23,7 @@ __all__ = ["BOX_BYTES", "SETTINGS", "bench_rules", "with_setting"]
 
 _RELEASE: Final = {"mechanism": "filtered-gaussian", "epsilon": 1.0}
 BOX_BYTES: Final = 1024
-"""Of a point of bytes, before it is sealed."""
+"""Size of a point of bytes, before it is sealed."""
 _SEALED: Final = {"rule": "sealed", "box_bytes": BOX_BYTES}
 SETTINGS: Final[Mapping[str, Mapping[str, Any]]] = {
     "ask_all": {"run": {"durability": "flush"}},
@@ -65,7 +65,7 @@ def bench_rules(
         rounds: p.
         repeats: Sessions of each setting; their median counts.
         say: Told what is being measured, and about how long the rest takes.
-        progress: Called with the rounds that were run, of all sessions, and how many there will be.
+        progress: Called with the rounds of all sessions that were run, and how many there will be.
 
     Returns:
         The figures under the names of the command line's JSON.
@@ -111,7 +111,7 @@ def _counted(progress: AfterRound, before: int, total: int) -> Follow:
 
 
 def _left(turns: Sequence[str], took: Mapping[str, float]) -> str:
-    """About how long sessions that are still to come take, by those of before; empty where there are none."""
+    """About how long the remaining sessions take, by those before; empty if there were none."""
     if not took:
         return ""
     mean = sum(took.values()) / len(took)

@@ -62,7 +62,7 @@ class Sent(NamedTuple):
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of a session when it is over.
+    """The evidence of a session that is over.
 
     Attributes:
         plan: What session it was, and what went wrong in it.

@@ -21,7 +21,7 @@ from protocol.names import CONSUMER, CURATOR
 __all__ = ["FaultSweep", "SeedFailure", "check_seed", "seeds_of", "sweep_faults", "write_transcripts"]
 
 AGAIN: Final = 10
-"""Of so many seeds one is run a second time, and has to give the same transcripts."""
+"""One of this many seeds is run a second time, and has to give the same transcripts."""
 
 Progress: TypeAlias = Callable[[int], None]
 """Called with the sessions so far."""
@@ -32,7 +32,7 @@ class SeedFailure(NamedTuple):
 
     Attributes:
         seed: The seed.
-        broken: What is wrong, by invariant.
+        broken: The breaches, by invariant.
         plan: The session and its faults, in words.
         smallest: The same with as few faults as still break one of these invariants.
     """
@@ -49,7 +49,7 @@ class SeedFailure(NamedTuple):
 
 @dataclass
 class FaultSweep:
-    """What came of a sweep, or of a part of it.
+    """The outcome of a sweep, or of a part of it.
 
     Attributes:
         sessions: How many were run.
@@ -58,7 +58,7 @@ class FaultSweep:
         rules: Sessions by acquisition rule.
         ends: How often which parties ended with which exit code: "owner 0", "byzantine owner 1".
         failures: Seeds whose sessions broke an invariant.
-        digests: Of each session's transcripts, in the order of the seeds.
+        digests: Digest of each session's transcripts, in the order of the seeds.
     """
 
     sessions: int = 0

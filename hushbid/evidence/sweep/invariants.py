@@ -1,4 +1,4 @@
-"""What has to hold of every session, whatever went wrong in it: one function each, in `INVARIANTS`.
+"""The invariants of every session, whatever went wrong in it: one function each, in `INVARIANTS`.
 
 A function yields what is wrong, in words, and nothing if all is well.
 """
@@ -94,7 +94,7 @@ def ends_are_documented(evidence: Evidence) -> Iterator[str]:
 
 
 def transcripts_agree(evidence: Evidence) -> Iterator[str]:
-    """Every transcript verifies, and tells of frames, broadcasts and heads what the other parties' tell.
+    """Every transcript verifies, and agrees with the other parties' about frames, broadcasts and heads.
 
     What an owner that breaks the protocol signed wrongly stands in the curator's file as it came.
     """

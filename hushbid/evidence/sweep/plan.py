@@ -1,4 +1,4 @@
-"""What goes wrong in a session, and what session it is: all of it drawn from one seed."""
+"""A session and the faults in it, all drawn from one seed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ HARD: Final = 4.0
 
 
 class Kind(StrEnum):
-    """What goes wrong with a peer's connection."""
+    """A fault of a peer's connection."""
 
     DELAY = "delay"
     """Frames take longer, each by another time."""
@@ -127,7 +127,7 @@ class Plan:
         latency: Seconds that a frame travels, on average.
         healed: Simulated seconds after which faults are over.
         byzantine: Owners that do not keep to the protocol, and which share of their frames are others.
-        faults: What goes wrong with connections.
+        faults: Faults of connections.
         crashes: Processes that die, as far as they take as many steps.
     """
 

@@ -1,4 +1,4 @@
-"""What has to hold of the rounds themselves, computed anew from the curator's transcript: one function each.
+"""The invariants of rounds, recomputed from the curator's transcript: one function each.
 
 They are among `hushbid.evidence.sweep.invariants.INVARIANTS`, and are written as those are.
 """

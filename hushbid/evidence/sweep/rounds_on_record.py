@@ -33,7 +33,7 @@ class PointOnRecord(NamedTuple):
     """A point that came to the curator.
 
     Attributes:
-        owner: Whose.
+        owner: The owner.
         bid: The bid that it belongs to.
         candidate: The point; of a sealed one, the SHA-256 of the box is in the box's place.
     """
@@ -99,7 +99,7 @@ class Round:
 
 @dataclass
 class Rounds:
-    """What is on record of all rounds.
+    """The record of all rounds.
 
     Attributes:
         rounds: In their order.
