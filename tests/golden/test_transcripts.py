@@ -117,7 +117,7 @@ def test_a_transcript_that_names_another_version_than_its_session_does_not_verif
     forged.commit()
     (tmp_path / "forged").write_bytes(forged.image)
     (fault,) = verify(tmp_path / "forged").faults
-    assert "is not that of the session that its header names" in fault.what
+    assert "belongs to another session than its header names" in fault.what
 
 
 def test_the_golden_session_is_that_of_its_maker() -> None:

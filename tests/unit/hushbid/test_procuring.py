@@ -220,7 +220,7 @@ def test_a_hopeless_procurement_is_refused_before_anything_is_made(tmp_path: Pat
         pytest.param({"seed": None}, "The seed is None", id="no seed"),
         pytest.param({"points": None}, "neither a number nor text", id="no points"),
         pytest.param({"settings": {"session.batch": None}}, "neither a number nor text", id="no batch"),
-        pytest.param({"schema": [{"name": "age"}]}, "is no hushbid.Schema", id="no schema"),
+        pytest.param({"schema": [{"name": "age"}]}, "is not a hushbid.Schema", id="no schema"),
         pytest.param({"owners": {1: OWNERS["north"]}}, "no mapping from names", id="a number for a name"),
         pytest.param({"owners": [5]}, "no mapping from names", id="owners without names"),
         pytest.param({"test": {"age": [2**70]}}, "mixed or unknown types", id="large"),

@@ -316,7 +316,7 @@ def test_the_verbs_publish_and_verify(
         (("kme", *COMMON[:-1], "-1", "--seed", "3", "--gamma", "2", *BOUNDS), "epsilon"),
         (("kme", *COMMON[:3], *COMMON[5:], "--session", "session.toml"), "neighbours"),
         (("kme", *COMMON, "--session", "session.toml", "--key", "none.key"), "none.key"),
-        (("verify", "north.npz"), "no catalogue entry"),
+        (("verify", "north.npz"), "not a catalogue entry"),
         (("verify", "."), "no entry"),
     ],
 )

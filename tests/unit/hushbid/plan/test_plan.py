@@ -589,5 +589,5 @@ def test_sizes_by_name_are_no_number_of_owners() -> None:
         check=False,
     )
     assert ended.returncode == 4
-    assert "'north=5000,3000' is no number of owners" in ended.stderr
+    assert "'north=5000,3000' is not a number of owners" in ended.stderr
     assert "`hushbid advise --owners` takes sizes by name" in ended.stderr

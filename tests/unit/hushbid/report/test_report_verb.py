@@ -94,7 +94,7 @@ def test_a_pipe_is_refused_without_waiting_for_it(
     os.mkfifo(pipe)
     (output.symlink_to if linked else pipe.rename)(pipe if linked else output)
     assert report(session.paths[CURATOR], "--output", output) == 4
-    assert "is no regular file" in capsys.readouterr().err
+    assert "is not a regular file" in capsys.readouterr().err
     assert output.is_fifo()
 
 

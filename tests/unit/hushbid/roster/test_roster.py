@@ -79,9 +79,9 @@ def test_a_request_has_the_public_key_alone(tmp_path: Path) -> None:
         ({"signature": ""}, "signature is not one of the key"),
         ({"public_key": "x" * 40}, "no public key"),
         ({"name": "North"}, "not a name"),
-        ({"name": "consumer"}, "that of another role"),
+        ({"name": "consumer"}, "belongs to another role"),
         ({"version": 2}, "not of version 1"),
-        ({"format": "hushbid-invitation"}, 'no file of the format "hushbid-key-request"'),
+        ({"format": "hushbid-invitation"}, 'not a file of the format "hushbid-key-request"'),
         ({"comment": "hello"}, "unknown key"),
     ],
 )
@@ -448,7 +448,7 @@ def test_a_place_with_something_else_than_a_key_is_wrong(session: Path) -> None:
     tables = tomllib.loads(session.read_text())
     tables["roster"]["owners"]["north"] = "!" * 40
     session.write_text(tomli_w.dumps(tables))
-    assert parties(session)["wrong"] == "What stands there for north is no key."
+    assert parties(session)["wrong"] == "The value for north is no key."
 
 
 def test_keys_that_are_still_missing_are_nothing_wrong(session: Path) -> None:

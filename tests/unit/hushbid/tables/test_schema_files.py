@@ -291,7 +291,7 @@ def test_what_is_no_delivery_is_refused(place: Path, content: bytes) -> None:
     said = run(
         "decode", place / "schema.toml", place / "delivered.npz", "--output", place / "a.csv", code=4
     )  # fmt: skip
-    assert "is no delivery" in " ".join(said.split())
+    assert "is not a delivery" in " ".join(said.split())
 
 
 @pytest.mark.parametrize(
@@ -318,7 +318,7 @@ def test_a_label_that_two_columns_are_named_is_refused(place: Path) -> None:
         (["encode", "schema.toml", "rows.parquet", "--output", "a.npz", "--label", "no"], "no column 'no'"),
         (["encode", "schema.toml", "rows.parquet", "--output", "a.npz", "--label", "job"], "has a gap"),
         (["encode", "schema.toml", "rows.parquet", "--output", "no/a.npz"], "cannot be written"),
-        (["decode", "schema.toml", "rows.parquet", "--output", "a.csv"], "is no delivery"),
+        (["decode", "schema.toml", "rows.parquet", "--output", "a.csv"], "is not a delivery"),
         (["decode", "schema.toml", "none.npz", "--output", "a.csv"], "cannot be read"),
         (["draft", "schema.toml"], "neither CSV nor Parquet"),
     ],

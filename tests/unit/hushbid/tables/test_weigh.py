@@ -128,7 +128,7 @@ def test_arrays_that_do_not_go_together_are_refused(place: Path, change: dict[st
     np.savez(place / "odd.npz", **arrays | change)
     done = weigh(place, delivered="odd.npz")
     assert done.exit_code == 4, (done.stdout, done.stderr)
-    assert "no file of delivered points" in done.stderr
+    assert "not a file of delivered points" in done.stderr
 
 
 def test_a_table_takes_labels_of_every_type_and_a_delivery_without_them(place: Path) -> None:

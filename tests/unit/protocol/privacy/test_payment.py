@@ -47,7 +47,7 @@ def test_without_a_known_noise_nobody_can_say() -> None:
     assert {(line.paid, line.share, line.amount) for line in statement.owners.values()} == {
         (None, None, None)
     }
-    assert "cannot be said" in statement.sentence()
+    assert "cannot be determined" in statement.sentence()
     assert statement.owners["north"].figures() == "–"
 
 

@@ -94,7 +94,7 @@ FORGERIES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "party": (lambda v: v.update(party="south"), "no owner named south"),
     "no key at all": (lambda v: v["configuration"]["roster"].update(curator="x" * 40), "roster gives to cur"),
     "version": (lambda v: v.update(version=2), "not of version 1"),
-    "format": (lambda v: v.update(format="hushbid-key-request"), "no file of the format"),
+    "format": (lambda v: v.update(format="hushbid-key-request"), "not a file of the format"),
     "unknown key": (lambda v: v.update(comment="x"), "comment: unknown key"),
     "a wrong session": (lambda v: v["configuration"].pop("summary"), "configuration.summary: is missing"),
 }
