@@ -40,7 +40,10 @@ def test_an_address_has_a_host_and_a_port(text: str, address: tuple[str, int]) -
 )
 def test_what_is_no_address_is_refused(tmp_path: Path, text: str) -> None:
     vitals = Vitals(tmp_path, party="curator", role="curator", session=SESSION)
-    with pytest.raises(ConfigError, match="is not an address to serve metrics at"), serving_metrics(text, vitals):
+    with (
+        pytest.raises(ConfigError, match="is not an address to serve metrics at"),
+        serving_metrics(text, vitals),
+    ):
         pass
 
 
