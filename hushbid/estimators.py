@@ -1,4 +1,4 @@
-"""What the estimators that release private data share: `hushbid.kme` and `hushbid.race`."""
+"""The common base of the estimators that release private data: `hushbid.kme` and `hushbid.race`."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ _MOST_PAIRS: Final = 1_000
 
 @dataclass(frozen=True, eq=False)
 class Procured:
-    """What a procurement came to.
+    """The result of a procurement.
 
     Attributes:
         points: The bought points, as a table of the library of the validation set: the schema's columns, the

@@ -1,1 +1,1 @@
-"""What `hushbid advise` proposes, and what it follows from."""
+"""The proposals of `hushbid advise`, and their sources."""

@@ -1,4 +1,4 @@
-"""What `hushbid advise` reads off options and files, and the session file that it writes or completes."""
+"""The input of `hushbid advise` from options and files, and the session file that it writes or completes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `hushbid advise` proposes: γ, d, p, b, ε and δ of a session, each with the reason for it.
+"""The proposals of `hushbid advise`: γ, d, p, b, ε and δ of a session, each with its reason.
 
 A session file is public, and no ε covers settings in it that were read off the validation set. So every
 proposal says what it follows from. If there are public rows of the same kind, they replace D_v in every
@@ -33,7 +33,7 @@ GRID: Final = (0.1, 0.3, 1.0, 3.0)
 CHOICE: Final = 10
 """Points that owners have for each that is bought."""
 LARGEST_PURCHASE: Final = 1_000
-"""What sessions were measured with; more points cost time and weights, and the target is no clearer."""
+"""The settings of measured sessions; more points cost time and weights, and the target is no clearer."""
 LARGEST_DELTA: Final = 1e-5
 MARGIN: Final = 0.1
 """Margin of bounds on either side of public rows, as a share of their range."""
@@ -47,7 +47,7 @@ _TELLS: Final = {
 
 _Rows: TypeAlias = npt.NDArray[np.float64]
 Source: TypeAlias = Literal["given", "public", "seed set", "validation"]
-"""What a value follows from: an option, what is public anyway, the seed set, which no ε protects, or D_v."""
+"""The source of a value: an option, public facts, the seed set, which no ε protects, or D_v."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ UNACCOUNTED: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class ScreenOptions:
-    """What a consumer screens a catalogue by: each option's help says what it is."""
+    """Options of a consumer that screens a catalogue: each option's help describes it."""
 
     session: GivenPath = option(
         Path | None,

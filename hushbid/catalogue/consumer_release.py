@@ -49,7 +49,7 @@ RELATION: Final = Neighbours.SUBSTITUTE_ONE
 
 @dataclass(frozen=True)
 class Asked:
-    """What release of D_v is wanted.
+    """The wanted release of D_v.
 
     Attributes:
         mechanism: One of `MECHANISMS`.
@@ -192,7 +192,7 @@ def read_target(path: Path, feature_map: FeatureMap, validation: Dataset) -> Kep
 
 
 def another(path: Path, what: str) -> ConfigError:
-    """What a screening raises of a release that was kept, and is of something else."""
+    """The error of a screening for a kept release of something else."""
     return ConfigError(
         f"{path}: the release that is kept there is of another {what}.",
         advice="Name a new file with `--target-file`: a release of these is made there, and charged.",
@@ -200,7 +200,7 @@ def another(path: Path, what: str) -> ConfigError:
 
 
 def other_price(path: Path) -> ConfigError:
-    """What a screening raises of a release that was kept, and is not the one that was asked for."""
+    """The error of a screening for a kept release that is not the one that was asked for."""
     return ConfigError(
         f"{path}: the release that is kept there was made by another mechanism, or at another ε or δ.",
         advice="Screen as it was made; or name a new file with `--target-file`: another release is charged.",

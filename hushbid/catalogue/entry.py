@@ -57,7 +57,7 @@ KINDS: Final[tuple[Any, ...]] = get_args(get_args(Release)[0])
 
 
 class EntryHead(EntryPart):
-    """What an entry says besides its release: all of it is known before anything is charged.
+    """The parts of an entry besides its release: all of them are known before anything is charged.
 
     Attributes:
         name: Under what name the owner wants to be on a roster.
@@ -108,7 +108,7 @@ class CatalogueEntry(EntryHead):
         return PublicIdentity(self.owner)
 
     def described(self) -> dict[str, Any]:
-        """What people compare, under the names of the command line's JSON."""
+        """The figures that people compare, under the names of the command line's JSON."""
         return {
             "name": self.name,
             "kind": self.release.kind,

@@ -59,7 +59,7 @@ class KmeRelease(EntryRelease):
         sigma: σ in grid units.
         total: int64 of shape (d,).
         count: The number of points under `substitute-one`; the noisy number times `count_unit` else.
-        count_unit: What a point counts in the noisy number, in grid units; 0 where the number is public.
+        count_unit: The weight of a point in the noisy number, in grid units; 0 where the number is public.
         points: Synthetic points within the bounds, float64 of shape (M, columns), of which `weights` are the
             weights; made of the noisy total, so that they cost nothing. None: there are none.
         weights: float64 of shape (M,), Σ|w| ≤ 1.

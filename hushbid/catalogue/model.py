@@ -1,4 +1,4 @@
-"""What the parts of a catalogue entry are made of, and what every kind of releases has."""
+"""The base of the parts of a catalogue entry, and the common interface of releases."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Functions(Protocol):
 
 
 class EntryRelease(EntryPart):
-    """What an entry releases of a dataset. Each kind derives from it (`hushbid.catalogue.entry.KINDS`).
+    """A release of a dataset in an entry. Each kind derives from it (`hushbid.catalogue.entry.KINDS`).
 
     Attributes:
         SECTION: What says with which functions it is made.
@@ -136,7 +136,7 @@ class EntryRelease(EntryPart):
 
     @abstractmethod
     def functions(self) -> bytes:
-        """What entries that can be compared have in common, 32 bytes."""
+        """A digest that comparable entries have in common, 32 bytes."""
 
     @abstractmethod
     def check(self, neighbours: Neighbours) -> None:
@@ -159,7 +159,7 @@ class EntryRelease(EntryPart):
 
     @abstractmethod
     def costs(self, neighbours: Neighbours) -> tuple[Cost, ...]:
-        """What the noise costs, recomputed from the release."""
+        """The costs of the noise, recomputed from the release."""
 
     @abstractmethod
     def noisy_mean(self) -> NoisyMean:

@@ -46,7 +46,7 @@ __all__ = ["HashSection", "RaceRelease", "exact_counts", "hash_family_of"]
 SMALLEST_SCALE: Final = 2.0**-10
 """Smallest scale of the noise on a count: far below it noise is 0, and hides nothing."""
 _SKETCH_TAG: Final = b"hushbid target sketch 1\n"
-"""What the file of a kept sketch begins with."""
+"""The first bytes of the file of a kept sketch."""
 MAX_CELLS: Final = 2**20
 """Most cells of an entry's sketch: rows times columns."""
 
@@ -181,7 +181,7 @@ class RaceRelease(EntryRelease):
         return self.digest
 
     def costs(self, neighbours: Neighbours) -> tuple[Cost, ...]:
-        """What the noise costs, recomputed from its scales (RACE, Theorem 3)."""
+        """The costs of the noise, recomputed from its scales (RACE, Theorem 3)."""
         changed = 2 if neighbours is Neighbours.SUBSTITUTE_ONE else 1
         cells, rows = len(self.counts), changed * self.hashes.rows
         cost: Cost = ApproximateCost(epsilon=1.0 / self.scale, delta=0.0, count=rows)

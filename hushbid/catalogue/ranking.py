@@ -91,7 +91,7 @@ class Subset:
 
 @dataclass(frozen=True)
 class Ranking:
-    """What a screening found.
+    """The result of a screening.
 
     Attributes:
         owners: The nearest first.

@@ -110,7 +110,7 @@ class Screening:
 
 @dataclass(frozen=True)
 class ScreeningResult:
-    """What a screening found.
+    """The result of a screening.
 
     Attributes:
         ranking: Owners and choices of owners.

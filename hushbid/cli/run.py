@@ -26,7 +26,7 @@ __all__ = ["run_command", "simulate_command"]
 
 @dataclass(frozen=True, kw_only=True)
 class _ClusterOptions:
-    """What both take: the session, and whether it is rehearsed first."""
+    """The options of both: the session, and whether it is rehearsed first."""
 
     cluster: Path = field(
         metadata=by_option(

@@ -136,7 +136,7 @@ class Watcher:
     """Looks at directories, and bears with what is not there yet or cannot be read just now.
 
     Args:
-        places: What `hushbid status` takes: state directories, parties' directories, or those of runs.
+        places: The arguments of `hushbid status`: state directories, parties' directories, or those of runs.
     """
 
     def __init__(self, places: Sequence[Path]) -> None:

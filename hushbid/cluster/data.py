@@ -20,7 +20,7 @@ Draw: TypeAlias = Callable[[Dataset], Dataset]
 
 @dataclass(frozen=True, eq=False)
 class ClusterData:
-    """What each party holds.
+    """The data of each party.
 
     Attributes:
         owners: By name, in order.
@@ -63,7 +63,7 @@ def spread(data: ClusterData, owners: int, points: int | None, *, seed: int) -> 
     once; with it every new owner draws that many of them, with replacement.
 
     Args:
-        data: What the K owners hold.
+        data: The data of the K owners.
         owners: N, the number of new owners.
         points: Points of each new owner.
         seed: Seed of the draw.

@@ -1,4 +1,4 @@
-"""What no party can compute: the baselines of a run, from all parties' data at once (DESIGN §7).
+"""The baselines of a run, which no party can compute: they need all parties' data at once (DESIGN §7).
 
 Only the operator of a demonstration cluster, who holds every file, can run this. It takes no part in the
 protocol and knows nothing of what was released in it.

@@ -209,12 +209,12 @@ class Cluster:
     """A cluster file made complete by its dataset.
 
     Attributes:
-        file: What the file says, paths resolved.
+        file: The content of the file, paths resolved.
         where: The file's path, for errors.
         features: The feature map's section.
         model: The consumer's downstream model.
         owners: The owners' names in order.
-        partition: What the dataset deals to the parties; None where files are named.
+        partition: The shares that the dataset deals to the parties; None where files are named.
     """
 
     file: ClusterFile
@@ -294,7 +294,7 @@ class Cluster:
 
     @property
     def schema(self) -> Schema | None:
-        """What rows points are, if the file has columns."""
+        """The schema of rows, if the file has columns."""
         return Schema(columns=tuple(self.file.columns)) if self.file.columns else None
 
     def _draw(self, validation: Dataset) -> Dataset:
@@ -331,7 +331,7 @@ def read_cluster(
     settings: Settings = (),
     sections: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
 ) -> ClusterFile:
-    """What a cluster file says, its paths resolved; arguments and errors are those of `open_cluster`."""
+    """The content of a cluster file, its paths resolved; arguments and errors are those of `open_cluster`."""
     values = _with_settings(read_toml(path), settings)
     if sections is not None:
         values |= sections(values)

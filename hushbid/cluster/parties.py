@@ -1,4 +1,4 @@
-"""What every party of a cluster needs on its side: its key, its private file, its share of the data, a state.
+"""The files of every party of a cluster: its key, its private file, its share of the data, a state.
 
 `hushbid run` makes it anew for each run. `hushbid setup` makes it where it is missing, and replaces nothing
 that is there: a party may have begun its session with it.

@@ -18,7 +18,7 @@ CONSUMER: Final = "consumer"
 
 @dataclass(frozen=True)
 class PartitionOptions:
-    """What can be chosen of every dataset.
+    """The options of every dataset.
 
     Attributes:
         seed_points: Points of the public seed set; None: the dataset's own number.
@@ -46,7 +46,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """What each party of a demonstration holds. No point is in two of the tables.
+    """The data of each party of a demonstration. No point is in two of the tables.
 
     Attributes:
         owners: By name, in order.

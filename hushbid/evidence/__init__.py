@@ -1,1 +1,1 @@
-"""What shows that hushbid does what it says: audits, sweeps, benchmarks, experiments."""
+"""Evidence that hushbid does what it says: audits, sweeps, benchmarks, experiments."""

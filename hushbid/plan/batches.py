@@ -1,4 +1,4 @@
-"""What it costs and saves to buy more points, or fewer, in a round."""
+"""The costs and savings of buying more points, or fewer, in a round."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What MMD² to expect of a selection by noisy embeddings, whether that is of use, and what would help."""
+"""The expected MMD² of a selection by noisy embeddings, a verdict on it, and remedies."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def _calibration(setting: PlanSetting, *, by_summary: bool) -> str:
 
 
 def _remedies(setting: PlanSetting) -> tuple[dict[str, Any], ...]:
-    """What would make the session good: another release first, then more points, D_v or ε with that one."""
+    """Changes that would make the session good: another release, then more points, D_v or ε with that one."""
     found: list[dict[str, Any]] = []
     epsilons = _epsilons(setting)
     if epsilons is None:  # no ε can help where there is no noise

@@ -90,7 +90,7 @@ class PlanSetting:
         return self.file.seed_weight * self.seed_points + self.file.batch * (self.rounds - 1) or 1.0
 
     def session(self) -> Session:
-        """What the parties would compute with; of a rule that is refused, with `ask-all` in its place."""
+        """The parties' session; of a rule that is refused, with `ask-all` in its place."""
         file = self.file
         if self.refusal:
             features = file.features.model_copy(update={"seed": 0})
@@ -119,7 +119,7 @@ class PlanSetting:
 
 
 def plan_setting(path: Path | None, flags: PlanFlags, *, data: Path | None = None) -> PlanSetting:
-    """What a file and the command line say together; the command line goes before.
+    """The setting by a file and the command line together; the command line goes before.
 
     Args:
         path: A session file, a cluster file, or None.

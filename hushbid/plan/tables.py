@@ -1,4 +1,4 @@
-"""What the command line says of a plan, and the tables of a session file that follow from it."""
+"""The command line's options of a plan, and the tables of a session file that follow from them."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def key(subject: Subject) -> str | NotChecked | Warned:
 
 
 def fingerprints(subject: Subject) -> NotChecked:
-    """What only people can compare."""
+    """Fingerprints, which only people can compare."""
     file = subject.session.file
     if file.network.insecure:
         return NotChecked(_NO_KEYS)

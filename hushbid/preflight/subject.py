@@ -132,7 +132,7 @@ class Subject:
 
     @property
     def sets(self) -> Sets:
-        """What the consumer rehearses with."""
+        """The sets with which the consumer rehearses."""
         return Sets(self.validation, self.seed_set, self.drawn)
 
     @cached_property

@@ -104,7 +104,7 @@ def seed_set(subject: Subject) -> str | NotChecked | Warned:
 
 
 def rehearsal(subject: Subject) -> str | NotChecked | Warned:
-    """What the session would buy of owners made of D_v."""
+    """A rehearsal: the session's purchase from owners made of D_v."""
     found = Rehearsing(wanted=subject.rehearse, anyway=True).verdict(subject.session, lambda: subject.sets)
     if found.rehearsal is None:
         return NotChecked(found.why)

@@ -64,7 +64,7 @@ def why_not_rehearsed(session: Session, rows: int) -> str:
 
 
 def looked_at(session: Session, validation: _Rows, seed_set: _Rows, *, drawn: bool = False) -> Rehearsal:
-    """What the kernel tells before anything is played, whatever the sizes are.
+    """The kernel's verdict before anything is played, whatever the sizes are.
 
     A D_v that is narrow beside its bounds has a mean kernel value near 1, as all data have within bounds that
     are too wide. Which of both it is, the seed set shows: the kernel tells others from D_v, or it does not.

@@ -47,7 +47,7 @@ def _silent(_line: str) -> None:
 
 
 class Sets(NamedTuple):
-    """What a session is rehearsed with: the consumer's own.
+    """The consumer's own sets, with which a session is rehearsed.
 
     Attributes:
         validation: D_v.

@@ -1,4 +1,4 @@
-"""What a transcript's records say of each round, beyond what its replayed machine keeps."""
+"""Facts about each round from a transcript's records that its replayed machine does not keep."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ _ROUND_MARKS: Final = {
     "owner": (Scored.KIND, BlindScored.KIND),
     "consumer": (WeightsComputed.KIND,),
 }
-"""What shows first that a round has begun, in a party's transcript; its round is public. A blind curator's
-passes the weight on before, which is private."""
+"""The first record of a round in a party's transcript; its round is public. A blind curator's passes the
+weight on before, which is private.
+"""
 _CONNECTION_KINDS: Final = (Lost.KIND, Returned.KIND, Restarted.KIND)
 
 

@@ -33,7 +33,7 @@ __all__ = ["Figures", "SessionFacts", "TranscriptFacts", "figures_of"]
 
 @dataclass(frozen=True, kw_only=True)
 class SessionFacts:
-    """What the session file says, its seeds apart, and what is public besides.
+    """The session file without its seeds, and other public facts.
 
     Attributes:
         name: The session's name.
@@ -184,7 +184,7 @@ def figures_of(
 
 
 def _verdict(sources: Sequence[Source]) -> Verdict | None:
-    """What a rehearsal said, which is the consumer's as its transcript's private fields are."""
+    """A rehearsal's verdict, which is the consumer's like the private fields of its transcript."""
     consumer = next((source for source in sources if source.consumer is not None), None)
     return None if consumer is None else read_verdict(consumer.path.parent, consumer.header.session)
 

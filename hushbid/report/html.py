@@ -14,7 +14,7 @@ from typing import Any, Final
 __all__ = ["FIRST_BYTES", "Html", "data_script", "element", "fragment", "notice", "plot", "section", "table"]
 
 FIRST_BYTES: Final = b"<!DOCTYPE html>\n<!-- report of a hushbid session -->\n"
-"""What a report begins with, and no other page."""
+"""The first line of a report, and of no other page."""
 _VOID: Final = frozenset({"br", "img", "meta"})
 
 

@@ -1,4 +1,4 @@
-"""What went wrong in a session: connections, absences, faults, disputes, refusals."""
+"""Incidents of a session: connections, absences, faults, disputes, refusals."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Incidents:
 
 
 def incidents_of(sources: Sequence[Source]) -> Incidents:
-    """What the transcripts of one session tell of what went wrong in it."""
+    """The incidents of one session, by its transcripts."""
     found: list[Incident] = []
     told_of_disputes = any(source.consumer is not None for source in sources)
     for source in sources:

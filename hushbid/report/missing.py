@@ -1,4 +1,4 @@
-"""What a report does not show, and which file would tell it."""
+"""The parts that a report does not show, and the files that have them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Missing:
 
 
 def missing_of(sources: Sequence[Source], quality: Quality) -> tuple[Missing, ...]:
-    """What the transcripts of one session do not tell."""
+    """The parts that the transcripts of one session do not have."""
     found = []
     roles = {source.header.role: source for source in sources}
     curator, consumer = roles.get("curator"), roles.get("consumer")

@@ -23,7 +23,7 @@ _ENDINGS: Final = {
     ExitCode.USAGE: "a configuration or data could not be used",
     ExitCode.BUG: "there was a bug in hushbid",
 }
-"""What exit codes mean: all that a redacted transcript says of why a party ended."""
+"""The meaning of exit codes: a redacted transcript has no other reason for a party's end."""
 
 
 def notices(figures: Figures) -> tuple[Html, ...]:
@@ -77,7 +77,7 @@ def sentence(text: str) -> str:
 
 
 def guarantee(statement: PrivacyStatement) -> str:
-    """What a statement guarantees, in words."""
+    """The guarantee of a statement, in words."""
     if statement.epsilon is None:
         return "nothing"
     figures = f"ε = {statement.epsilon:.4g}, δ = {statement.delta:g}"

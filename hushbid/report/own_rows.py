@@ -68,7 +68,7 @@ class Wanted:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OwnRows:
-    """What the consumer wanted and what it bought, as numbers of the session's columns.
+    """The wanted and the bought rows of the consumer, as numbers of the session's columns.
 
     Attributes:
         session: The session.

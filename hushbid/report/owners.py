@@ -1,4 +1,4 @@
-"""What each owner sold, handed over and is owed."""
+"""Each owner's sales, hand-overs and payment."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ class Sheet:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pictures:
-    """What the pictures show.
+    """The content of the pictures.
 
     Attributes:
         image: What grey image a whole row is; None: it is none.

@@ -83,7 +83,7 @@ class ConsumerSeries:
 
 @dataclass(frozen=True, kw_only=True)
 class RoundMap:
-    """What each of some owners did in each round that is shown.
+    """The deeds of some owners in each round that is shown.
 
     Attributes:
         owners: Whom there is a row for.
@@ -107,8 +107,8 @@ class RoundFigures:
         seconds: From the start of a round to the start of the next; None where that is not on record.
         timed_by: By whose clock; None: nobody's.
         winner: Owner of the chosen point, by its place among all owners; None: there was no point.
-        curator: What the curator alone knows.
-        consumer: What the consumer alone knows where the curator is blind; else None.
+        curator: Facts that only the curator knows.
+        consumer: Facts that only the consumer knows where the curator is blind; else None.
         map: What owners did in each round.
     """
 

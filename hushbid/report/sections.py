@@ -166,7 +166,7 @@ def _seed_set(figures: Figures) -> Iterable[Html]:
 
 
 def _verdict(figures: Figures) -> Iterable[Html]:
-    """What a rehearsal said before the session, which lies beside the consumer's transcript."""
+    """The verdict of a rehearsal, which lies beside the consumer's transcript."""
     verdict = figures.verdict
     if verdict is None or verdict.rehearsal is None:
         return
@@ -394,7 +394,7 @@ def _incidents(figures: Figures, plots: Collection[str]) -> Iterable[Html]:
 
 
 def _what_was_taken_out(figures: Figures) -> Iterable[Html]:
-    """What redacted transcripts do not tell; of connections and restarts they do."""
+    """A note on facts that redacted transcripts do not have; of connections and restarts they do."""
     redacted = [each.party for each in figures.transcripts if not each.replayed]
     if redacted:
         taken = "What went wrong, other than connections lost and processes started again, was taken out of "

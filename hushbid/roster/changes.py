@@ -1,4 +1,4 @@
-"""What changes a session's roster: keys that are approved, and keys that are taken back."""
+"""Changes of a session's roster: keys that are approved, and keys that are taken back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run is held to before anything of it is made: what its parties would refuse, each in its process.
+"""Checks before anything of a run is made: the refusals of its parties, each of which would end its process.
 
 A party that refuses its data or its budget ends a run that has a directory, keys and processes by then. The
 operator of a cluster holds every file, so all of it can be said beforehand, by the checks of `preflight`.

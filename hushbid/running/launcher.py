@@ -53,7 +53,7 @@ _GRACE_SECONDS: Final = 1.0
 _LEAVE_SECONDS: Final = 5.0
 """Seconds that owners get to end unasked when the curator and the consumer have ended well."""
 _STOP_SECONDS: Final = 5.0
-"""What a process gets to end in good order, before it is killed."""
+"""Seconds that a process gets to end in good order, before it is killed."""
 _SHOWN_LINES: Final = 15
 _NEEDED: Final = (CURATOR, CONSUMER)
 _TELLING: Final = (ExitCode.BUG, ExitCode.USAGE, ExitCode.CONNECTION, ExitCode.TIMEOUT, ExitCode.FAILED)
@@ -154,7 +154,7 @@ def _data(cluster: Cluster, prepared: RunDirectory) -> ClusterData:
 
 
 def charged_lines(prepared: RunDirectory) -> list[str]:
-    """What a run has charged to its parties' lifetime ledgers, in lines for people."""
+    """The charges of a run to its parties' lifetime ledgers, in lines for people."""
     identifier = prepared.session.digest()[:16].hex()
     lines: list[str] = []
     free: list[str] = []

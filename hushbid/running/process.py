@@ -50,7 +50,7 @@ class PartyFailed(HushbidError):
 
 
 def party_environment(own: Mapping[str, str]) -> dict[str, str]:
-    """What a party's process gets of the operator's environment.
+    """The part of the operator's environment that a party's process gets.
 
     Only what Python, the C library and BLAS need, and where the list of known ledgers is: the operator's
     HUSHBID_ variables, for one, name what no party may know.

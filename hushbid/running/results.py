@@ -40,7 +40,7 @@ _SHOWN_OWNERS: Final = 12
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """What a procurement came to.
+    """The result of a procurement.
 
     Figures that nobody could work out are None (`Quality`).
 
@@ -134,7 +134,7 @@ class RunResult:
         consumer: Mapping[str, Any],
         **kept: Any,
     ) -> RunResult:
-        """What a session came to, of what its parties tell.
+        """The result of a session, from its parties' results.
 
         Args:
             reference: What the operator compares it with.

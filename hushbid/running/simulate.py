@@ -180,7 +180,7 @@ def _simulated(file: SessionFile, seed: int) -> SessionFile:
 
 
 def baselines(cluster: Cluster, session: Session, data: ClusterData) -> Baselines:
-    """What the greedy and the uniform choice give on the same data (DESIGN §7): the operator's step alone."""
+    """The greedy and the uniform choice on the same data (DESIGN §7): a step of the operator only."""
     return evaluate(
         data.owners,
         data.validation.features,

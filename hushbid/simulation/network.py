@@ -1,4 +1,4 @@
-"""What carries the frames of a simulated session.
+"""The networks that carry the frames of a simulated session.
 
 A network is told of sent frames, and of processes that died or came up. It brings about the consequences:
 frames that arrive, connections that stand or are lost. `SteadyNetwork` loses nothing unasked;

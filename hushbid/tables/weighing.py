@@ -1,4 +1,4 @@
-"""What `hushbid weigh` does: read delivered points, weigh them, and write them with their weights."""
+"""The work of `hushbid weigh`: read delivered points, weigh them, and write them with their weights."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ def _names(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
 def _parting(
     a: Record | None, b: Record | None, *, private: bool, times: bool, began: tuple[float, float]
 ) -> dict[str, Any] | None:
-    """What differs between two records of the same number; None if nothing does."""
+    """The differences between two records of the same number; None if nothing does."""
     differences = list(_differences(a, b, private=private, times=times))
     if not differences:
         return None
@@ -282,7 +282,7 @@ def _differing(a: Mapping[str, Any], b: Mapping[str, Any], prefix: str = "") -> 
 
 
 def _configurations(a: RecordedItem, b: RecordedItem, *, private: bool) -> list[dict[str, Any]]:
-    """What differs in the session files that two transcripts begin with; of seeds only that they do."""
+    """The differences between the session files of two transcripts; of seeds only that they do."""
     first, second = a.public.get("configuration"), b.public.get("configuration")
     found: list[dict[str, Any]] = []
     if isinstance(first, Mapping) and isinstance(second, Mapping):

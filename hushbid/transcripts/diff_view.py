@@ -1,4 +1,4 @@
-"""What `hushbid transcript diff` tells people."""
+"""The output of `hushbid transcript diff` for people."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _BATCH_ROWS: Final = 2**16
 
 
 class Format(StrEnum):
-    """What an export is written as."""
+    """The format of an export."""
 
     TRANSCRIPT = "transcript"
     JSONL = "jsonl"
@@ -88,7 +88,7 @@ def export(source: Path, output: Path, *, form: Format, redacted: bool) -> Expor
 
 
 def export_lines(result: Mapping[str, Any]) -> Iterator[str]:
-    """What people are told of an export that is done, by the verb's result."""
+    """A finished export in words, by the verb's result."""
     yield f"{result['records']} records are in {result['output']}; the chain's head is {result['head']}."
     if result["torn_bytes"]:
         yield f"A last record that was not written wholly, {result['torn_bytes']} bytes, was left out."

@@ -194,7 +194,7 @@ class Recomputation:
 
 
 def recomputation(path: Path, config: Path) -> Callable[[Session, Header], Recomputation]:
-    """What redoes the computations of a transcript.
+    """A replay that repeats the computations of a transcript.
 
     Args:
         path: The transcript.

@@ -56,7 +56,7 @@ class Replayed:
 
     @property
     def environment(self) -> dict[str, dict[str, Value]]:
-        """What differs between the environment of the recording and this one, by key."""
+        """The differences between the environment of the recording and this one, by key."""
         return environment_differences(self.header.environment)
 
 

@@ -52,7 +52,7 @@ def shown_frame(item: RecordedItem) -> ShownFrame | None:
 
 
 def header_fields(header: Header) -> dict[str, Any]:
-    """What a transcript says about itself, for JSON."""
+    """The header of a transcript, for JSON."""
     return header._asdict() | {
         "config_digest": header.config_digest.hex(),
         "environment": whole(header.environment),

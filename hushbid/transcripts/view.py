@@ -1,4 +1,4 @@
-"""What `hushbid transcript show` says.
+"""The output of `hushbid transcript show`.
 
 `show` gives plain data that JSON can hold; `render_lines` prints the same for people. Private values of a
 transcript are shown on explicit request only: without it a private field appears as the first digits of

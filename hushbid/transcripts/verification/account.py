@@ -1,4 +1,4 @@
-"""What a transcript says was sent and received: of every frame a digest, and no body."""
+"""A transcript's account of sent and received frames: a digest of each, and no body."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Noted(NamedTuple):
 
 @dataclass
 class Traffic:
-    """What a party says passed between it and one peer, in one direction.
+    """A party's account of the frames between it and one peer, in one direction.
 
     Attributes:
         numbered: Each numbered frame as it was sent or received first.

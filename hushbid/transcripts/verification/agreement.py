@@ -60,7 +60,7 @@ class Disagreement(NamedTuple):
 
 @dataclass(frozen=True)
 class Pair:
-    """What comparing the curator's file with a peer's came to.
+    """The result of comparing the curator's file with a peer's.
 
     Attributes:
         curator: The curator's file.

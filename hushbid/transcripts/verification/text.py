@@ -1,4 +1,4 @@
-"""What `hushbid transcript verify` tells people."""
+"""The output of `hushbid transcript verify` for people."""
 
 from __future__ import annotations
 
