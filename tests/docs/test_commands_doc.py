@@ -1,0 +1,25 @@
+"""docs/commands.md has an example of every command, and names none that is not there."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import typer
+
+from hushbid.cli.app import app
+from tests.docs.pages import Page
+
+PAGE = Page("docs/commands.md")
+COMMANDS = sorted(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+EXAMPLES = "\n".join(re.findall(r"^```console\n(.*?)^```", PAGE.text, re.M | re.S))
+NAMED = sorted(set(re.findall(r"^(?:\w+)?\$\s+hushbid ([a-z]+)", EXAMPLES, re.M)))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_has_an_example(command: str) -> None:
+    assert command in NAMED
+
+
+def test_no_example_is_of_a_command_that_is_not_there() -> None:
+    assert set(NAMED) <= set(COMMANDS)
