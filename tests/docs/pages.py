@@ -19,6 +19,11 @@ class Page:
         """All of it."""
         return (ROOT / self.path).read_text(encoding="utf-8")
 
+    @property
+    def on_one_line(self) -> str:
+        """All of it on one line, for phrases that may be broken anywhere."""
+        return " ".join(self.text.split())
+
     def section(self, title: str, *, below: bool = False) -> str:
         """The text under a heading up to the next one; or, with those below it, the next of its level."""
         found = re.search(rf"^(#+) {re.escape(title)}\n", self.text, re.M)

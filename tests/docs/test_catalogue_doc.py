@@ -69,13 +69,13 @@ def test_the_fields_of_publish_and_screen_are_there(
 
 
 def test_the_numbers_on_the_page_are_those_of_the_code() -> None:
-    assert f"| {len(TAG)} | `{TAG.decode().strip()}`" in " ".join(PAGE.text.split())
-    assert f"At most {limits.MAX_ENTRY_FILE_BYTES // 2**20} MiB" in " ".join(PAGE.text.split())
-    assert f"up to {MOST_SUBSETS:,}" in " ".join(PAGE.text.split())
-    assert f"{COUNT_SHARE * 100:.0f} % of b² + u²" in " ".join(PAGE.text.split())
+    assert f"| {len(TAG)} | `{TAG.decode().strip()}`" in PAGE.on_one_line
+    assert f"At most {limits.MAX_ENTRY_FILE_BYTES // 2**20} MiB" in PAGE.on_one_line
+    assert f"up to {MOST_SUBSETS:,}" in PAGE.on_one_line
+    assert f"{COUNT_SHARE * 100:.0f} % of b² + u²" in PAGE.on_one_line
     assert SHOWN == 10
     assert (
         f"more than 2^{MAX_PROJECTION.bit_length() - 1} random numbers ({8 * MAX_PROJECTION >> 20} MiB)"
-        in " ".join(PAGE.text.split())
+        in PAGE.on_one_line
     )
     assert default_size_share(8) == pytest.approx(1 / (1 + 2 * 2))

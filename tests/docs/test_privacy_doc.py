@@ -131,7 +131,7 @@ def test_an_owner_is_sent_what_is_listed_and_nothing_else() -> None:
 def test_a_close_says_neither_who_won_nor_what_is_disputed_and_disputes_go_to_the_curator() -> None:
     assert set(Receipt.model_fields) == {"kind", "part", "disputed"}
     assert set(Close.model_fields) == {"kind", "outcome", "head", "signature"}
-    assert "a head is a hash of salted commitments" in " ".join(PAGE.text.split())
+    assert "a head is a hash of salted commitments" in PAGE.on_one_line
 
 
 def test_the_digest_covers_what_is_stated() -> None:
