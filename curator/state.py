@@ -147,11 +147,6 @@ class CuratorState(Machine):
             raise RemoteProtocolError(Offence.OUT_OF_TURN, "Only an owner bids.")
         return seat
 
-    def _require_target(self) -> Target:
-        if self.target is None:
-            raise LocalProtocolError("There is no target yet.")
-        return self.target
-
     def _require_weights(self) -> Weights:
         if self._round.weights is None:
             raise LocalProtocolError("There is no broadcast weight yet.")
