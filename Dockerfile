@@ -1,4 +1,5 @@
-# One image for every party (docs/deploy.md). Packages come from wheelhouse/ if `make wheelhouse` has filled it,
+# One image for every party (docs/deploy.md): an interpreter, packages and what they load, without a shell or a
+# package manager. The stages before it are of a distribution, and nothing else of that is in it. Packages come from wheelhouse/ if `make wheelhouse` has filled it,
 # and from the network otherwise.
 
 FROM python:3.11-slim-bookworm AS wheels
@@ -20,6 +21,11 @@ print(*project["dependencies"], *project["optional-dependencies"]["operator"], s
     find /opt/hushbid/lib -type d -name tests -prune -exec rm -r {} +; \
     python3.11 -m compileall -q -j 0 /opt/hushbid/lib
 
+# What of this stage's distribution the interpreter and the packages load.
+FROM packages AS root
+COPY containers/root.py /root.py
+RUN python3.11 /root.py /image /opt/hushbid/lib
+
 # The project by itself: a change of it installs no package anew.
 FROM wheels AS project
 COPY . /project
@@ -37,13 +43,15 @@ RUN set -eu; cd /project; \
     mkdir /volumes/party/session; \
     chmod -R 0700 /volumes/*
 
-FROM python:3.11-slim-bookworm
-ENV PATH=/opt/hushbid/bin:/usr/local/bin:/usr/bin:/bin HOME=/tmp PYTHONUNBUFFERED=1 \
+FROM scratch
+ENV PATH=/opt/hushbid/bin HOME=/tmp PYTHONUNBUFFERED=1 \
     OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
     XDG_STATE_HOME=/party/data \
     HUSHBID_SESSION=/party/session/session.toml HUSHBID_CONFIG=/party/data/party.toml HUSHBID_STATE=/party/state
 USER 10001:10001
 ENTRYPOINT ["hushbid"]
+COPY --from=root /image /
 COPY --from=project --chown=10001:10001 /volumes /
+COPY containers/restarting.py /opt/hushbid/restarting.py
 COPY --from=packages /opt/hushbid /opt/hushbid
 COPY --from=project /opt/hushbid /opt/hushbid

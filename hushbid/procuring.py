@@ -199,8 +199,7 @@ def procure(
     }
     with tempfile.TemporaryDirectory(prefix="hushbid-") as scratch, _named(Path(scratch), list(owners)):
         place = Path(scratch)
-        for number, (name, frame) in enumerate(owners.items()):
-            arrays = arrays_of(schema, as_arrow(frame, name, schema), name, label=label)
+        for number, arrays in enumerate(_of_owners(owners, schema, label)):
             write_arrays(place / f"owner-{number}.npz", arrays)
         for name, arrays in consumer.items():
             write_arrays(place / f"{name}.npz", arrays)
@@ -230,6 +229,27 @@ def procure(
     if directory is None:  # nothing of it is there any more
         result = replace(result, data=None, directory=None, report=None, transcripts={})
     return Procured(like(validation, table), weights, result, schema)
+
+
+def _of_owners(
+    owners: Mapping[str, Frame], schema: Schema, label: str | None
+) -> Iterator[dict[str, npt.NDArray[Any]]]:
+    """What each owner's file has; labels are of one kind.
+
+    The number 1 and the text 1 would be two classes to whoever learns from what was bought.
+    """
+    first = ""
+    for name, frame in owners.items():
+        arrays = arrays_of(schema, as_arrow(frame, name, schema), name, label=label)
+        if label is not None:
+            kind = "text" if arrays["labels"].dtype.kind == "U" else "numbers"
+            first = first or f"{kind} with {name}"
+            if not first.startswith(kind):
+                raise DataError(
+                    f"The labels in column {label!r} are {first}, and {kind} with {name}.",
+                    advice="Give all owners' labels one type.",
+                )
+        yield arrays
 
 
 @contextmanager

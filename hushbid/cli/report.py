@@ -42,6 +42,14 @@ def report_command(
             "shows private rows."
         ),
     ] = None,
+    offered: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="An owner's file, which whoever runs all parties has: the map shows its points too. May be "
+            "repeated.",
+            metavar="FILE",
+        ),
+    ] = None,
     features: FeaturesOption = None,
     label: LabelOption = None,
     image: Annotated[
@@ -63,10 +71,17 @@ def report_command(
     if validation is not None:
         named = None if features is None else tuple(features.split(","))
         size = None if image is None else read_image(image)
-        wanted = Wanted(validation=validation, columns=DataColumns(named, label, None), image=size)
-    elif image is not None:
+        wanted = Wanted(
+            validation=validation,
+            columns=DataColumns(named, label, None),
+            image=size,
+            offered=tuple(offered or ()),
+        )
+    elif image is not None or offered:
         raise ConfigError(
-            "--image says what rows are, and no rows are drawn.", advice="Name them with --validation."
+            f"{'--image says what rows are' if image is not None else '--offered names points'}, and no rows "
+            "are drawn.",
+            advice="Name them with --validation.",
         )
     figures = write_report(files, output, evaluation=evaluation, wanted=wanted)
     return {"report": str(output.resolve()), "figures": figures.as_json()}

@@ -15,7 +15,7 @@ from plotly.utils import image_array_to_data_uri
 from hushbid.report import style
 from hushbid.report.html import Html, element, notice, plot, section
 from hushbid.report.pictures import MAP_POINTS, Distribution, Pictures, PrincipalMap, Sheet, WeightFigures
-from hushbid.report.style import BLUE, GREEN, INK, ORANGE, PAPER
+from hushbid.report.style import BLUE, GREEN, INK, MUTED, ORANGE, PAPER
 
 __all__ = ["PRIVATE_ROWS", "picture_plots", "pictures"]
 
@@ -61,9 +61,18 @@ def pictures(found: Pictures | None, plots: Collection[str]) -> Iterable[Html]:
     )
     lead = (
         f"{found.wanted:,} rows are wanted, and {found.bought:,} points were bought that are not disputed. "
-        "From the consumer's transcript and its own files. The consumer has never seen what was offered and "
-        "not bought, nor points of owners that were drawn at random: no picture has any."
+        "From the consumer's transcript and its own files. "
     )
+    if found.offered is None:
+        lead += (
+            "The consumer has never seen what was offered and not bought, nor points of owners that were "
+            "drawn at random: no picture has any."
+        )
+    else:
+        lead += (
+            f"The {found.offered:,} points that were offered are from owners' files, which the consumer of a "
+            "session between machines has not: the map has them."
+        )
     return section("What was wanted, and what was bought", parts, lead)
 
 
@@ -235,7 +244,9 @@ def _short(word: str) -> str:
 def _principal(found: PrincipalMap) -> go.Figure:
     first, second = (f"{_percent(share)} of the variance" for share in found.explained)
     figure = style.figure(f"first component, {first}", f"second, {second}", height=460, hovermode="closest")
-    kinds = (("wanted", found.wanted, ORANGE, "circle"), ("bought", found.bought, BLUE, "x"))
+    kinds = [("wanted", found.wanted, ORANGE, "circle"), ("bought", found.bought, BLUE, "x")]
+    if found.offered is not None:  # below the others, as they are many
+        kinds.insert(0, ("offered", found.offered, MUTED, "circle-open"))
     for name, places, colour, symbol in kinds:
         x, y = np.array(places, dtype=np.float32).T
         mark = {"color": colour, "symbol": symbol, "size": 7, "opacity": 0.75}
@@ -249,8 +260,9 @@ def _map_place(found: Pictures, plots: Collection[str]) -> Iterable[Html]:
     if found.map is None:
         return
     shown = len(found.map.wanted), len(found.map.bought)
+    offered = found.map.offered
     thinned = ""
-    if shown != (found.wanted, found.bought):
+    if (*shown, None if offered is None else len(offered)) != (found.wanted, found.bought, found.offered):
         thinned = f"Of each kind at most {MAP_POINTS:,} are shown, evenly spaced in their order. "
     yield element("h3", "A map of both")
     yield from plot(
@@ -259,8 +271,12 @@ def _map_place(found: Pictures, plots: Collection[str]) -> Iterable[Html]:
         f"{shown[0]:,} wanted rows and {shown[1]:,} bought points, by the first two principal components of "
         "all of them under the session's kernel, which have "
         f"{_percent(sum(found.map.explained))} of the variance: as far as that goes, what the kernel "
-        f"takes for near lies near. {thinned}Points that were offered and not bought are not in it: the "
-        "consumer has none.",
+        f"takes for near lies near. {thinned}"
+        + (
+            "Points that were offered and not bought are not in it: the consumer has none."
+            if offered is None
+            else f"{len(offered):,} offered points, with those that were bought, lie by the same components."
+        ),
     )
 
 

@@ -59,11 +59,13 @@ class Wanted:
         validation: The file of D_v.
         columns: Which of its columns are features, as in the consumer's own file.
         image: What grey image a row is; None: it is none.
+        offered: Owners' files, which whoever runs all parties has; their columns are named as D_v's are.
     """
 
     validation: Path
     columns: DataColumns
     image: Image | None = None
+    offered: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -79,6 +81,7 @@ class OwnRows:
         weights: Weight of each, with sum 1; None: there are none.
         no_weights: Why there are none.
         images: The session's columns of images, or what grey image a row is; empty: there are none.
+        offered: What owners offered, where their files were given, shape (n, columns); None: they were not.
     """
 
     session: Session
@@ -89,6 +92,7 @@ class OwnRows:
     weights: npt.NDArray[np.float64] | None
     no_weights: str
     images: tuple[ImageColumn, ...]
+    offered: npt.NDArray[np.float64] | None
 
 
 def read_image(text: str) -> Image:
@@ -115,7 +119,8 @@ def own_rows(sources: Sequence[Source], wanted: Wanted) -> OwnRows:
     Raises:
         ConfigError: The transcripts are not the consumer's alone, or its private fields were taken out; rows
             are no images of that size.
-        DataError: D_v cannot be read, or is not what the session was held against; nothing was bought.
+        DataError: D_v cannot be read, or is not what the session was held against; an owner's file cannot be
+            read, or has no points of the session; nothing was bought.
     """
     source, machine = _consumers(sources)
     session = source.session
@@ -151,7 +156,18 @@ def own_rows(sources: Sequence[Source], wanted: Wanted) -> OwnRows:
         weights=weights,
         no_weights=why,
         images=_images(session) if wanted.image is None else (ImageColumn(None, wanted.image),),
+        offered=_offered(session, wanted) if wanted.offered else None,
     )
+
+
+def _offered(session: Session, wanted: Wanted) -> npt.NDArray[np.float64]:
+    """The rows of all owners' files, one after the other."""
+    found = []
+    for path in wanted.offered:
+        dataset = load_dataset(path, session.file.reading(wanted.columns))
+        session.file.check_points(dataset)
+        found.append(np.asarray(dataset.features, dtype=np.float64))
+    return np.concatenate(found)
 
 
 def _consumers(sources: Sequence[Source]) -> tuple[Source, ConsumerMachine]:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from scipy.spatial.distance import cdist
 
 from consumer.matching import effective_points
 from hushbid.report.own_rows import Image, ImageColumn, OwnRows
@@ -85,17 +86,19 @@ class Distribution:
 
 @dataclass(frozen=True, kw_only=True)
 class PrincipalMap:
-    """Points by the first two kernel principal components of all that are shown, wanted and bought.
+    """Points by the first two kernel principal components of those that are wanted and bought.
 
     Attributes:
-        explained: Which part of the variance in feature space each component has.
+        explained: Which part of the variance of these in feature space each component has.
         wanted: Points of D_v.
         bought: Bought points.
+        offered: Points of owners; None: they were not given.
     """
 
     explained: Place
     wanted: tuple[Place, ...]
     bought: tuple[Place, ...]
+    offered: tuple[Place, ...] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,6 +144,7 @@ class Pictures:
     Attributes:
         image: What grey image a whole row is; None: it is none.
         wanted, bought: Rows of each.
+        offered: Of owners' files; None: they were not given.
         sheets: Of images, column by column, the wanted first; empty if there are none.
         pixels: Those of each sheet, 0 at the lower bound and 255 at the upper, shape (n, height, width), with
             an axis of three channels more if they are in colour.
@@ -154,6 +158,7 @@ class Pictures:
     image: Image | None
     wanted: int
     bought: int
+    offered: int | None
     sheets: tuple[Sheet, ...]
     pixels: tuple[npt.NDArray[np.uint8], ...]
     columns: tuple[Distribution, ...]
@@ -173,6 +178,7 @@ def pictures_of(rows: OwnRows) -> Pictures:
         image=whole,
         wanted=len(rows.wanted),
         bought=len(rows.bought),
+        offered=None if rows.offered is None else len(rows.offered),
         sheets=tuple(sheet for sheet, _ in sheets),
         pixels=tuple(pixels for _, pixels in sheets),
         columns=tuple(columns[place] for place in sorted(furthest)),
@@ -333,21 +339,33 @@ def _map(rows: OwnRows) -> PrincipalMap | None:
     """Kernel PCA (Schölkopf, Smola and Müller 1998) with the session's exact kernel on scaled points."""
     from sklearn.decomposition import KernelPCA
 
-    kinds = [
-        np.asarray(kind)[np.array(thinned(len(kind), MAP_POINTS)) - 1] for kind in (rows.wanted, rows.bought)
-    ]
     space = rows.session.space
-    kernel = kernel_matrix(np.concatenate([space.scale(kind) for kind in kinds]), space.gamma)
+
+    def scaled(kind: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+        return space.scale(np.asarray(kind)[np.array(thinned(len(kind), MAP_POINTS)) - 1])
+
+    wanted, points = scaled(rows.wanted), np.concatenate([scaled(rows.wanted), scaled(rows.bought)])
+    kernel = kernel_matrix(points, space.gamma)
     spread = float(kernel.trace() - kernel.sum() / len(kernel))
     if spread <= _NO_SPREAD * len(kernel):
         return None
     found = KernelPCA(n_components=2, kernel="precomputed", eigen_solver="dense")
-    places = [(shortened(float(x)), shortened(float(y))) for x, y in found.fit_transform(kernel)]
+    places = _places(found.fit_transform(kernel))
     first, second = (shortened(float(value) / spread) for value in found.eigenvalues_)
-    wanted = len(kinds[0])
+    offered = None
+    if rows.offered is not None:
+        beside = np.exp(-space.gamma * cdist(scaled(rows.offered), points, "sqeuclidean"))
+        offered = _places(found.transform(beside))
     return PrincipalMap(
-        explained=(first, second), wanted=tuple(places[:wanted]), bought=tuple(places[wanted:])
+        explained=(first, second),
+        wanted=places[: len(wanted)],
+        bought=places[len(wanted) :],
+        offered=offered,
     )
+
+
+def _places(found: npt.NDArray[np.float64]) -> tuple[Place, ...]:
+    return tuple((shortened(float(x)), shortened(float(y))) for x, y in found)
 
 
 def _weights(weights: Vector) -> WeightFigures:

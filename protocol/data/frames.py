@@ -5,14 +5,17 @@ pandas, polars, pyarrow and others have the Arrow PyCapsule interface, so that n
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from protocol.data.encoding import plain_types
-from protocol.data.images import arrays_as_lists
+from protocol.data.images import arrays_as_lists, is_gap
+from protocol.data.names import are_header
 from protocol.data.schema import Schema
 from protocol.data.tables import read_csv, read_parquet
 from protocol.errors import DataError
@@ -56,10 +59,42 @@ def as_arrow(frame: Frame, name: str, schema: Schema | None = None) -> ArrowTabl
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         # Its message quotes values.
         raise DataError(
-            f"{name}: the table has a column of mixed or unknown types, or two of one name.",
+            _what_is_mixed(frame, name),
             advice="Give every column a name of its own and one type: numbers, booleans or text.",
         ) from None
     raise DataError(f"{name} is a {type(frame).__name__}, and no table.", advice=_ADVICE)
+
+
+def _what_is_mixed(frame: Frame, name: str) -> str:
+    """Which column Arrow does not take, and in which row it differs from most, where that can be seen."""
+    names = [] if library_of(frame) not in ("builtins", "pandas") else [str(column) for column in frame]
+    for column in names if are_header(names) and len(set(names)) == len(names) else ():
+        values = list(frame[column])
+        try:
+            pa.array(values, from_pandas=True)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            kinds = [None if is_gap(value) else _kind(value) for value in values]
+            counted = Counter(kind for kind in kinds if kind)
+            if len(counted) < 2:
+                return f"{name}: column {column!r} has values of mixed or unknown types."
+            most = max(counted, key=lambda kind: counted[kind])
+            row = next(place for place, kind in enumerate(kinds) if kind not in (None, most))
+            return (
+                f"{name}: column {column!r} has values of mixed or unknown types: row {row} (counted from 0) "
+                f"is {kinds[row]}, where most are {most}."
+            )
+    return f"{name}: the table has a column of mixed or unknown types, or two of one name."
+
+
+def _kind(value: Any) -> str:
+    for kind, types in (
+        ("a boolean", (bool, np.bool_)),
+        ("a number", (int, float, np.number)),
+        ("text", str),
+    ):
+        if isinstance(value, types):
+            return kind
+    return "of another type"
 
 
 def _table(frame: Frame) -> ArrowTable | None:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from protocol.data.column import BRIGHTEST, Column
 from protocol.errors import DataError
 
-__all__ = ["arrays_as_lists", "encoded_images", "is_list", "table_images"]
+__all__ = ["arrays_as_lists", "encoded_images", "is_gap", "is_list", "table_images"]
 
 ArrowArray: TypeAlias = Any
 """A pyarrow.Array: pyarrow has no types of its own to name."""
@@ -160,17 +160,18 @@ def arrays_as_lists(values: Any) -> ArrowArray | None:
         return _lists(values) if values.ndim > 1 else None
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Sequence | np.ndarray):
         return None
-    arrays = [value for value in values if not _is_gap(value)]
+    arrays = [value for value in values if not is_gap(value)]
     if not arrays or not all(isinstance(value, np.ndarray) and value.ndim > 1 for value in arrays):
         return None
     if len({(array.shape, array.dtype) for array in arrays}) > 1:  # one of them is no image of the schema
-        return pa.array([None if _is_gap(value) else value.tolist() for value in values])
-    places = np.cumsum([not _is_gap(value) for value in values]) - 1
-    rows = pa.array(places, mask=np.array([_is_gap(value) for value in values]))
+        return pa.array([None if is_gap(value) else value.tolist() for value in values])
+    places = np.cumsum([not is_gap(value) for value in values]) - 1
+    rows = pa.array(places, mask=np.array([is_gap(value) for value in values]))
     return _lists(np.stack(arrays)).take(rows)
 
 
-def _is_gap(value: Any) -> bool:
+def is_gap(value: Any) -> bool:
+    """Whether a value of a sequence is none: None, or NaN as pandas has it."""
     return value is None or (isinstance(value, float) and value != value)
 
 

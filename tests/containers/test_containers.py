@@ -27,7 +27,7 @@ from tests.containers.belongings import (
     rows_of,
     secrets_of,
 )
-from tests.containers.compose import Deployment, clean_clone, docker, why_no_engine
+from tests.containers.compose import IMAGE, Deployment, clean_clone, docker, why_no_engine
 
 pytestmark = pytest.mark.timeout(1100)
 
@@ -194,6 +194,62 @@ def test_the_file_system_that_all_have_holds_nothing_of_anybody(finished: Finish
     assert exported.returncode == 0
 
 
+def test_the_image_has_an_interpreter_and_what_it_loads_and_no_distribution(finished: Finished) -> None:
+    """No program of a distribution's, and of its libraries those that something in the image is linked to."""
+    listing = docker("run", "--rm", "--network", "none", "--entrypoint", "python", IMAGE, "-c", LISTING)
+    found: dict[str, Any] = json.loads(listing)
+    of_packages = ("/opt/hushbid/", "/usr/lib/python3", "/usr/local/lib/python3")
+    elsewhere = {path for path in found["programs"] if not path.startswith(of_packages)}
+    names = {Path(path).name for path in elsewhere}
+    assert {name for name in names if ".so" not in name} == {"python3.11"}, elsewhere
+    assert any(name.startswith("libc.so") for name in names)
+    assert not {name for name in names if name.startswith(("libkrb5", "libreadline", "libapt", "libdb"))}
+    assert found["directories"] == []
+    assert found["broken"] == []
+
+
+LISTING = """
+import importlib, json, os
+programs = []
+for place, directories, files in os.walk("/"):
+    if place == "/":
+        directories[:] = [name for name in directories if name not in ("proc", "sys", "dev")]
+    for name in files:
+        path = os.path.join(place, name)
+        if not os.path.islink(path) and os.access(path, os.R_OK):
+            with open(path, "rb") as file:
+                if file.read(4) == b"\\x7fELF":
+                    programs.append(path)
+there = ("/var/lib/dpkg", "/usr/share", "/etc/apt", "/sbin", "/usr/sbin", "/bin/sh", "/usr/bin/env")
+broken = []
+for path in programs:
+    if "/lib-dynload/" in path:
+        try:
+            importlib.import_module(os.path.basename(path).partition(".")[0])
+        except ImportError as error:
+            broken.append(str(error))
+found = [path for path in there if os.path.exists(path)]
+print(json.dumps({"programs": programs, "broken": broken, "directories": found}))
+"""
+"""What the image has: files of machine code, modules that do not load, and what is of a distribution."""
+
+
+# -- a session that is refused --------------------------------------------------------------------------
+
+
+def test_a_consumer_whose_session_is_hopeless_is_started_once_and_ends_with_4(clone: Path) -> None:
+    with Deployment(
+        clone, owners=1, settings={"target.epsilon": 0.01, "summary.epsilon": 0.01}
+    ) as deployment:
+        up = deployment.compose("up", "--detach", timeout=300)
+        assert up.returncode == 0, up.stderr[-2000:]
+        assert deployment.wait(["consumer"]) == {"consumer": 4}
+        log = deployment.log("consumer")
+        assert log.count("A rehearsal of the session is hopeless") == 1, log
+        assert deployment.inspect("consumer")["RestartCount"] == 0
+        assert deployment.running("curator")
+
+
 # -- a session in trouble -------------------------------------------------------------------------------
 
 UNTOUCHED, KILLED, PAUSED, CUT_OFF = "owner-1", "owner-2", "owner-3", "owner-4"
@@ -201,17 +257,24 @@ ROUNDS = 300
 CADENCE = 0.25
 """Seconds of a round: the session is not over before it was in trouble four times."""
 LOOK = """
-id -u
-grep -E '^(CapEff|NoNewPrivs)' /proc/1/status
-touch /opt/hushbid/new
-stat -c '%u %a' /party/key/secret.key
-find /tmp -type f
+import os, pathlib, pwd
+print(os.getuid(), pwd.getpwuid(os.getuid()).pw_name)
+status = pathlib.Path("/proc/1/status").read_text().splitlines()
+print(*(line for line in status if line.startswith(("CapEff", "NoNewPrivs"))), sep="\\n")
+try:
+    pathlib.Path("/opt/hushbid/new").touch()
+except OSError as error:
+    print(error.strerror)
+key = os.stat("/party/key/secret.key")
+print(key.st_uid, oct(key.st_mode & 0o777))
+print(*pathlib.Path("/tmp").rglob("*"))
 """
-LOCKED_DOWN = f"""{USER}
+LOCKED_DOWN = f"""{USER} hushbid
 CapEff:\t0000000000000000
 NoNewPrivs:\t1
-touch: cannot touch '/opt/hushbid/new': Read-only file system
-{USER} 600
+Read-only file system
+{USER} 0o600
+
 """
 
 

@@ -237,7 +237,21 @@ def test_a_hopeless_procurement_is_refused_before_anything_is_made(tmp_path: Pat
             {"owners": {"north": WANTED.assign(age=["33344"] * 80)}}, "north: column 'age'", id="text"
         ),
         pytest.param({"test": 5}, "test is a int, and no table", id="no table"),
-        pytest.param({"test": {"age": [1, "33344"]}}, "test: the table has a column of mixed", id="mixed"),
+        pytest.param(
+            {"test": {"age": [1, 2, "33344"]}},
+            "test: column 'age' has values of mixed or unknown types: row 2 (counted from 0) is text, where",
+            id="mixed",
+        ),
+        pytest.param(
+            {"owners": {"north": WANTED.assign(age=[*["33344"] * 9, 3, *["33344"] * 70])}},
+            "north: column 'age' has values of mixed or unknown types: row 9 (counted from 0) is a number",
+            id="a number among words",
+        ),
+        pytest.param(
+            {"owners": OWNERS | {"east": OWNERS["east"].assign(bought="33344")}},
+            "The labels in column 'bought' are numbers with north, and text with east",
+            id="labels of two kinds",
+        ),
         pytest.param(
             {"validation": Path("no-such-file.csv")}, "no-such-file.csv cannot be read", id="no file"
         ),

@@ -166,6 +166,37 @@ def test_the_map_is_that_of_the_kernel_s_largest_eigenvectors(images: Bought) ->
         assert found.explained[axis] == pytest.approx(values[-1 - axis] / values.sum(), rel=1e-6)
 
 
+def test_offered_points_lie_on_the_map_where_bought_ones_do(images: Bought) -> None:
+    """What was bought was offered, and by the same components lies at the same place."""
+    without, _ = drawn(images)
+    files = tuple(images.validation.with_name(f"{owner}.npz") for owner in ("north", "south"))
+    sources = open_sources([images.consumer])
+    given = Wanted(validation=images.validation, columns=DataColumns(), offered=files)
+    made = figures_of(sources, rows=own_rows(sources, given))
+    found, text = made.pictures, " ".join(Elements(page_of(made)).text)
+    assert found is not None
+    assert found.map is not None
+    assert without.map is not None
+    assert (found.map.wanted, found.map.bought) == (without.map.wanted, without.map.bought)
+    assert (without.offered, without.map.offered, found.offered) == (None, None, 120)
+    assert found.map.offered is not None
+    gaps = cdist(np.array(found.map.bought), np.array(found.map.offered)).min(axis=1)
+    assert gaps.max() < 1e-6
+    assert cdist(np.array(found.map.wanted), np.array(found.map.offered)).min(axis=1).max() > 1e-3
+    assert "120 offered points, with those that were bought, lie by the same components" in text
+    assert "the consumer of a session between machines has not" in text
+    assert "no picture has any" not in text
+
+
+def test_offered_points_that_are_none_of_the_session_are_refused(images: Bought, tmp_path: Path) -> None:
+    np.savez(tmp_path / "others.npz", features=np.full((3, 20), 41.0))
+    options = ("--validation", images.validation, "--offered", tmp_path / "others.npz")
+    page = tmp_path / "page.html"
+    assert report(images.consumer, *options, "--output", page) == 4
+    assert report(images.consumer, *options[2:], "--output", page) == 4
+    assert not page.exists()
+
+
 def test_a_large_map_is_thinned_and_says_so(images: Bought, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pictures_module, "MAP_POINTS", 5)
     found, text = drawn(images)
