@@ -21,8 +21,8 @@ __all__ = ["check_same_start", "check_version", "recorded_digest", "recorded_ses
 _SEEDED = ("features", "noise")
 """Sections of the session file that have a seed, which a redacted transcript is to hide."""
 _SAME_DIGEST = (PROTOCOL_VERSION, BLIND_VERSION)
-"""Versions of the protocol that have the same digests and feature maps. Transcripts of `blind` said the first at
-first, though their parties spoke the second."""
+"""Versions of the protocol with the same digests and feature maps. Transcripts of `blind` said the former at
+first, though their parties spoke the latter."""
 _HIDDEN = 0
 """In the place of a seed that was taken out: the session's facts can be told without it."""
 
