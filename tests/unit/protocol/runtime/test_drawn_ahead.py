@@ -356,7 +356,8 @@ def test_a_blind_consumer_that_starts_again_knows_what_noise_it_drew() -> None:
     def consumer(*given: Any, **more: Any) -> Any:
         parts: Any = consumer_party(*given, **more)
         machine, numerics = parts
-        perform, noted = numerics.perform, []
+        perform = numerics.perform
+        noted: list[tuple[str, int]] = []
         starts.append(noted)
 
         def noting(effect: Computation) -> Any:
