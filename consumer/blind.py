@@ -343,8 +343,8 @@ class BlindConsumerNumerics(ConsumerNumerics):
         super().__init__(*given, **more)
         self._weigher = Weigher(self._session, weighing)
         self._keys: BlindKeys | None = None
-        self._batch: tuple[tuple[str, int, bytes, bytes], bool] | None = None
-        """The bid that was looked at last, and whether its owner signed it."""
+        self._bids: dict[tuple[str, int, bytes, bytes], bool] = {}
+        """Of every bid of which a box was bought: whether its owner signed it. At most one for each point."""
 
     def perform(self, effect: Computation) -> Event | None:
         """The effect's outcome as an event, if it has one; None for effects of other kinds too."""
@@ -390,7 +390,8 @@ class BlindConsumerNumerics(ConsumerNumerics):
         mask = self._require_keys().mask(award.round, bound)
         opened = [self._opened(purchase, mask) for purchase in award.purchases]
         points = [found.point for found in opened if isinstance(found, Candidate)]
-        recomputed = iter(hash_points(self._require_map(), points, schema=self._session.file.rows))
+        recomputed = hash_points(self._require_map(), points, schema=self._session.file.rows)
+        checked = zip(recomputed, self._masked(recomputed, weights, mask), strict=True)
         delivered = []
         for purchase, found in zip(award.purchases, opened, strict=True):
             if found is None:
@@ -399,8 +400,8 @@ class BlindConsumerNumerics(ConsumerNumerics):
             if isinstance(found, str):
                 delivered.append(replace(entry, dispute=found))
                 continue
-            features = next(recomputed)
-            wrong = self._wrong(features, purchase, weights, mask)
+            features, score = next(checked)
+            wrong = self._wrong(score, purchase)
             candidate = Candidate.model_construct(
                 point=found.point, features=features, attributes=found.attributes
             )
@@ -438,25 +439,30 @@ class BlindConsumerNumerics(ConsumerNumerics):
         """Whether the owner signed the box, as the one of this number."""
         candidate, handle = purchase.candidate, unfixed(purchase.handle)
         bid = purchase.owner, purchase.bid_round, candidate.digests, candidate.signature
-        if self._batch is None or self._batch[0] != bid:
+        held = self._bids.get(bid)
+        if held is None:
             session = self._session
             statement = blind_bid_statement(
                 session.identifier, purchase.owner, purchase.bid_round, [candidate.digests]
             )
             key = session.public_identity(purchase.owner).verify
-            self._batch = bid, verify_signature(statement, candidate.signature, key)
+            held = self._bids[bid] = verify_signature(statement, candidate.signature, key)
         at = DIGEST_BYTES * ((handle - 1) % self._session.batch)
         own = candidate.digests[at : at + DIGEST_BYTES]
-        return self._batch[1] and own == blind_digest(handle, candidate.box)
+        return held and own == blind_digest(handle, candidate.box)
 
-    def _wrong(self, features: Features, purchase: BlindPurchase, weights: Weights, mask: Mask) -> str:
-        """What is wrong with a point; empty: nothing."""
-        if not mapped(features[None])[0]:
+    def _masked(self, features: Features, weights: Weights, mask: Mask) -> list[bytes]:
+        """Of each point, the score that its owner should have sent; empty: it is outside of the bounds."""
+        within = mapped(features)
+        scores = scores_of(features[within], weights, self._session.jitter)
+        masked = iter(mask.of(scores.tolist(), features[within]))
+        return [next(masked) if inside else b"" for inside in within.tolist()]
+
+    def _wrong(self, score: bytes, purchase: BlindPurchase) -> str:
+        """What is wrong with a point, of which the score should be this; empty: nothing."""
+        if not score:
             return "the point is outside the public bounds"
-        scores = scores_of(features[None], weights, self._session.jitter)
-        if mask.of(scores.tolist(), features[None]) != [purchase.score]:
-            return _WRONG_SCORE
-        return ""
+        return "" if score == purchase.score else _WRONG_SCORE
 
     # -- the account --------------------------------------------------------------------------------------
 

@@ -99,9 +99,9 @@ def _take_part(
     )
     kept = PurchaseFile(file.state / "delivered.npz", session_file.features)
     noise: NoiseSource = party_noise(session, CONSUMER)
+    ahead: DrawnAhead | None = None
     if session.rule.blind and noise.protects:
         ahead = noise = stack.enter_context(DrawnAhead(noise))  # so that no round waits for it
-        expect_noise(ahead, session, drawn=0)
     machine, numerics = consumer_party(
         session,
         identity=sealing_identity(session, pair, CONSUMER),
@@ -123,7 +123,22 @@ def _take_part(
         weighs = machine
         vitals.spent_of_owners = lambda: of_owners.spent(weighs.round, settled=weighs.settled)
     data = dataset_digest(validation, seed_set)
-    seconds = take_part(session, file, machine, numerics, pair=pair, budget=budget, data=data, vitals=vitals)
+
+    def resumed() -> None:
+        if ahead is not None and isinstance(machine, BlindConsumer):
+            expect_noise(ahead, session, drawn=machine.weighing.noise_drawn)
+
+    seconds = take_part(
+        session,
+        file,
+        machine,
+        numerics,
+        pair=pair,
+        budget=budget,
+        data=data,
+        vitals=vitals,
+        resumed=resumed,
+    )
     with vitals.computing("appraise"):
         view = own_view(
             session,

@@ -25,7 +25,6 @@ from protocol.machine.machine import Computation, Event, Transition
 from protocol.names import CURATOR
 from protocol.session.points import check_weights
 from protocol.space.grid import Weights
-from protocol.space.jitter import scores_of
 from protocol.space.scoring import score_bound
 from protocol.wire.blind import BlindBid, SealedBroadcast
 from protocol.wire.values import Item
@@ -201,15 +200,15 @@ class BlindOwnerNumerics(OwnerNumerics):
         session, table = self._session, self._points()
         sent = np.array(self._sent, dtype=np.intp)
         points = np.flatnonzero(sent != _NOTHING)
-        features = table.rows(sent[points])
-        scores = scores_of(features, weights, session.jitter)
+        scores = table.scores(sent[points], weights)
         masked = [NOT_SENT if row != _NOTHING else mask.of_nothing for row in self._sent]
         new = points >= len(sent) - session.batch
         if new.sum() == session.batch:
             # Lower ones are not among the b best, and so are none of the boxes of nothing.
             masked = [NOT_SENT] * len(sent)
             needed = scores >= scores[new].min()
-            points, scores, features = points[needed], scores[needed], features[needed]
+            points, scores = points[needed], scores[needed]
+        features = table.rows(sent[points])
         for place, score in zip(points.tolist(), mask.of(scores.tolist(), features), strict=True):
             masked[place] = score
         return b"".join(masked)

@@ -213,10 +213,8 @@ class Simulation:
     def _memory_journal(self, role: str, party: str) -> MemoryJournal:
         file = self._session.file
         identifier, digest = self._session.identifier.hex(), self._session.digest
-        return MemoryJournal(
-            Header(role, party, identifier, digest, __version__, {}, file.noise.source),
-            salts=self._salts,
-        )
+        header = Header(role, party, identifier, digest, __version__, {}, file.noise.source)
+        return MemoryJournal(header._replace(protocol=self._session.protocol_version), salts=self._salts)
 
     def run(
         self, progress: Callable[[CuratorMachine], None] | None = None, *, until: float = math.inf

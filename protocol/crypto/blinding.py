@@ -60,6 +60,8 @@ BROADCAST_EXTRA: Final = nacl.bindings.crypto_aead_xchacha20poly1305_ietf_ABYTES
 
 _NONCE_BYTES: Final = nacl.bindings.crypto_aead_xchacha20poly1305_ietf_NPUBBYTES
 _KEY_BYTES: Final = nacl.bindings.crypto_aead_xchacha20poly1305_ietf_KEYBYTES
+_TIE_BYTES: Final = 8
+"""Of the hash that orders points of one score."""
 NOT_SENT: Final = bytes(MASK_BYTES)
 """In the place of a score that no choice can depend on."""
 
@@ -145,7 +147,7 @@ class Mask:
         self._scale, self._base = scale, scale * (bound + 1) + offset
         self.of_nothing: bytes = self._of(-bound - 1).to_bytes(MASK_BYTES, "big")
         """The masked score of a box of nothing: below those of all points."""
-        self._ties = ties
+        self._keyed = hashlib.blake2b(key=ties, digest_size=_TIE_BYTES)
 
     def of(self, scores: Sequence[int], features: Features) -> list[bytes]:
         """The masked scores of points, `MASK_BYTES` long each.
@@ -159,9 +161,10 @@ class Mask:
         """
         if scores and not -self.bound <= min(scores) <= max(scores) <= self.bound:
             raise LocalProtocolError("A score lies outside of its bound.")
+        rows, size = _packed(features), 2 * features.shape[1]
         return [
-            (self._of(score) + self.tie(row)).to_bytes(MASK_BYTES, "big")
-            for score, row in zip(scores, features, strict=True)
+            (self._of(score) + self._tie(rows[at : at + size])).to_bytes(MASK_BYTES, "big")
+            for score, at in zip(scores, range(0, len(rows), size), strict=True)
         ]
 
     def tie(self, features: Features) -> int:
@@ -170,12 +173,19 @@ class Mask:
         Args:
             features: Its φ, int16 of shape (d,).
         """
-        row = np.ascontiguousarray(features, dtype="<i2").tobytes()
-        hashed = hashlib.blake2b(row, key=self._ties, digest_size=8).digest()
-        return int.from_bytes(hashed, "big") * self._scale >> 64
+        return self._tie(_packed(features))
+
+    def _tie(self, row: bytes) -> int:
+        hashed = self._keyed.copy()
+        hashed.update(row)
+        return int.from_bytes(hashed.digest(), "big") * self._scale >> 8 * _TIE_BYTES
 
     def _of(self, score: int) -> int:
         return self._scale * score + self._base
+
+
+def _packed(features: Features) -> bytes:
+    return np.ascontiguousarray(features, dtype="<i2").tobytes()
 
 
 def blind_digest(handle: int, box: bytes) -> bytes:

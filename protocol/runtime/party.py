@@ -155,6 +155,7 @@ def transcript_header(session: Session, role: str, party: str) -> Header:
         software=__version__,
         environment=environment_fingerprint(),
         noise=session.file.noise.source,
+        protocol=session.protocol_version,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from protocol.config.party import ConsumerFile, OwnerFile
 from protocol.errors import HushbidError, Stopped
 from protocol.machine.machine import Charge
@@ -37,6 +39,7 @@ def take_part(
     budget: DatasetBudget,
     data: bytes,
     vitals: Vitals,
+    resumed: Callable[[], None] | None = None,
 ) -> float:
     """Run a machine against the curator until it is done.
 
@@ -47,6 +50,7 @@ def take_part(
         budget: Budget of the party's data.
         data: Digest of the party's data.
         vitals: Its signs of life.
+        resumed: Called when the machine is where its transcript ends, before it connects.
 
     Returns:
         How long the session took for it, in seconds: with the time that it was down.
@@ -78,6 +82,8 @@ def take_part(
             sign=head_signer(session, machine.name, sealing_identity(session, pair, machine.name)),
         )
         resume(driver, journal, begins, said_to(machine.name))
+        if resumed is not None:
+            resumed()
         try:
             finish = connection.run(driver, machine, begins, vitals)
         except Stopped as stopped:

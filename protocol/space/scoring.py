@@ -102,6 +102,15 @@ class Points:
         rows: Features = self._features[entries]
         return rows
 
+    def scores(self, entries: npt.NDArray[np.intp], weights: Weights) -> Scores:
+        """Exact scores of entries, withdrawn or not, with their jitter: int64 of shape (n,)."""
+        if self._jitters is None:
+            return exact_scores(self._features[entries], weights)
+        scores: Scores = exact_scores(self._features[entries], weights[:-1])
+        if weights[-1]:
+            scores += int(weights[-1]) * self._jitters[entries]
+        return scores
+
     def withdraw(self, entry: int) -> None:
         """Take an entry out for good; raises `LocalProtocolError` if it was out already."""
         self._withdrawn.add(entry)

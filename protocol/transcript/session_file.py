@@ -14,12 +14,15 @@ from protocol.faults import faults
 from protocol.machine.machine import Started
 from protocol.privacy.acquisition import RULES
 from protocol.transcript.record import RecordedItem
-from protocol.wire.messages import PROTOCOL_VERSION
+from protocol.wire.messages import BLIND_VERSION, PROTOCOL_VERSION
 
 __all__ = ["check_same_start", "check_version", "recorded_digest", "recorded_session", "started"]
 
 _SEEDED = ("features", "noise")
 """Sections of the session file that have a seed, which a redacted transcript is to hide."""
+_SAME_DIGEST = (PROTOCOL_VERSION, BLIND_VERSION)
+"""Versions of the protocol with the same digests and feature maps. Transcripts of `blind` said the former at
+first, though their parties spoke the latter."""
 _HIDDEN = 0
 """In the place of a seed that was taken out: the session's facts can be told without it."""
 
@@ -107,13 +110,13 @@ def recorded_digest(event: RecordedItem, version: int) -> bytes:
         DataError: The event has no session file, or one that this version cannot read; or this is a later
             version of the protocol than ours.
     """
-    if version > PROTOCOL_VERSION:
+    if version > BLIND_VERSION:
         raise DataError(
-            f"The transcript is of version {version} of the protocol; this hushbid knows {PROTOCOL_VERSION}.",
+            f"The transcript is of version {version} of the protocol; this hushbid knows {BLIND_VERSION}.",
             advice="Read it with the version of hushbid that recorded it.",
         )
     file = recorded_session(event)
-    if version == PROTOCOL_VERSION:
+    if version in _SAME_DIGEST:
         return file.digest()
     configuration = event.public["configuration"]
     values: dict[str, Any] = _plain(configuration)
@@ -131,7 +134,7 @@ def check_version(version: int) -> None:
     Raises:
         DataError: It is another.
     """
-    if version != PROTOCOL_VERSION:
+    if version not in _SAME_DIGEST:
         raise DataError(
             f"The transcript was recorded under version {version} of the protocol, and this is version "
             f"{PROTOCOL_VERSION}: its feature map was another one, and so was the digest of a session.",

@@ -60,6 +60,17 @@ QUICK = {
     "session-cut-noise": 64,
     "session-actual-count": 64,
     "session-stops-early": 64,
+    "blind": 54,
+    "blind-restarted": 54,
+    "blind-void": 54,
+    "blind-curator": 30,
+    "blind-sizes": 30,
+    "blind-single-release": 64,
+    "blind-noise-reused": 64,
+    "blind-void-excludes": 54,
+    "blind-mask-off": 30,
+    "blind-nonce-reused": 30,
+    "blind-unpadded": 30,
 }
 """Runs on each dataset, enough for the controls; faults that are not listed have their suite's own number.
 
@@ -79,6 +90,13 @@ NOT_QUICK = {
     "ask-all",
     # The session of `session-concentrated`, where the seed set is chosen against the mechanism, with another.
     "filtered-gaussian-session",
+    # An owner of a blind session sees what one of `sealed` does: tests/unit/hushbid/evidence/audit has both
+    # views side by side. Of faults of blind sessions, that which others do not have is quick.
+    "blind",
+    "blind-restarted",
+    "blind-void",
+    "blind-single-release",
+    "blind-noise-reused",
 }
 """Suites of which the slow tests alone have anything, as a quick test looks for the same more closely."""
 
@@ -120,6 +138,17 @@ REPEATED = QUICK | {
     "session-cut-noise": 100,
     "session-actual-count": 100,
     "session-stops-early": 100,
+    "blind": 100,
+    "blind-restarted": 100,
+    "blind-void": 100,
+    "blind-curator": 100,
+    "blind-sizes": 100,
+    "blind-single-release": 100,
+    "blind-noise-reused": 100,
+    "blind-void-excludes": 100,
+    "blind-mask-off": 100,
+    "blind-nonce-reused": 100,
+    "blind-unpadded": 100,
 }
 
 TWINS = {name: suite.sound for name, suite in SUITES.items() if suite.sound}

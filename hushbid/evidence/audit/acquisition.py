@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hushbid.evidence.audit.attack import SessionAttack, SessionData, stated_by
-from hushbid.evidence.audit.broken import choosing_targets
+from hushbid.evidence.audit.broken import with_targets
 from hushbid.evidence.audit.circles import LIKE_X, LIKE_Y, opposite, placed, target
 from hushbid.evidence.audit.points import points_at, seed_set
 from hushbid.evidence.audit.readings import broadcasts
@@ -33,7 +33,7 @@ from hushbid.evidence.audit.settings import SESSION_DELTA, SESSION_EPSILON, rele
 from protocol.privacy.releases import Neighbours
 from protocol.space.features import FeatureMap
 
-__all__ = ["ask_all", "registered", "sealed"]
+__all__ = ["ask_all", "blind", "registered", "sealed"]
 
 DIMENSION: Final = 16
 ABSENCES: Final = 3
@@ -65,6 +65,11 @@ def sealed() -> SessionAttack:
     return _attack("sealed", "filtered-gaussian")
 
 
+def blind() -> SessionAttack:
+    """The same with `blind`: the consumer weighs, and the curator orders masked scores."""
+    return _attack("blind", "filtered-gaussian")
+
+
 def _attack(rule: str, mechanism: str) -> SessionAttack:
     session = session_of(
         owners=_OWNERS,
@@ -74,8 +79,6 @@ def _attack(rule: str, mechanism: str) -> SessionAttack:
         summary=release_table(mechanism, _NEIGHBOURS, epsilon=SESSION_EPSILON),
         rule=rule,
     )
-    targets = _targets()
-
     return SessionAttack(
         stated=stated_by(session.privacy()[0]),
         session=session,
@@ -83,7 +86,7 @@ def _attack(rule: str, mechanism: str) -> SessionAttack:
         watcher="watcher",
         read=broadcasts(opposite(DIMENSION, first=1), ROUNDS, SEED_SET),
         away=lambda number: ("victim",) if number % 3 == 2 else (),
-        curator=choosing_targets(targets),
+        **with_targets(session, _targets()),
     )
 
 

@@ -7,11 +7,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from consumer.machine import ConsumerMachine
+from consumer.party import consumer_party
 from curator.machine import CuratorMachine
 from curator.party import curator_party
 from hushbid.evidence.audit.statistic import Evidence
@@ -19,9 +21,10 @@ from hushbid.simulation.network import SteadyNetwork
 from hushbid.simulation.simulator import Crash, Simulation
 from owner.machine import OwnerMachine
 from owner.party import owner_party
+from protocol.crypto.blinding import BlindKeys
 from protocol.data import Dataset
 from protocol.errors import LocalProtocolError
-from protocol.names import CONSUMER
+from protocol.names import CONSUMER, CURATOR
 from protocol.privacy.noise import NoiseSource, SimulatedNoise
 from protocol.privacy.releases import Prior
 from protocol.runtime.driver import Numerics, Outgoing
@@ -29,11 +32,13 @@ from protocol.session.guarantee import PrivacyStatement
 from protocol.session.session import Session
 from protocol.space.features import SEED_BYTES, FeatureMap
 from protocol.space.grid import weights_to_float
+from protocol.wire.blind import SealedBroadcast
 from protocol.wire.codec import Direction, decode_frame, decode_message
 from protocol.wire.messages import Ask, Broadcast
 
 __all__ = [
     "Attack",
+    "ConsumerParty",
     "CuratorParty",
     "OwnerParty",
     "Points",
@@ -48,6 +53,7 @@ __all__ = [
 
 Points: TypeAlias = npt.NDArray[np.float64]
 CuratorParty: TypeAlias = tuple[CuratorMachine, Numerics]
+ConsumerParty: TypeAlias = tuple[ConsumerMachine, Numerics]
 OwnerParty: TypeAlias = tuple[OwnerMachine, Numerics]
 Reading: TypeAlias = Callable[["View"], npt.NDArray[np.float64]]
 """The numbers that an owner reads off its view: shape (rounds, readings)."""
@@ -147,12 +153,16 @@ class View:
     """Per round, the broadcast weight."""
     asked: set[int] = field(default_factory=set)
     """Rounds in which it was asked for its point."""
+    keys: BlindKeys | None = None
+    """Those of a session whose curator is blind, with which it reads broadcasts."""
 
     def take(self, frame: Outgoing) -> None:
         self.frames.append((frame.kind, len(frame.data)))
         message = decode_message(Direction.CURATOR_TO_OWNER, decode_frame(frame.data).body)
         if isinstance(message, Broadcast):
             self.weights[message.round] = weights_to_float(message.weights)
+        elif isinstance(message, SealedBroadcast) and self.keys is not None:
+            self.weights[message.round] = weights_to_float(self.keys.decrypt(message.box, message.round))
         elif isinstance(message, Ask):
             self.asked.add(message.round)
 
@@ -170,11 +180,13 @@ class SessionData:
         owners: Every owner's points, in D and in D'.
         validation: D_v.
         seed_set: D_init.
+        other_validation: D_v in D', where the consumer's records are attacked; None: the same.
     """
 
     owners: tuple[Mapping[str, Points], Mapping[str, Points]]
     validation: Points
     seed_set: Points
+    other_validation: Points | None = None
 
 
 _Datasets: TypeAlias = tuple[Mapping[str, Dataset], Dataset, Dataset]
@@ -192,6 +204,7 @@ class SessionAttack(Attack):
         read: The numbers that it reads off its view.
         away: As `SteadyNetwork` has it.
         curator: Makes the curator, of session and noise.
+        consumer: Makes the consumer; its arguments are those of `consumer_party`.
         owner: Makes an owner; its arguments are those of `owner_party`.
         crashes: Processes that die and start again; None: nobody does, and nothing is recorded.
     """
@@ -203,6 +216,7 @@ class SessionAttack(Attack):
     read: Reading
     away: Callable[[int], Collection[str]] | None = None
     curator: Callable[[Session, NoiseSource], CuratorParty] = _curator
+    consumer: Callable[..., ConsumerParty] = consumer_party
     owner: Callable[..., OwnerParty] = owner_party
     crashes: Sequence[Crash] | None = None
     block: int = 25
@@ -215,7 +229,7 @@ class SessionAttack(Attack):
 
     def view(self, neighbour: int, seed: int) -> View:
         """The watcher's view of one run."""
-        view = View()
+        view = View(keys=self._keys(seed))
 
         def tap(_sender: str, receiver: str, frame: Outgoing) -> None:
             if receiver == self.watcher:
@@ -233,9 +247,14 @@ class SessionAttack(Attack):
             # As if the session file had this seed: simulated noise has the distribution of secure noise.
             return SimulatedNoise(seed, party)
 
+        def consumer(session: Session, **given: Any) -> ConsumerParty:
+            # What a consumer weighs with would else have the file's seed, and be the same in every run.
+            more = {"weighing": noise(CURATOR)} if session.rule.blind else {}
+            return self.consumer(session, **given, **more)
+
         session = self.session
         if session.public_map is None:
-            secret = session.space.map(noise(CONSUMER).random_bytes(SEED_BYTES))
+            secret = session.space.map(self._map_seed(seed))
             owners, validation, seed_set = _datasets(self.data(secret), neighbour)
         else:
             owners, validation, seed_set = self._public_data[neighbour]
@@ -247,10 +266,20 @@ class SessionAttack(Attack):
             tap=tap,
             network=SteadyNetwork(self.away),
             curator=lambda session, *, noise: self.curator(session, noise),
+            consumer=consumer,
             owner=self.owner,
             noise=noise,
             crashes=self.crashes,
         )
+
+    def _map_seed(self, seed: int) -> bytes:
+        """That of the secret map of a run: the first that its consumer draws."""
+        return SimulatedNoise(seed, CONSUMER).random_bytes(SEED_BYTES)
+
+    def _keys(self, seed: int) -> BlindKeys | None:
+        """What owners of a run read broadcasts with; None where these are not encrypted."""
+        session = self.session
+        return BlindKeys(self._map_seed(seed), session.identifier) if session.rule.blind else None
 
     @cached_property
     def _public_data(self) -> tuple[_Datasets, _Datasets]:
@@ -260,9 +289,12 @@ class SessionAttack(Attack):
 
 def _datasets(data: SessionData, neighbour: int) -> _Datasets:
     owners = {name: Dataset.from_arrays(name, points) for name, points in data.owners[neighbour].items()}
+    validation = data.validation
+    if neighbour and data.other_validation is not None:
+        validation = data.other_validation
     return (
         owners,
-        Dataset.from_arrays("validation", data.validation),
+        Dataset.from_arrays("validation", validation),
         Dataset.from_arrays("seed-set", data.seed_set),
     )
 

@@ -14,10 +14,11 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
+from consumer.party import consumer_party
 from curator.events import CandidatesChecked, CheckCandidates
 from curator.machine import CuratorMachine
 from curator.party import curator_party
-from hushbid.evidence.audit.attack import CuratorParty
+from hushbid.evidence.audit.attack import ConsumerParty, CuratorParty
 from protocol.machine.machine import Computation, Event
 from protocol.machine.weighing import ComputeWeights
 from protocol.privacy.noise import NoiseSource
@@ -38,6 +39,8 @@ __all__ = [
     "filling_batches_from_one_owner",
     "keeping_absent_pools",
     "stopping_early",
+    "weighing_with_targets",
+    "with_targets",
 ]
 
 CuratorFault: TypeAlias = Callable[[Session, CuratorParty], CuratorParty]
@@ -88,6 +91,23 @@ class ChosenTargets(OtherWeights):
     def _changed(self, effect: ComputeWeights) -> ComputeWeights:
         chosen = self._targets[effect.round - 1]
         return replace(effect, target=effect.target.model_copy(update={"embedding": chosen}))
+
+
+def weighing_with_targets(targets: Targets) -> Callable[..., ConsumerParty]:
+    """Makes the consumer of a session whose curator is blind, with a target for every round."""
+
+    def consumer(session: Session, **given: Any) -> ConsumerParty:
+        machine, numerics = consumer_party(session, **given)
+        return machine, ChosenTargets(numerics, targets)
+
+    return consumer
+
+
+def with_targets(session: Session, targets: Targets) -> dict[str, Any]:
+    """What makes the party that weighs, with targets of the attacker's: a field of `SessionAttack`."""
+    if session.rule.blind:
+        return {"consumer": weighing_with_targets(targets)}
+    return {"curator": choosing_targets(targets)}
 
 
 def choosing_targets(targets: Targets) -> Callable[[Session, NoiseSource], CuratorParty]:

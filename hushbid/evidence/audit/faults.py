@@ -8,10 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final, cast
+from typing import Any, Final, cast
 
-from hushbid.evidence.audit import broken, broken_noise, broken_releases
-from hushbid.evidence.audit.attack import Attack, CuratorParty, ReleaseAttack, SessionAttack, public_map
+from hushbid.evidence.audit import broken, broken_blind, broken_noise, broken_releases
+from hushbid.evidence.audit.attack import (
+    Attack,
+    ConsumerParty,
+    CuratorParty,
+    ReleaseAttack,
+    SessionAttack,
+    public_map,
+)
 from hushbid.evidence.audit.broken import CuratorFault
 from protocol.privacy.noise import NoiseSource
 from protocol.session.session import Session
@@ -58,6 +65,13 @@ def _curator(fault: CuratorFault) -> Callable[[Attack], Attack]:
     return plant
 
 
+def _of_whoever_weighs(
+    fault: Callable[[Session, CuratorParty], CuratorParty],
+) -> Callable[[Session, ConsumerParty], ConsumerParty]:
+    """A fault of numerics that weigh, whichever party has them."""
+    return cast("Callable[[Session, ConsumerParty], ConsumerParty]", fault)
+
+
 def _session(fault: Callable[[Session], Session]) -> Callable[[Attack], Attack]:
     """Plants a fault in what all parties of a session have."""
 
@@ -84,6 +98,45 @@ def _target_noise(factor: Callable[[float], float]) -> Callable[[Attack], Attack
 
 def _both(one: Callable[[Attack], Attack], other: Callable[[Attack], Attack]) -> Callable[[Attack], Attack]:
     return lambda attack: other(one(attack))
+
+
+def _consumer(fault: Callable[[Session, ConsumerParty], ConsumerParty]) -> Callable[[Attack], Attack]:
+    """Plants a fault in the consumer of a session whose curator is blind."""
+
+    def plant(attack: Attack) -> Attack:
+        sound = cast("SessionAttack", attack)
+
+        def consumer(session: Session, **given: Any) -> ConsumerParty:
+            return fault(session, sound.consumer(session, **given))
+
+        return replace(sound, consumer=consumer)
+
+    return plant
+
+
+def _keys(
+    fault: Callable[[broken_blind.OwnerMaker, broken_blind.ConsumerMaker], tuple[Any, Any]],
+) -> Callable[[Attack], Attack]:
+    """Plants a fault in what owners and consumer derive of the map's seed."""
+
+    def plant(attack: Attack) -> Attack:
+        sound = cast("SessionAttack", attack)
+        owner, consumer = fault(sound.owner, sound.consumer)
+        return replace(sound, owner=owner, consumer=consumer)
+
+    return plant
+
+
+def _owners(
+    fault: Callable[[broken_blind.OwnerMaker], broken_blind.OwnerMaker],
+) -> Callable[[Attack], Attack]:
+    """Plants a fault in all owners."""
+
+    def plant(attack: Attack) -> Attack:
+        sound = cast("SessionAttack", attack)
+        return replace(sound, owner=fault(sound.owner))
+
+    return plant
 
 
 _ALL: Final = (
@@ -232,6 +285,48 @@ _ALL: Final = (
         "a session with noise for one release, and not for all of them together",
         "sealed",
         _curator(broken_noise.scaled_for_one_release),
+        FEW,
+    ),
+    Fault(
+        "blind-single-release",
+        "a session with a consumer whose noise is for one release, and not for all of them together",
+        "blind",
+        _consumer(_of_whoever_weighs(broken_noise.scaled_for_one_release)),
+        FEW,
+    ),
+    Fault(
+        "blind-noise-reused",
+        "a session whose consumer was started again, and begins again with its first noise",
+        "blind-restarted",
+        _consumer(_of_whoever_weighs(broken_noise.reused_after_restart)),
+        FEW,
+    ),
+    Fault(
+        "blind-void-excludes",
+        "a session that leaves an owner out for a void box, which others' data have it find or not",
+        "blind-void",
+        _curator(broken_blind.excluding_for_void_boxes),
+        FEW,
+    ),
+    Fault(
+        "blind-mask-off",
+        "what a blind curator is sent, with scores that are not masked",
+        "blind-curator",
+        _keys(broken_blind.masks_off),
+        FEW,
+    ),
+    Fault(
+        "blind-nonce-reused",
+        "what a blind curator is sent, with one nonce for all broadcasts",
+        "blind-curator",
+        _keys(broken_blind.one_nonce),
+        FEW,
+    ),
+    Fault(
+        "blind-unpadded",
+        "sizes of a blind session whose owners score their points alone",
+        "blind-sizes",
+        _both(_owners(broken_blind.without_padding), _curator(broken_blind.taking_shorter_bids)),
         FEW,
     ),
 )

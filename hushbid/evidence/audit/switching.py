@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from hushbid.evidence.audit.attack import SessionAttack, SessionData, stated_by
-from hushbid.evidence.audit.broken import choosing_targets
+from hushbid.evidence.audit.broken import with_targets
 from hushbid.evidence.audit.circles import LIKE_X, LIKE_Y, opposite, placed, target
 from hushbid.evidence.audit.points import points_at, seed_set
 from hushbid.evidence.audit.readings import broadcasts
@@ -39,14 +39,19 @@ CRASH: Final = 11
 and after it whose noise a broken curator confuses differ in what they show."""
 
 
-def switching() -> SessionAttack:
-    """A session with `filtered-gaussian`, the default release."""
+def switching(rule: str = "ask-all") -> SessionAttack:
+    """A session with `filtered-gaussian`, the default release.
+
+    Args:
+        rule: The acquisition rule.
+    """
     session = session_of(
         owners=("victim", "watcher"),
         points=ROUNDS,
         dimension=DIMENSION,
         delta=SESSION_DELTA,
         summary=release_table("filtered-gaussian", Neighbours.ADD_REMOVE_ONE, epsilon=SESSION_EPSILON),
+        rule=rule,
     )
     targets = [target(DIMENSION, _angle(place)) for place in range(ROUNDS)]
     return SessionAttack(
@@ -55,7 +60,7 @@ def switching() -> SessionAttack:
         data=_data,
         watcher="watcher",
         read=broadcasts(opposite(DIMENSION, first=1), ROUNDS, SEED_SET),
-        curator=choosing_targets(targets),
+        **with_targets(session, targets),
     )
 
 

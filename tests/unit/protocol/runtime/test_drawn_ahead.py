@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from itertools import chain
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from consumer.party import consumer_party
+from hushbid.evidence.sweep.session import small_session
+from hushbid.simulation.simulator import Crash, Simulation
+from protocol.data import Dataset
 from protocol.errors import ConfigError, LocalProtocolError
+from protocol.machine.machine import Computation
+from protocol.names import CONSUMER
 from protocol.privacy.noise import Draw, NoiseSource, SecureNoise, SimulatedNoise
-from protocol.runtime.drawn_ahead import BULK_VALUES, DrawnAhead
+from protocol.runtime.drawn_ahead import BULK_VALUES, DrawnAhead, expect_noise
 
 SIZE = 140
 VECTOR = Draw("discrete-gaussian", 1000.0, SIZE)
@@ -320,3 +329,59 @@ def test_it_is_the_source_by_name_and_by_what_it_protects(source: Counting, ahea
 def test_seeded_noise_is_not_drawn_ahead_since_it_would_not_repeat() -> None:
     with pytest.raises(LocalProtocolError, match="simulated"):
         DrawnAhead(SimulatedNoise(1, "curator"))
+
+
+@pytest.mark.parametrize("rule", ["sealed", "blind"])
+@pytest.mark.parametrize("drawn", [0, 1, 3, 6])
+def test_what_was_drawn_before_a_restart_is_not_expected_again(rule: str, drawn: int) -> None:
+    """Five rounds and a private settlement: six releases, of which some have their noise."""
+    session = small_session(rule, release="gaussian", rounds=5, owners=2)
+    assert session.owners_releases == 6
+    expected: Counter[Draw] = Counter()
+    expect_noise(cast(DrawnAhead, SimpleNamespace(expect=_adding(expected))), session, drawn=drawn)
+    draws_of = session.release_draws()
+    left = chain.from_iterable(chain(*draws_of(number)) for number in range(drawn + 1, 7))
+    assert +expected == Counter(left)
+
+
+def _adding(expected: Counter[Draw]) -> Callable[[Draw, int], None]:
+    return lambda draw, count: expected.update({draw: count})
+
+
+def test_a_blind_consumer_that_starts_again_knows_what_noise_it_drew() -> None:
+    """`consumer.process` has the rest drawn ahead once the machine is where its transcript ends."""
+    session = small_session("blind", release="gaussian", rounds=5, owners=2)
+    starts: list[list[tuple[str, int]]] = []
+
+    def consumer(*given: Any, **more: Any) -> Any:
+        parts: Any = consumer_party(*given, **more)
+        machine, numerics = parts
+        perform = numerics.perform
+        noted: list[tuple[str, int]] = []
+        starts.append(noted)
+
+        def noting(effect: Computation) -> Any:
+            noted.append((effect.KIND, machine.weighing.noise_drawn))
+            return perform(effect)
+
+        numerics.perform = noting
+        return machine, numerics
+
+    rng = np.random.default_rng(0)
+    points = {name: rng.random((8, 3)) for name in (*session.file.owners, "validation", "seed-set")}
+    data = {name: Dataset.from_arrays(name, rows) for name, rows in points.items()}
+    simulation = Simulation(
+        session,
+        owners={name: data[name] for name in session.file.owners},
+        validation=data["validation"],
+        seed_set=data["seed-set"],
+        consumer=consumer,
+        crashes=[Crash(CONSUMER, 4, 0)],
+    )
+    simulation.run()
+    assert [crash.party for crash in simulation.crashed] == [CONSUMER]
+    before, after = starts
+    assert before[0] == ("release-target", 0)
+    assert {drawn for _, drawn in after} == {session.owners_releases}, "from the first step on"
+    assert ("draw-noise", 0) in before
+    assert "draw-noise" not in {kind for kind, _ in after}

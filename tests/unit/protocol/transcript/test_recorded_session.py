@@ -13,11 +13,19 @@ from protocol.data import Dataset, dataset_digest
 from protocol.errors import ConfigError, DataError
 from protocol.machine.machine import Started
 from protocol.privacy.acquisition import RULES, Logistic
+from protocol.runtime.party import transcript_header
 from protocol.session.session import open_session
 from protocol.transcript.journal import MemoryJournal
 from protocol.transcript.reader import TranscriptReader
 from protocol.transcript.record import RecordedItem
-from protocol.transcript.session_file import check_same_start, recorded_session, started
+from protocol.transcript.session_file import (
+    check_same_start,
+    check_version,
+    recorded_digest,
+    recorded_session,
+    started,
+)
+from protocol.wire.messages import BLIND_VERSION, PROTOCOL_VERSION
 from protocol.wire.values import Item
 from tests.docs.test_configs import CLUSTERS, path_of, separate_session, session_of
 from tests.simulation.harness import names, session_file
@@ -64,6 +72,24 @@ def test_without_its_seeds_it_still_makes_a_session(rule: str) -> None:
     assert open_session(back).rule.name == rule
     hidden = {"features": {"seed"}, "noise": {"seed"}}
     assert back.model_dump(exclude=hidden) == file.model_dump(exclude=hidden)
+
+
+@pytest.mark.parametrize("rule", sorted(RULES.keys() - {Logistic.name}))
+def test_a_header_says_the_version_that_the_parties_speak(rule: str) -> None:
+    session = open_session(session_file(owners=names(2), points=3, rule=rule))
+    header = transcript_header(session, "owner", names(2)[0])
+    assert header.protocol == (BLIND_VERSION if RULES[rule].blind else PROTOCOL_VERSION)
+    check_version(header.protocol)
+    assert recorded_digest(recorded(session.file), header.protocol) == session.digest
+
+
+def test_a_blind_transcript_that_says_the_version_before_is_read_and_a_later_one_refused() -> None:
+    """Parties of `blind` wrote 2 in their headers at first, and spoke 3."""
+    session = open_session(session_file(owners=names(2), points=3, rule="blind"))
+    check_version(PROTOCOL_VERSION)
+    assert recorded_digest(recorded(session.file), PROTOCOL_VERSION) == session.digest
+    with pytest.raises(DataError, match="is of version 4 of the protocol; this hushbid knows 3"):
+        recorded_digest(recorded(session.file), BLIND_VERSION + 1)
 
 
 def test_a_session_before_there_were_batches_means_what_it_meant() -> None:

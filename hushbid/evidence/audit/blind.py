@@ -1,0 +1,264 @@
+"""Suites for sessions whose curator is blind: an owner's view, what the curator is sent, and sizes.
+
+`restarted` is `switching` with a consumer that dies, as it draws the noise here. In `void` the attacker hands
+over a box that does not open, next to the victim's record x on the first circle (`circles`):
+
+=====  =======  =======================================================================================
+round  target   what happens
+=====  =======  =======================================================================================
+1      x        In D' x is bought, in D the void box: S' is S with one point more.
+2, …   z1, …    In both the attacker's z, like x on the other circles, is bought. Were its owner left out
+                for the void box, which in D alone is found, the watcher's points next to z would be
+                bought in D, which are like y.
+=====  =======  =======================================================================================
+
+`curator` looks at all that a blind curator is sent, where the choice is the same: in D' the target is another
+on all circles but the first, where all points are alike. So all scores are others, by one number.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from hushbid.evidence.audit import switching
+from hushbid.evidence.audit.attack import SessionAttack, SessionData, Stated, View, stated_by
+from hushbid.evidence.audit.broken import weighing_with_targets
+from hushbid.evidence.audit.broken_blind import sending_a_void_box
+from hushbid.evidence.audit.circles import LIKE_X, LIKE_Y, opposite, placed, target
+from hushbid.evidence.audit.points import points_at, seed_set
+from hushbid.evidence.audit.readings import broadcasts
+from hushbid.evidence.audit.settings import DELTA, SESSION_DELTA, SESSION_EPSILON, release_table, session_of
+from hushbid.evidence.audit.statistic import Evidence
+from hushbid.simulation.simulator import Crash
+from protocol.crypto.blinding import MASK_BYTES
+from protocol.names import CONSUMER, CURATOR
+from protocol.privacy.releases import Neighbours
+from protocol.runtime.driver import Outgoing
+from protocol.session.session import Session
+from protocol.space.features import FeatureMap
+from protocol.wire.blind import BlindBid, SealedBroadcast
+from protocol.wire.codec import Direction, decode_frame, decode_message
+
+__all__ = ["CuratorAttack", "CuratorView", "curator", "restarted", "sizes", "void"]
+
+DIMENSION: Final = 16
+ROUNDS: Final = 7
+SEED_SET: Final = 400
+STEP: Final = 0.36
+"""Radians between one place on the first circle and the next."""
+NEXT_TO: Final = 0.12
+"""Radians between a point and another one's next to it."""
+CRASH: Final = 5
+"""The consumer's step in the fourth round."""
+_ALIKE: Final = ("owner-1", "owner-2")
+"""Names of one length: an award has its owners' names, and is as long as they are."""
+FEW: Final = 3
+"""Rounds of the sessions that the curator looks at."""
+
+Floats = npt.NDArray[np.float64]
+
+
+def restarted() -> SessionAttack:
+    """`switching.switching` with a blind curator, and a consumer that dies and goes on from its record."""
+    return replace(switching.switching("blind"), crashes=(Crash(CONSUMER, step=CRASH, left=0),))
+
+
+def void() -> SessionAttack:
+    """A session with an owner that sells a void box, which is found in D and not in D'."""
+    session = session_of(
+        owners=("liar", "victim", "watcher"),
+        points=ROUNDS,
+        dimension=DIMENSION,
+        delta=SESSION_DELTA,
+        summary=release_table("filtered-gaussian", Neighbours.ADD_REMOVE_ONE, epsilon=SESSION_EPSILON),
+        rule="blind",
+    )
+    targets = [target(DIMENSION, _angle(place)) for place in range(ROUNDS)]
+    return SessionAttack(
+        stated=stated_by(session.privacy()[0]),
+        session=session,
+        data=_with_a_void_box,
+        watcher="watcher",
+        read=broadcasts(opposite(DIMENSION, first=1), ROUNDS, SEED_SET),
+        consumer=weighing_with_targets(targets),
+        owner=sending_a_void_box("liar", row=0),
+    )
+
+
+def _angle(place: int) -> float:
+    return 0.5 + STEP * place
+
+
+def _with_a_void_box(feature_map: FeatureMap) -> SessionData:
+    def at(angle: float, others: float) -> Floats:
+        return placed(DIMENSION, others, {0: angle})
+
+    first, last = points_at(feature_map, np.array([at(_angle(0), LIKE_X), at(-1.0, LIKE_Y)]))
+    lies = [at(_angle(0) + NEXT_TO, LIKE_X), *(at(_angle(place), LIKE_X) for place in range(1, ROUNDS))]
+    beside = [at(_angle(place) + NEXT_TO, LIKE_Y) for place in range(1, ROUNDS)]
+    others = {
+        "liar": points_at(feature_map, np.array(lies)),
+        "watcher": points_at(feature_map, np.array(beside)),
+    }
+    return SessionData(
+        owners=(others | {"victim": last[None]}, others | {"victim": np.stack([last, first])}),
+        validation=last[None],
+        seed_set=seed_set(feature_map, SEED_SET),
+    )
+
+
+# -- what the curator is sent -----------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class CuratorView:
+    """What a blind curator is sent and sends, in order: all that it can learn from."""
+
+    frames: list[tuple[str, str, str, int]] = field(default_factory=list)
+    """Sender, receiver, kind and length in bytes of each frame."""
+    scores: dict[int, list[int]] = field(default_factory=dict)
+    """Per round, the masked scores of all boxes that have one."""
+    boxes: dict[int, bytes] = field(default_factory=dict)
+    """Per round, the encrypted broadcast."""
+
+    def take(self, sender: str, receiver: str, frame: Outgoing) -> None:
+        """Add a frame."""
+        self.frames.append((sender, receiver, frame.kind, len(frame.data)))
+        if receiver != CURATOR:
+            return
+        way = Direction.CONSUMER_TO_CURATOR if sender == CONSUMER else Direction.OWNER_TO_CURATOR
+        message = decode_message(way, decode_frame(frame.data).body)
+        if isinstance(message, SealedBroadcast):
+            self.boxes[message.round] = message.box
+        elif isinstance(message, BlindBid):
+            masked = (
+                int.from_bytes(message.scores[at : at + MASK_BYTES], "big")
+                for at in range(0, len(message.scores), MASK_BYTES)
+            )
+            self.scores.setdefault(message.round, []).extend(filter(None, masked))
+
+    @property
+    def shape(self) -> int:
+        """A number for senders, receivers, kinds and lengths of the frames, in their order."""
+        return zlib.crc32(repr(self.frames).encode())
+
+
+def _sizes_alone(_view: CuratorView) -> Floats:
+    return np.zeros((1, 0))
+
+
+def _no_owner(_view: View) -> Floats:
+    return np.zeros((1, 0))
+
+
+@dataclass(frozen=True)
+class CuratorAttack(SessionAttack):
+    """A whole session: what the curator is sent, and what anybody sees who watches its network.
+
+    Args:
+        read_all: The numbers that it reads off its view: shape (rounds, readings).
+        more: Those of `SessionAttack`, whose `read` is of an owner, and is not used.
+    """
+
+    read_all: Callable[[CuratorView], Floats] = _sizes_alone
+
+    def run(self, neighbour: int, seeds: Sequence[int]) -> Evidence:
+        """Run the session through the real codec, drivers and machines."""
+        views = []
+        for seed in seeds:
+            view = CuratorView()
+            self.simulation(neighbour, seed, tap=view.take).run()
+            views.append(view)
+        values = np.array([self.read_all(view) for view in views], dtype=np.float64)
+        return Evidence(values, np.array([view.shape for view in views], dtype=np.int64))
+
+
+def curator() -> CuratorAttack:
+    """What a blind curator is sent where D_v is another, and the choice is not."""
+    session = _small("exact")
+    return CuratorAttack(
+        stated=Stated(0.0, DELTA, Neighbours.SUBSTITUTE_ONE.value),
+        session=session,
+        data=_with_other_targets,
+        watcher=CURATOR,
+        read=_no_owner,
+        read_all=_masks_and_broadcasts,
+    )
+
+
+def sizes() -> CuratorAttack:
+    """Sizes and order of all frames of a session, an owner running out of points a round sooner or later."""
+
+    def data(feature_map: FeatureMap) -> SessionData:
+        one, more = (points_at(feature_map, np.array(_places(count))) for count in (FEW - 1, FEW))
+        others = points_at(feature_map, np.array(_places(2 * FEW)))
+        return SessionData(
+            owners=({_ALIKE[0]: one, _ALIKE[1]: others}, {_ALIKE[0]: more, _ALIKE[1]: others}),
+            validation=others[:1],
+            seed_set=seed_set(feature_map, FEW),
+        )
+
+    return CuratorAttack(
+        stated=Stated(0.0, DELTA, Neighbours.ADD_REMOVE_ONE.value),
+        session=_small("gaussian", epsilon=SESSION_EPSILON),
+        data=data,
+        watcher=CURATOR,
+        read=_no_owner,
+    )
+
+
+def _small(mechanism: str, **keys: float) -> Session:
+    summary = release_table(mechanism, Neighbours.ADD_REMOVE_ONE, **keys) if keys else None
+    return session_of(
+        owners=_ALIKE,
+        points=FEW,
+        dimension=DIMENSION,
+        delta=SESSION_DELTA,
+        summary=summary,
+        rule="blind",
+    )
+
+
+def _places(count: int) -> list[Floats]:
+    """Points that are alike on all circles but the first."""
+    return [placed(DIMENSION, LIKE_X, {0: _angle(place)}) for place in range(count)]
+
+
+def _with_other_targets(feature_map: FeatureMap) -> SessionData:
+    points = points_at(feature_map, np.array(_places(4 * FEW)))
+    wanted = [placed(DIMENSION, others, {0: _angle(0)}) for others in (LIKE_X, LIKE_Y)]
+    one, other = points_at(feature_map, np.array(wanted))
+    data = {_ALIKE[0]: points[::2], _ALIKE[1]: points[1::2]}
+    return SessionData(
+        owners=(data, data),
+        validation=one[None],
+        other_validation=other[None],
+        seed_set=seed_set(feature_map, SEED_SET),
+    )
+
+
+def _masks_and_broadcasts(view: CuratorView) -> Floats:
+    """Of each round: the size of masked scores, how far they are apart, and what broadcasts have in common.
+
+    The last is the share of bits in which two broadcasts differ: one half where each has a nonce of its own.
+    """
+    found = []
+    for number, box in sorted(view.boxes.items()):
+        scores = sorted(view.scores[number])
+        before = view.boxes.get(number - 1, view.boxes[max(view.boxes)])
+        differing = int.from_bytes(box, "big") ^ int.from_bytes(before, "big")
+        found.append(
+            [
+                np.log2(float(scores[0]) + 1.0),
+                np.log2(float(scores[-1]) + 1.0),
+                np.log2(float(scores[-1] - scores[0]) + 1.0),
+                differing.bit_count() / (8.0 * len(box)),
+            ]
+        )
+    return np.array(found)

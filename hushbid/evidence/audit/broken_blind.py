@@ -1,0 +1,224 @@
+"""Parties of blind sessions for an audit: an owner that sends a void box, and those that break a rule.
+
+Each is the real party but for one thing, as in `broken`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from typing import Any, TypeAlias, cast
+
+from curator.blind import BlindCurator
+from hushbid.evidence.audit.attack import ConsumerParty, CuratorParty, OwnerParty
+from owner.blind import BlindOwnerNumerics, BlindScored, ScoreBlind
+from owner.party import owner_party
+from protocol.crypto.blinding import MASK_BYTES, BlindKeys, Mask, blind_bid_statement, blind_digest
+from protocol.crypto.sealing import SEAL_BYTES, open_sealed, sign
+from protocol.data import Dataset
+from protocol.errors import RemoteProtocolError
+from protocol.machine.machine import Computation, Event
+from protocol.names import CONSUMER
+from protocol.session.session import Session
+from protocol.space.grid import Features
+from protocol.wire.arrays import Array
+from protocol.wire.blind import BlindBid
+
+__all__ = [
+    "excluding_for_void_boxes",
+    "masks_off",
+    "one_nonce",
+    "sending_a_void_box",
+    "taking_shorter_bids",
+    "without_padding",
+]
+
+OwnerMaker: TypeAlias = Callable[..., OwnerParty]
+ConsumerMaker: TypeAlias = Callable[..., ConsumerParty]
+
+
+# -- an attacker --------------------------------------------------------------------------------------
+
+
+class _VoidBox:
+    """Numerics of an owner that hands over a void box in the place of one of its points, and signs it."""
+
+    def __init__(self, session: Session, name: str, numerics: BlindOwnerNumerics, row: int) -> None:
+        self._session, self._name, self._numerics, self._row = session, name, numerics, row
+        self.restore = numerics.restore
+
+    def perform(self, effect: Computation) -> Event | None:
+        """The effect's outcome as an event; None for effects of other kinds."""
+        outcome = self._numerics.perform(effect)
+        if type(effect) is not ScoreBlind or not isinstance(outcome, BlindScored):
+            return outcome
+        size = self._session.box_bytes + SEAL_BYTES
+        boxes = [outcome.boxes[at : at + size] for at in range(0, len(outcome.boxes), size)]
+        boxes = [
+            b"\xff" * size if row == self._row else box for row, box in zip(outcome.rows, boxes, strict=True)
+        ]
+        digests = [blind_digest(effect.handle + place, box) for place, box in enumerate(boxes)]
+        digests.append(hashlib.sha256(outcome.scores).digest())
+        statement = blind_bid_statement(self._session.identifier, self._name, effect.round, digests)
+        return replace(
+            outcome,
+            boxes=b"".join(boxes),
+            digests=b"".join(digests),
+            signature=sign(statement, self._session.simulated_identity(self._name).signing),
+        )
+
+
+def sending_a_void_box(liar: str, *, row: int) -> OwnerMaker:
+    """Makes owners, of which one hands over a box that does not open in the place of one of its points.
+
+    Args:
+        liar: Its name.
+        row: Of its points.
+    """
+
+    def owner(session: Session, name: str, dataset: Dataset, **given: Any) -> OwnerParty:
+        machine, numerics = owner_party(session, name, dataset, **given)
+        if name != liar:
+            return machine, numerics
+        return machine, _VoidBox(session, name, cast("BlindOwnerNumerics", numerics), row)
+
+    return owner
+
+
+# -- the choice ---------------------------------------------------------------------------------------
+
+
+class _ExcludesForVoidBoxes(BlindCurator):
+    """A curator that is told of a void box when it is bought, and leaves its owner out from then on."""
+
+    def _choose(self, present: AbstractSet[str]) -> None:
+        before = len(self.ledger.wins)
+        super()._choose(present)
+        key = self._opened.simulated_identity(CONSUMER).sealing
+        for win in self.ledger.wins[before:]:
+            box = cast("Any", win.candidate).box
+            try:
+                if any(box):
+                    open_sealed(box, key)
+            except RemoteProtocolError:
+                self.seats[win.owner].faulty = True
+
+
+class _TakesShorterBids(BlindCurator):
+    """A curator that takes bids with scores of fewer boxes than were sent: the rest have none."""
+
+    def _take_blind_bid(self, owner: str, bid: BlindBid) -> None:
+        due = MASK_BYTES * self._batch * (self._bids_had[owner] + 1)
+        # A score as low as can be, in the place of each that is not there.
+        scores = bid.scores + b"\1".rjust(MASK_BYTES, b"\0") * ((due - len(bid.scores)) // MASK_BYTES)
+        super()._take_blind_bid(owner, bid.model_copy(update={"scores": scores}))
+
+
+def excluding_for_void_boxes(session: Session, party: CuratorParty) -> CuratorParty:
+    """An owner is left out for what was found in a box, which is found if it is bought: by others' data."""
+    return _ExcludesForVoidBoxes(session), party[1]
+
+
+class _HoldsAll:
+    """Numerics that find all bids signed."""
+
+    def __init__(self, party: CuratorParty) -> None:
+        self._numerics = party[1]
+        self.restore = party[1].restore
+
+    def perform(self, effect: Computation) -> Event | None:
+        """The effect's outcome as an event; None for effects of other kinds."""
+        outcome = self._numerics.perform(effect)
+        held = getattr(outcome, "held", None)
+        return outcome if held is None else replace(cast("Any", outcome), held=(True,) * len(held))
+
+
+def taking_shorter_bids(session: Session, party: CuratorParty) -> CuratorParty:
+    """The curator of owners that do not pad."""
+    return _TakesShorterBids(session), _HoldsAll(party)
+
+
+# -- sizes --------------------------------------------------------------------------------------------
+
+
+class _WithoutPadding:
+    """Numerics of an owner that leaves out the scores of boxes of nothing."""
+
+    def __init__(self, numerics: BlindOwnerNumerics) -> None:
+        self._numerics = numerics
+        self.restore = numerics.restore
+
+    def perform(self, effect: Computation) -> Event | None:
+        """The effect's outcome as an event; None for effects of other kinds."""
+        outcome = self._numerics.perform(effect)
+        if not isinstance(outcome, BlindScored):
+            return outcome
+        points = sum(row >= 0 for row in self._numerics._sent)
+        return replace(outcome, scores=outcome.scores[: MASK_BYTES * max(points, 1)])
+
+
+def without_padding(owner: OwnerMaker) -> OwnerMaker:
+    """Makes owners that score their points alone, so that a bid's size tells how many they have."""
+
+    def made(*given: Any, **more: Any) -> OwnerParty:
+        machine, numerics = owner(*given, **more)
+        return machine, _WithoutPadding(cast("BlindOwnerNumerics", numerics))
+
+    return made
+
+
+# -- masks and nonces ---------------------------------------------------------------------------------
+
+
+class _Bare(Mask):
+    """A mask that changes nothing, but that scores are positive."""
+
+    def __init__(self, mask: Mask) -> None:
+        self.bound = mask.bound
+        self.of_nothing = bytes(MASK_BYTES - 1) + b"\1"
+
+    def of(self, scores: Collection[int], features: Features) -> list[bytes]:  # noqa: ARG002
+        return [(score + self.bound + 2).to_bytes(MASK_BYTES, "big") for score in scores]
+
+    def tie(self, features: Features) -> int:  # noqa: ARG002
+        return 0
+
+
+class _NoMask(BlindKeys):
+    """Keys whose masks are off."""
+
+    def mask(self, number: int, bound: int) -> Mask:
+        return _Bare(super().mask(number, bound))
+
+
+class _OneNonce(BlindKeys):
+    """Keys that encrypt every round under the first one's nonce."""
+
+    def encrypt(self, weights: Array, number: int) -> bytes:  # noqa: ARG002
+        return super().encrypt(weights, 1)
+
+    def decrypt(self, box: bytes, number: int) -> Array:  # noqa: ARG002
+        return super().decrypt(box, 1)
+
+
+def masks_off(owner: OwnerMaker, consumer: ConsumerMaker) -> tuple[OwnerMaker, ConsumerMaker]:
+    """Scores are sent as they are."""
+    return _with_keys(_NoMask, owner), _with_keys(_NoMask, consumer)
+
+
+def one_nonce(owner: OwnerMaker, consumer: ConsumerMaker) -> tuple[OwnerMaker, ConsumerMaker]:
+    """All broadcasts are encrypted under one nonce."""
+    return _with_keys(_OneNonce, owner), _with_keys(_OneNonce, consumer)
+
+
+def _with_keys(kind: type[BlindKeys], maker: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes parties that derive other keys of the map's seed."""
+
+    def made(session: Session, *given: Any, **more: Any) -> Any:
+        machine, numerics = maker(session, *given, **more)
+        numerics._keep_seed = lambda seed: setattr(numerics, "_keys", kind(seed, session.identifier))
+        return machine, numerics
+
+    return made
