@@ -111,7 +111,7 @@ def test_weights_do_not_mend_a_purchase_that_overshoots(shared_data: Locate) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DATASETS)
 def test_they_do_in_ten_seeds_of_ten(name: str, shared_data: Locate) -> None:
-    """Plain, noise leaves a fifth of a random choice's MMD² on average, and more than a quarter in some seeds."""
+    """Without weights, noise leaves a fifth of a random choice's MMD² on average, more in some seeds."""
     found = [shares(shared_data(name), seed) for seed in range(10)]
     for each in found:
         check_weights_bring_it_near_the_target(each)
