@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,18 +37,22 @@ class TwoClasses:
     session: Session
     curator: CuratorMachine
     delivered: tuple[Delivered, ...]
+    owners: Mapping[str, Dataset]
     validation: Dataset
     seed_set: Dataset
     test: Dataset
 
 
-def bought(path: Path, *, epsilon: float, seed: int) -> TwoClasses:
+def bought(
+    path: Path, *, epsilon: float, seed: int, changes: Mapping[str, Any] = MappingProxyType({})
+) -> TwoClasses:
     """Deal a dataset out, and run a session on it whose releases have that ε each.
 
     Args:
         path: `features` and `labels`.
         epsilon: Of either release.
         seed: Of the dealing and the noise.
+        changes: Other values of the session file, by dotted paths.
     """
     with np.load(path) as arrays:
         features, first = np.unique(arrays["features"].astype(np.float64), axis=0, return_index=True)
@@ -64,11 +70,13 @@ def bought(path: Path, *, epsilon: float, seed: int) -> TwoClasses:
     validation = take("validation", SIZE, 0.5)
     seed_set, test = take("seed-set", 150, 0.0), take("test", 500, 0.5)
     lower, upper = features.min(axis=0), features.max(axis=0)
-    session = _session(owners, validation, lower, upper, epsilon, seed)
+    session = _session(owners, validation, lower, upper, epsilon, seed, changes)
     simulation = Simulation(session, owners=owners, validation=validation, seed_set=seed_set)
     outcome = simulation.run()
     assert outcome.delivered is not None
-    return TwoClasses(session, outcome.curator, outcome.delivered.delivered, validation, seed_set, test)
+    return TwoClasses(
+        session, outcome.curator, outcome.delivered.delivered, owners, validation, seed_set, test
+    )
 
 
 def _session(
@@ -78,6 +86,7 @@ def _session(
     upper: npt.NDArray[np.float64],
     epsilon: float,
     seed: int,
+    others: Mapping[str, Any],
 ) -> Session:
     scaled = (validation.features - lower) / (upper - lower)
     distances = ((scaled[:, None] - scaled[None]) ** 2).sum(axis=2)
@@ -93,5 +102,6 @@ def _session(
         "summary": {**release, "neighbours": "add-remove-one"},
         "noise.seed": seed,
         "roster.owners": dict.fromkeys(owners, ""),
+        **others,
     }
     return open_session(load(changes))
