@@ -51,6 +51,8 @@ class Progress:
     """K, for a curator; else None."""
     busy: str | None = None
     """A computation that may take long, during which nothing else happens; None: there is none."""
+    busy_share: float | None = None
+    """How much of it is done, from 0 to 1; None: unknown."""
     missing: tuple[str, ...] = ()
     """Who is not here, at most MOST_NAMED: owners as far as they may be named, and first of all a consumer
     that the rounds wait for."""
