@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from owner.blind import BlindOwner, BlindOwnerNumerics
@@ -29,6 +30,7 @@ def owner_party(
     noise: NoiseSource,
     scratch: Path | None,
     memory_limit: int,
+    progress: Callable[[int, int], object] | None = None,
 ) -> tuple[OwnerMachine, OwnerNumerics]:
     """An owner of a session, with its points checked, and hashed if the feature map is public.
 
@@ -39,6 +41,7 @@ def owner_party(
         noise: Its own source of noise, from which keys of boxes come too.
         scratch: Where features that do not fit in memory go.
         memory_limit: Bytes of features above which they do not fit.
+        progress: Called while points are hashed, with how many are, and how many there are.
 
     Raises:
         DataError: The points are not what the session's public bounds allow, too long for its boxes, or their
@@ -51,7 +54,12 @@ def owner_party(
 
     def hashed(feature_map: FeatureMap) -> Features:
         return feature_table(
-            dataset, feature_map.hash, session.space.dimension, scratch=scratch, memory_limit=memory_limit
+            dataset,
+            feature_map.hash,
+            session.space.dimension,
+            scratch=scratch,
+            memory_limit=memory_limit,
+            progress=progress,
         )
 
     if session.rule.blind:

@@ -67,6 +67,7 @@ def _take_part(session: Session, file: OwnerFile, expected: str, vitals: Vitals)
         noise=party_noise(session, file.name),
         scratch=file.state.parent,
         memory_limit=file.memory_limit,
+        progress=vitals.computed,
     )
     statement = session.privacy()[0]
     budget = dataset_budget(session, file, file.data, dataset, machine.charge, statement)

@@ -34,6 +34,7 @@ __all__ = [
     "locked_directory",
     "open_file",
     "others_may_use",
+    "peak_memory",
     "set_mode",
     "sync_directory",
     "unnamed_file",
@@ -236,6 +237,20 @@ def is_running(process: int) -> bool:
     except PermissionError:
         pass
     return True
+
+
+def peak_memory() -> int:
+    """Most bytes of memory that this process has had resident at a time: Linux's ``VmHWM``.
+
+    `resource.getrusage` would count what the process had before it became this program.
+
+    Raises:
+        ConfigError: This is another system.
+    """
+    check_linux("The measurement of memory")
+    with open("/proc/self/status", encoding="ascii") as status:
+        kibibytes = next(line.split()[1] for line in status if line.startswith("VmHWM:"))
+    return 1024 * int(kibibytes)
 
 
 def check_linux(what: str) -> None:

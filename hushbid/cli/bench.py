@@ -195,5 +195,54 @@ def _replay(
     )
 
 
+def _show_scale(result: Mapping[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    table = Table("K", "n", "p", "b", "d", title=f"{result['rule']}, measured")
+    for name in ("curator, s", "owners, s", "memory, MB", "received, MB"):
+        table.add_column(name, justify="right")
+    for row in result["measured"]:
+        table.add_row(*_sizes(row), *_costs(row, row["owners_seconds"]))
+    console.print(table)
+    fits = Table("cost", "term", "of", "each", title="fitted")
+    for cost, fit in result["fits"].items():
+        for name, term in fit["terms"].items():
+            if term["each"]:
+                fits.add_row(cost, name.replace("_", " "), term["of"], f"{term['each']:.3g}")
+        fits.add_row(cost, "largest error", "", f"{fit['worst']:.0%}", end_section=True)
+    console.print(fits)
+    beyond = Table("K", "n", "p", "b", "d", title="extended by the fits")
+    for name in ("curator, s", "an owner, s", "memory of one process, MB", "received, MB"):
+        beyond.add_column(name, justify="right")
+    for row in result["beyond"]:
+        beyond.add_row(*_sizes(row), *_costs(row, row["owner_seconds"]))
+    console.print(beyond)
+
+
+def _sizes(row: Mapping[str, Any]) -> list[str]:
+    return [f"{row[name]:,}" for name in ("owners", "owner_points", "points", "batch", "dimension")]
+
+
+def _costs(row: Mapping[str, Any], owners: float) -> list[str]:
+    megabytes = [f"{row[name] / 1e6:,.0f}" for name in ("peak_bytes", "received_bytes")]
+    return [f"{row['curator_seconds']:,.1f}", f"{owners:,.3g}", *megabytes]
+
+
+@bench_app.command("scale")
+@verb(show=_show_scale)
+def _scale(
+    rule: Annotated[str, typer.Option(help="The acquisition rule.")] = "sealed",
+    owners: Annotated[
+        int, typer.Option(min=8, max=2500, help="K, around which sizes are changed one at a time.")
+    ] = 200,
+) -> dict[str, Any]:
+    """Measure what simulated sessions cost by K, n, p, b and d; fit the cost, and extend it beyond."""
+    from hushbid.evidence.bench.scale import bench_scale
+
+    return bench_scale(rule=rule, owners=owners, say=_say)
+
+
 def _say(what: str) -> None:
     sys.stderr.write(f"measuring: {what}\n")

@@ -131,7 +131,8 @@ def _table(found: _Parties) -> Table:
     table = Table("party", "phase", "round", "owners here", "last turn", "", box=None, pad_edge=False)
     for party in found:
         phase = "paused" if party["paused"] else party["phase"]
-        busy = f" ({party['busy']})" if party["busy"] not in (None, phase) else ""
+        done = "" if party["busy_share"] is None else f", {party['busy_share']:.0%}"
+        busy = f" ({party['busy']}{done})" if party["busy"] not in (None, phase) else ""
         table.add_row(
             escape(printable(party["party"])),
             escape(printable(phase + busy)),

@@ -247,7 +247,8 @@ def _state(party: Party) -> str:
         return "ended" if status.exit_code == 0 else f"ended with exit code {status.exit_code}"
     trouble = party.unreadable or described(status, party.at)["trouble"]
     state = "paused" if status.paused else status.phase
-    busy = f" ({status.busy})" if status.busy not in (None, state) else ""
+    done = "" if status.busy_share is None else f", {status.busy_share:.0%}"
+    busy = f" ({status.busy}{done})" if status.busy not in (None, state) else ""
     away = ", not connected" if status.connected is False and status.ready else ""
     return f"{state}{busy}{away}{f': {trouble}' if trouble else ''}"
 

@@ -15,6 +15,7 @@ from protocol.data.attributes import Attributes, pack_attributes, packed_length
 from protocol.data.names import feature_column, listed
 from protocol.data.schema import Schema
 from protocol.errors import DataError
+from protocol.space.mapped import let_go
 
 __all__ = [
     "FEATURE_DTYPES",
@@ -298,6 +299,7 @@ def dataset_digest(*datasets: Dataset) -> bytes:
             if array is not None:
                 for start, stop in row_chunks(dataset.features):
                     digest.update(np.ascontiguousarray(array[start:stop]).tobytes())
+                    let_go(array)
     return digest.digest()
 
 
@@ -351,6 +353,7 @@ def check_dataset(
                 f"session has its column {column.name!r}.",
                 advice="Give the table itself, or numbers that `hushbid schema encode` made of it.",
             )
+        let_go(features)
 
 
 def check_labels(dataset: Dataset, kind: str | None) -> None:

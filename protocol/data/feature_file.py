@@ -14,6 +14,7 @@ from protocol import platform
 from protocol.data.dataset import Dataset, row_chunks
 from protocol.errors import DataError
 from protocol.space.grid import Features
+from protocol.space.mapped import let_go
 
 __all__ = ["feature_table"]
 
@@ -25,6 +26,7 @@ def feature_table(
     *,
     scratch: Path | None,
     memory_limit: int,
+    progress: Callable[[int, int], object] | None = None,
 ) -> Features:
     """φ of every row.
 
@@ -35,6 +37,7 @@ def feature_table(
         scratch: Directory for the features if they do not fit in memory. Its file can be read by this
             user only and has no name once it is open: it is gone when the process ends, however it ends.
         memory_limit: Most bytes of features to hold in memory.
+        progress: Called with the rows that are hashed, and how many there are.
 
     Returns:
         Read-only int16 of shape (n, d).
@@ -57,6 +60,10 @@ def feature_table(
         table = _unnamed_file(dataset.name, scratch, shape, size)
     for start, stop in row_chunks(dataset.features):
         table[start:stop] = hash(dataset.features[start:stop])
+        let_go(dataset.features)
+        let_go(table)
+        if progress is not None:
+            progress(stop, len(dataset))
     table.setflags(write=False)
     return table
 

@@ -51,6 +51,8 @@ class Progress:
     """K, for a curator; else None."""
     busy: str | None = None
     """A computation that may take long, during which nothing else happens; None: there is none."""
+    busy_share: float | None = None
+    """How much of it is done, from 0 to 1; None: unknown."""
     missing: tuple[str, ...] = ()
     """Missing parties, at most MOST_NAMED: first a consumer for which the rounds wait, then owners as far as
     they may be named.

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protocol.space.grid import Features, Scores, Weights, exact_scores
+from protocol.space.mapped import let_go
 
 __all__ = ["JITTER_DEVIATION", "LARGEST_JITTER", "Jitter", "Jitters", "jitter_weight", "scores_of"]
 
@@ -29,6 +30,8 @@ JITTER_DEVIATION: Final = 2.0**-3
 """Standard deviation of a point's jitter, to 1 part in 10^5: a byte's variance is (256² - 1)/12."""
 LARGEST_JITTER: Final = _SCALE * _MEAN
 """Largest magnitude of a point's jitter, in units of 2^-15."""
+_READ_ROWS: Final = 2**14
+"""Rows that are read at a time: a table that is mapped because it is large must not be resident whole."""
 _MOST: Final = 2.0
 """Deviations of the noise that jitter's own deviation is at most."""
 
@@ -52,11 +55,19 @@ class Jitter:
         Returns:
             int64 of shape (n,), in units of 2^-15, of magnitude 24,480 at most.
         """
+        jitters: Jitters = np.empty(len(features), dtype=np.int64)
+        for start in range(0, len(features), _READ_ROWS):
+            rows = slice(start, start + _READ_ROWS)
+            jitters[rows] = self._of(features[rows])
+            let_go(features)
+        return jitters
+
+    def _of(self, features: Features) -> Jitters:
         started = hashlib.sha256(b"hushbid jitter 1\0" + self.session)
         drawn = bytearray()
-        for row in features:
+        for row in np.ascontiguousarray(features, dtype="<i2"):
             state = started.copy()
-            state.update(np.ascontiguousarray(row, dtype="<i2").data)
+            state.update(row.data)
             drawn += state.digest()[:_SUMMED]
         parts = np.frombuffer(bytes(drawn), dtype=np.uint8).reshape(len(features), _SUMMED)
         jitters: Jitters = _SCALE * (parts.sum(axis=1, dtype=np.int64) - _MEAN)

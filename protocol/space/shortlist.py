@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from protocol.space.grid import FEATURE_BITS, Features, Weights
+from protocol.space.mapped import let_go
 
 __all__ = ["FixedScreen", "GrowingScreen", "Screened"]
 
@@ -94,10 +95,12 @@ class FixedScreen:
 
 
 def _parts(features: Features) -> Iterator[slice]:
-    """The rows, so many at a time that few coordinates are in memory at once."""
+    """The rows, so many at a time that few coordinates are in memory at once, of a mapped file neither."""
     count, dimension = features.shape
     rows = max(1, _READ_COORDINATES // dimension)
-    return (slice(start, start + rows) for start in range(0, count, rows))
+    for start in range(0, count, rows):
+        yield slice(start, start + rows)
+        let_go(features)
 
 
 def _largest(features: Features) -> int:

@@ -86,6 +86,8 @@ class Status:
     owner."""
     spent_of_owners: Mapping[str, str | float] | None = None
     """The same of the owners' records, at a consumer that weighs; else None."""
+    busy_share: float | None = None
+    """How much of a long computation is done, from 0 to 1; None: there is none, or it does not say."""
 
     @property
     def progress(self) -> Progress:

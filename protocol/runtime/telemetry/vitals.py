@@ -191,7 +191,13 @@ class Vitals:
     ) -> None:
         self._see()
         self.status = replace(
-            self.status, busy=None, ready=False, finished=True, exit_code=_exit_code(error), beat=time.time()
+            self.status,
+            busy=None,
+            busy_share=None,
+            ready=False,
+            finished=True,
+            exit_code=_exit_code(error),
+            beat=time.time(),
         )
         self._write()
 
@@ -225,13 +231,26 @@ class Vitals:
         self._write()
         self._tell()
         yield
-        self.status = replace(self.status, busy=before, beat=time.time())
+        self.status = replace(self.status, busy=before, busy_share=None, beat=time.time())
         self._write()
         self._tell()
 
+    def computed(self, done: int, whole: int) -> None:
+        """Say how far a long computation is, at most every `STATUS_SECONDS`.
+
+        Args:
+            done: Of its parts.
+            whole: How many there are, at least one.
+        """
+        now = time.time()
+        if now - self.status.beat >= self._every or done == whole:
+            self.status = replace(self.status, busy_share=done / whole, beat=now)
+            self._write()
+            self._tell()
+
     def _picture(self) -> None:
         self._see()
-        self.status = replace(self.status, busy=None, ready=True, beat=time.time())
+        self.status = replace(self.status, busy=None, busy_share=None, ready=True, beat=time.time())
         self._write()
         self._tell()
 

@@ -157,3 +157,13 @@ def test_limits_of_open_files(
     assert became == ([] if then is None else [(then, hard)])
     monkeypatch.setitem(sys.modules, "resource", None)
     assert platform.allow_open_files(needed) is None
+
+
+def test_the_most_memory_of_this_process_grows_with_what_it_holds_and_stays() -> None:
+    before = platform.peak_memory()
+    held = bytearray(before + 2**25)  # more than there ever was, whatever was given back meanwhile
+    held[::4096] = b"1" * len(held[::4096])
+    most = platform.peak_memory()
+    assert most > before + 2**24
+    del held
+    assert platform.peak_memory() > most - 2**22, "the kernel counts some pages late"

@@ -244,6 +244,15 @@ class TestFeatureTable:
         assert list(tmp_path.iterdir()) == []
         assert table[1].tolist() == [12, 3]  # and yet it can be read
 
+    def test_it_tells_how_far_it_is(self, tmp_path: Path) -> None:
+        told: list[tuple[int, int]] = []
+        keep = {"scratch": tmp_path, "memory_limit": 0}
+        many = dataset(np.zeros((400_000, 3), dtype=np.int32))
+        feature_table(many, self.hash, 2, progress=lambda *far: told.append(far), **keep)  # type: ignore[arg-type]
+        assert len(told) > 1
+        assert told == sorted(told)
+        assert told[-1] == (400_000, 400_000)
+
     def test_no_scratch_directory(self) -> None:
         with pytest.raises(DataError, match=r"points\.npz.*scratch directory"):
             feature_table(self.POINTS, self.hash, 2, scratch=None, memory_limit=1000)

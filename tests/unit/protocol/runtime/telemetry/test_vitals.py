@@ -88,6 +88,21 @@ def test_it_is_written_twice_a_second_and_when_the_phase_changes(
         assert [status.phase for status in written] == ["delivering"]
 
 
+def test_a_long_computation_tells_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[Status] = []
+    monkeypatch.setattr(Status, "write", lambda status, _path: written.append(status))
+    with vitals_in(tmp_path) as vitals:
+        vitals.begin(lambda: Seen("mapping", 0))
+        with vitals.computing("open-map"):
+            written.clear()
+            for done in range(1, 1001):
+                vitals.computed(done, 1000)
+        shares = [(status.busy, status.busy_share) for status in written]
+        assert shares[-2:] == [("open-map", 1.0), (None, None)]
+        assert len(shares) < 100, "not at every part"
+        assert written[-2].progress.busy_share == 1.0
+
+
 def test_a_second_party_with_the_same_directory_leaves_the_status_of_the_first(tmp_path: Path) -> None:
     with vitals_in(tmp_path) as first:
         with pytest.raises(HushbidError), vitals_in(tmp_path) as second, second.computing("hash"):

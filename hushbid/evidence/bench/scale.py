@@ -1,0 +1,211 @@
+"""`hushbid bench scale`: what a session costs by K, p, b, n and d, fitted, and extended to sizes beyond.
+
+Each cell is a session that is simulated in a process of its own (`scale_cell`). Around a base cell one size
+is changed at a time. Costs are fitted by nonnegative least squares of relative errors, on terms that follow
+from what the parties do, so that every coefficient is a time or a size that can be named.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from scipy.optimize import nnls
+
+from hushbid.evidence.bench.scale_cell import ScaleCell, ScaleCost
+from hushbid.running.process import party_environment
+from protocol.errors import ExitCode, HushbidError
+from protocol.privacy.acquisition import RULES
+
+__all__ = ["TERMS", "Fit", "bench_scale", "cells_around", "extended", "fitted"]
+
+Term = Callable[[ScaleCell], float]
+
+TERMS: Final[Mapping[str, Mapping[str, tuple[str, Term]]]] = {
+    "curator_seconds": {
+        "owner": ("K", lambda cell: cell.owners),
+        "bid": ("K·T", lambda cell: cell.owners * cell.rounds),
+        "point_handed_over": ("K·p", lambda cell: cell.owners * _handed(cell)),
+        "coordinate_screened": (
+            "K·p·T·d/2",
+            lambda cell: cell.owners * _handed(cell) * cell.rounds * cell.dimension / 2,
+        ),
+    },
+    "owners_seconds": {
+        "owner": ("K", lambda cell: cell.owners),
+        "bid": ("K·T", lambda cell: cell.owners * cell.rounds),
+        "point_handed_over": ("K·p", lambda cell: cell.owners * _handed(cell)),
+        "coordinate_hashed": ("K·n·d", lambda cell: cell.owners * cell.owner_points * cell.dimension),
+        "coordinate_scored": (
+            "K·n·d·T",
+            lambda cell: cell.owners * cell.owner_points * cell.dimension * cell.rounds,
+        ),
+    },
+    "peak_bytes": {
+        "process": ("1", lambda _: 1.0),
+        "owner": ("K", lambda cell: cell.owners),
+        "point_handed_over": ("K·p", lambda cell: cell.owners * _handed(cell)),
+        "coordinate_handed_over": ("K·p·d", lambda cell: cell.owners * _handed(cell) * cell.dimension),
+        "coordinate_held": ("K·n·d", lambda cell: cell.owners * cell.owner_points * cell.dimension),
+    },
+    "received_bytes": {
+        "owner": ("K", lambda cell: cell.owners),
+        "bid": ("K·T", lambda cell: cell.owners * cell.rounds),
+        "point_handed_over": ("K·p", lambda cell: cell.owners * _handed(cell)),
+        "coordinate_handed_over": ("K·p·d", lambda cell: cell.owners * _handed(cell) * cell.dimension),
+    },
+    "sent_bytes": {
+        "owner": ("K", lambda cell: cell.owners),
+        "bid": ("K·T", lambda cell: cell.owners * cell.rounds),
+        "coordinate_broadcast": ("K·T·d", lambda cell: cell.owners * cell.rounds * cell.dimension),
+    },
+}
+"""Of each cost the terms that it is fitted on: a name, what it is in the papers' letters, and its number."""
+
+
+def _handed(cell: ScaleCell) -> int:
+    """Points that an owner hands over where every bid brings its points."""
+    return min(cell.rounds * cell.batch, cell.owner_points)
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A cost as a sum of terms.
+
+    Attributes:
+        coefficients: Of each term by its name in `TERMS`: seconds or bytes for one.
+        worst: The largest relative error over the cells that it was fitted on.
+    """
+
+    coefficients: Mapping[str, float]
+    worst: float
+
+
+def cells_around(base: ScaleCell) -> tuple[ScaleCell, ...]:
+    """The base cell and those with one size changed: K, n, d, and p and b where the rule takes batches."""
+    sizes: list[dict[str, int]] = [{}]
+    sizes += [{"owners": max(2, base.owners // 4)}, {"owners": max(2, base.owners // 2)}]
+    sizes += [{"owners": 2 * base.owners}]
+    sizes += [{"owner_points": 10 * base.owner_points}, {"owner_points": 40 * base.owner_points}]
+    sizes += [{"dimension": base.dimension // 2}, {"dimension": 2 * base.dimension}]
+    sizes += [{"points": base.points // 2}]
+    sizes += [{"points": 2 * base.points, "owner_points": 2 * base.owner_points}]
+    if base.batch > 1:
+        sizes += [{"batch": 1}, {"batch": 5 * base.batch}]
+    return tuple(replace(base, **changes) for changes in sizes)
+
+
+def fitted(measured: Sequence[tuple[ScaleCell, ScaleCost]]) -> Mapping[str, Fit]:
+    """Each cost of `TERMS` as a sum of its terms, by nonnegative least squares of relative errors.
+
+    Args:
+        measured: At least one cell with its cost.
+    """
+    found = {}
+    for cost, terms in TERMS.items():
+        values = np.array([float(getattr(each, cost)) for _, each in measured])
+        matrix = np.array([[term(cell) for _, term in terms.values()] for cell, _ in measured])
+        relative = matrix / values[:, None]
+        scale = np.linalg.norm(relative, axis=0)
+        scale[scale == 0.0] = 1.0
+        solution, _ = nnls(relative / scale, np.ones(len(values)))
+        coefficients = solution / scale
+        worst = float(np.abs(relative @ coefficients - 1.0).max())
+        found[cost] = Fit(dict(zip(terms, coefficients.tolist(), strict=True)), worst)
+    return found
+
+
+def extended(fits: Mapping[str, Fit], cell: ScaleCell) -> dict[str, float]:
+    """What a cell would cost by the fits, with ``owner_seconds``: those of one owner."""
+    costs = {
+        cost: sum(fit.coefficients[name] * term(cell) for name, (_, term) in TERMS[cost].items())
+        for cost, fit in fits.items()
+    }
+    return costs | {"owner_seconds": costs["owners_seconds"] / cell.owners}
+
+
+_BEYOND: Final = (
+    {"owners": 10_000, "owner_points": 100, "points": 100},
+    {"owners": 10_000, "owner_points": 10_000, "points": 1_000},
+    {"owners": 100_000, "owner_points": 10_000, "points": 1_000},
+    {"owners": 1_000_000, "owner_points": 10_000, "points": 1_000},
+)
+"""Sizes that the fits are extended to, in fifty rounds; the last has 10¹⁰ rows."""
+_ROUNDS: Final = 50
+
+
+def bench_scale(*, rule: str, owners: int, say: Callable[[str], None]) -> dict[str, Any]:
+    """Measure cells around K owners of 100 points each, p = 100 and d = 140; fit and extend their cost.
+
+    Args:
+        rule: The acquisition rule.
+        owners: K of the base cell.
+        say: Told what is being measured.
+
+    Returns:
+        The figures under the names of the command line's JSON.
+
+    Raises:
+        ConfigError: There is no such rule, or it is not for so many owners.
+        HushbidError: A session did not end well.
+    """
+    asks = not RULES.known(rule).candidate_with_bid
+    base = ScaleCell(rule, owners, batch=1 if asks else 2)
+    cells = cells_around(base)
+    measured = []
+    for number, cell in enumerate(cells, start=1):
+        say(f"session {number} of {len(cells)}: {_named(cell)}")
+        measured.append((cell, in_own_process(cell)))
+    fits = fitted(measured)
+    beyond = []
+    for sizes in _BEYOND:
+        cell = replace(base, **sizes, batch=1 if asks else sizes["points"] // _ROUNDS)
+        beyond.append({**asdict(cell), **extended(fits, cell)})
+    return {
+        "rule": rule,
+        "measured": [{**asdict(cell), **asdict(cost)} for cell, cost in measured],
+        "fits": {
+            cost: {
+                "terms": {
+                    name: {"of": TERMS[cost][name][0], "each": value}
+                    for name, value in fit.coefficients.items()
+                },
+                "worst": fit.worst,
+            }
+            for cost, fit in fits.items()
+        },
+        "beyond": beyond,
+    }
+
+
+def in_own_process(cell: ScaleCell) -> ScaleCost:
+    """What a cell costs, measured in a process that holds nothing else.
+
+    Raises:
+        HushbidError: The session cannot be, or did not end well; the process has said why.
+    """
+    # -P: the working directory is no place to import from.
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "hushbid.evidence.bench.scale_cell"],
+        input=json.dumps(asdict(cell)),
+        env=party_environment(os.environ),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    if done.returncode != ExitCode.DONE:
+        raise HushbidError(f"The session of {_named(cell)} failed.", advice="See what it said above.")
+    return ScaleCost(**json.loads(done.stdout))
+
+
+def _named(cell: ScaleCell) -> str:
+    return (
+        f"{cell.rule}, K = {cell.owners}, n = {cell.owner_points}, p = {cell.points}, b = {cell.batch}, "
+        f"d = {cell.dimension}"
+    )

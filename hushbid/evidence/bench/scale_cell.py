@@ -1,0 +1,209 @@
+"""One session of many owners, simulated in a process of its own so that its memory is its own.
+
+`python -m hushbid.evidence.bench.scale_cell` takes a `ScaleCell` as JSON on stdin and writes a `ScaleCost` as
+JSON on stdout.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from hushbid.simulation.simulator import Simulation
+from protocol.config.session import SessionFile
+from protocol.data import Dataset
+from protocol.machine.machine import Event
+from protocol.names import CONSUMER, CURATOR
+from protocol.platform import peak_memory
+from protocol.privacy.acquisition import RULES
+from protocol.runtime.driver import Outgoing
+from protocol.runtime.party import ensure_done, one_blas_thread
+from protocol.session.session import Session, open_session
+
+__all__ = ["ScaleCell", "ScaleCost", "measure", "session_of"]
+
+_SEED: Final = 1
+_LEVELS: Final = 256
+_VALIDATION_POINTS: Final = 380
+_SEED_POINTS: Final = 150
+_DELTA: Final = 1e-5
+_RELEASE: Final = {"mechanism": "filtered-gaussian", "epsilon": 3.0}
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleCell:
+    """A session whose cost is measured.
+
+    Attributes:
+        rule: The acquisition rule.
+        owners: K.
+        points: p, points that are bought.
+        batch: b, points that a round buys; 1 for rules that ask.
+        owner_points: n, points of each owner.
+        dimension: d, coordinates of the feature map.
+        columns: Of a raw point, a byte each.
+    """
+
+    rule: str
+    owners: int
+    points: int = 100
+    batch: int = 2
+    owner_points: int = 100
+    dimension: int = 140
+    columns: int = 16
+
+    @property
+    def rounds(self) -> int:
+        """T = ⌈p/b⌉."""
+        return -(-self.points // self.batch)
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleCost:
+    """What it cost, on one core.
+
+    Attributes:
+        seconds: Of processor time, from the first party's start to the last one's end.
+        curator_seconds: Of these, the curator's.
+        consumer_seconds: The consumer's.
+        owners_seconds: All owners' together.
+        peak_bytes: Most memory that the process, with all parties and their data, had resident at a time.
+        received_bytes: Of the frames that came to the curator.
+        sent_bytes: Of those that left it.
+        bought: Points that were delivered.
+    """
+
+    seconds: float
+    curator_seconds: float
+    consumer_seconds: float
+    owners_seconds: float
+    peak_bytes: int
+    received_bytes: int
+    sent_bytes: int
+    bought: int
+
+
+class _Shared(Simulation):
+    """A simulation that knows how the time is shared among roles.
+
+    Shares are read from the wall clock: to ask for processor time takes longer than most steps.
+    """
+
+    spent: dict[str, float]
+
+    def feed(self, party: str, event: Event, now: float) -> None:
+        began = time.perf_counter()
+        super().feed(party, event, now)
+        self._note(party, began)
+
+    def receive(self, party: str, sender: str, data: bytes, now: float) -> None:
+        began = time.perf_counter()
+        super().receive(party, sender, data, now)
+        self._note(party, began)
+
+    def send_out(self, party: str, now: float) -> None:
+        began = time.perf_counter()
+        super().send_out(party, now)
+        self._note(party, began)
+
+    def _note(self, party: str, began: float) -> None:
+        role = party if party in (CURATOR, CONSUMER) else "owner"
+        self.spent[role] += time.perf_counter() - began
+
+
+def session_of(cell: ScaleCell, names: list[str]) -> Session:
+    """The session of a cell: both releases with filtered Gaussian noise that is simulated.
+
+    Raises:
+        ConfigError: The rule takes no such session.
+    """
+    rule = RULES[cell.rule]
+    keys: dict[str, Any] = dict(rule.small_keys(owners=cell.owners, rounds=cell.rounds, delta=_DELTA))
+    return open_session(
+        SessionFile.model_validate(
+            {
+                "session": {
+                    "name": "scale",
+                    "points": cell.points,
+                    "batch": cell.batch,
+                    "delta": _DELTA,
+                    "allow_nonprivate": True,
+                },
+                "features": {
+                    "dimension": cell.dimension,
+                    "gamma": 6.0 / cell.columns,
+                    "columns": cell.columns,
+                    "upper": _LEVELS - 1.0,
+                    **({} if rule.sealed else {"seed": _SEED}),
+                },
+                "target": {**_RELEASE, "neighbours": "substitute-one"},
+                "summary": {**_RELEASE, "neighbours": "add-remove-one"},
+                "acquisition": {"rule": cell.rule, **keys},
+                "noise": {"source": "simulated", "seed": _SEED},
+                "network": {"address": "tcp://127.0.0.1:*", "insecure": True},
+                "roster": {"owners": dict.fromkeys(names, "")},
+            }
+        )
+    )
+
+
+def measure(cell: ScaleCell) -> ScaleCost:
+    """Run the session of a cell in this process, with one BLAS thread.
+
+    Raises:
+        HushbidError: The session cannot be, or did not end well.
+    """
+    one_blas_thread()
+    generator = np.random.Generator(np.random.PCG64(_SEED))
+    digits = len(str(cell.owners))
+    names = [f"owner-{number:0{digits}}" for number in range(cell.owners)]
+
+    def drawn(name: str, rows: int) -> Dataset:
+        features = generator.integers(0, _LEVELS, (rows, cell.columns), dtype=np.uint8)
+        return Dataset.from_arrays(name, features)
+
+    received = sent = 0
+
+    def tap(sender: str, receiver: str, frame: Outgoing) -> None:
+        nonlocal received, sent
+        if receiver == CURATOR:
+            received += len(frame.data)
+        elif sender == CURATOR:
+            sent += len(frame.data)
+
+    session = session_of(cell, names)
+    owners = {name: drawn(name, cell.owner_points) for name in names}
+    validation, seed_set = drawn("validation", _VALIDATION_POINTS), drawn("seed-set", _SEED_POINTS)
+    processor, clock = time.process_time(), time.perf_counter()
+    simulation = _Shared(session, owners=owners, validation=validation, seed_set=seed_set, tap=tap)
+    # Owners whose map is public hash their points here.
+    simulation.spent = {CURATOR: 0.0, CONSUMER: 0.0, "owner": time.perf_counter() - clock}
+    outcome = simulation.run()
+    seconds = time.process_time() - processor
+    shares = {role: spent / (time.perf_counter() - clock) for role, spent in simulation.spent.items()}
+    for finish in outcome.finishes.values():
+        ensure_done(finish)
+    return ScaleCost(
+        seconds=seconds,
+        curator_seconds=seconds * shares[CURATOR],
+        consumer_seconds=seconds * shares[CONSUMER],
+        owners_seconds=seconds * shares["owner"],
+        peak_bytes=peak_memory(),
+        received_bytes=received,
+        sent_bytes=sent,
+        bought=0 if outcome.delivered is None else len(outcome.delivered.delivered),
+    )
+
+
+def _main() -> None:
+    cell = ScaleCell(**json.load(sys.stdin))
+    json.dump(asdict(measure(cell)), sys.stdout)
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,96 @@
+"""What sessions cost by their sizes: one is measured, and fits find the coefficients of costs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from hushbid.cli.app import app
+from hushbid.evidence.bench.scale import TERMS, cells_around, extended, fitted, in_own_process
+from hushbid.evidence.bench.scale_cell import ScaleCell, ScaleCost, measure, session_of
+from protocol.errors import ConfigError, HushbidError
+from protocol.platform import peak_memory
+
+BASE = ScaleCell("sealed", 40)
+SMALL = ScaleCell("sealed", 3, points=6, batch=2, owner_points=10, dimension=16, columns=4)
+
+
+def cost(cell: ScaleCell, each: float) -> ScaleCost:
+    """Every cost of a cell whose terms all have one coefficient."""
+    sums = {name: each * sum(term(cell) for _, term in terms.values()) for name, terms in TERMS.items()}
+    return ScaleCost(seconds=1.0, consumer_seconds=0.0, bought=cell.points, **sums)  # type: ignore[arg-type]
+
+
+def test_a_fit_finds_what_costs_are_made_of_and_extends_them() -> None:
+    cells = cells_around(BASE)
+    fits = fitted([(cell, cost(cell, 2e-9)) for cell in cells])
+    far = replace(BASE, owners=10**6, owner_points=10**4, points=1000, batch=20)
+    costs = extended(fits, far)
+    for name, terms in TERMS.items():
+        assert fits[name].worst < 1e-6
+        assert list(fits[name].coefficients) == list(terms)
+        assert costs[name] == pytest.approx(2e-9 * sum(term(far) for _, term in terms.values()), rel=0.01)
+    assert costs["owner_seconds"] == pytest.approx(costs["owners_seconds"] / 10**6)
+
+
+def test_a_cost_that_grows_otherwise_shows_in_the_error() -> None:
+    cells = cells_around(BASE)
+    squared = [(cell, replace(cost(cell, 1e-9), curator_seconds=1e-9 * cell.owners**2)) for cell in cells]
+    assert fitted(squared)["curator_seconds"].worst > 0.2
+
+
+def test_cells_change_one_size_each_and_rules_that_ask_have_no_batch() -> None:
+    sizes = ("owners", "points", "batch", "dimension")
+    changed = [
+        {name for name in sizes if getattr(cell, name) != getattr(BASE, name)} for cell in cells_around(BASE)
+    ]
+    assert max(map(len, changed)) == 1
+    assert set().union(*changed) == set(sizes)
+    assert {cell.batch for cell in cells_around(ScaleCell("published", 40, batch=1))} == {1}
+
+
+def test_a_session_s_time_bytes_and_memory_are_measured() -> None:
+    first, more = measure(SMALL), measure(replace(SMALL, owners=6))
+    assert (first.bought, more.bought) == (6, 6)
+    parts = first.curator_seconds + first.consumer_seconds + first.owners_seconds
+    assert 0.0 < parts <= first.seconds * 1.001
+    assert first.peak_bytes <= peak_memory()
+    points = SMALL.owners * SMALL.points * (2 * SMALL.dimension)
+    assert points < first.received_bytes < more.received_bytes
+    assert more.sent_bytes > first.sent_bytes
+
+
+def test_the_process_of_a_cell_gives_what_it_measured_or_fails_as_it_did() -> None:
+    found = in_own_process(SMALL)
+    assert (found.bought, found.received_bytes) == (6, measure(SMALL).received_bytes)
+    with pytest.raises(HushbidError, match="K = 3, n = 10, p = 6, b = 2, d = 3 failed"):
+        in_own_process(replace(SMALL, dimension=3))
+
+
+def test_a_rule_that_is_not_for_so_few_owners_says_so() -> None:
+    with pytest.raises(ConfigError, match="not for 2 owners"):
+        session_of(ScaleCell("logistic", 2, batch=1), ["a", "b"])
+    done = CliRunner().invoke(app, ["bench", "scale", "--rule", "loudest"])
+    assert (done.exit_code, "loudest" in done.stderr) == (4, True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", ["sealed", "blind", "ask-all"])
+def test_nothing_grows_faster_than_the_number_of_owners(rule: str) -> None:
+    """The figures of docs/scale.md at a small size: an owner more costs the same, however many there are."""
+    done = CliRunner().invoke(app, ["bench", "scale", "--rule", rule, "--owners", "50", "--json"])
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)
+    by_owners = {
+        row["owners"]: row
+        for row in found["measured"]
+        if (row["owner_points"], row["points"], row["dimension"], row["batch"]) == (100, 100, 140, 2)
+    }
+    each = [by_owners[count]["received_bytes"] / count for count in (25, 50, 100)]
+    assert np.ptp(each) < 0.02 * each[0]
+    seconds = [by_owners[count]["curator_seconds"] / count for count in (25, 100)]
+    assert seconds[1] < 2.0 * seconds[0]
