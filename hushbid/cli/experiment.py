@@ -25,7 +25,7 @@ from hushbid.evidence.experiment_options import (
     experiment,
     read_declaration,
 )
-from hushbid.evidence.purchase_options import InsuranceOptions, MnistOptions, RareOptions
+from hushbid.evidence.purchase_options import InsuranceOptions, MnistOptions, RareOptions, RivalsOptions
 from protocol.runtime.command import JsonOption, run_verb, takes
 
 __all__ = ["experiment_app"]
@@ -95,6 +95,13 @@ def _insurance(options: InsuranceOptions, as_json: JsonOption = False) -> None:
 @takes(RareOptions)
 def _rare(options: RareOptions, as_json: JsonOption = False) -> None:
     """Buy by each method where few of the owners' points are wanted: where private selection pays."""
+    _run(lambda: options, as_json=as_json)
+
+
+@experiment_app.command("rivals")
+@takes(RivalsOptions)
+def _rivals(options: RivalsOptions, as_json: JsonOption = False) -> None:
+    """Buy points, train on what owners could publish, or compress, at the same ε and the same size."""
     _run(lambda: options, as_json=as_json)
 
 

@@ -179,6 +179,26 @@ def _show_purchases(result: Mapping[str, Any]) -> None:
     _print(table)
 
 
+def _show_rivals(result: Mapping[str, Any]) -> None:
+    first = result["rows"][0]
+    table = _table(
+        *("kind", "rival", "p", "ε", "MMD²", "weighted", "accuracy", "weighted", "eff. points", "note"),
+        title=f"{first['dataset']}, δ = {first['delta']:g}, mean of {first['seeds']} seeds",
+    )
+    for row in result["rows"]:
+        table.add_row(
+            row["kind"],
+            row["rival"],
+            str(row["points"]),
+            _shown(row["epsilon"], "g"),
+            *(_shown(row[name], ".4f") for name in ("mmd2", "mmd2_weighted")),
+            *(_shown(row[name], ".3f") for name in ("accuracy", "accuracy_weighted")),
+            _shown(row["effective_points"], ".0f"),
+            row["note"],
+        )
+    _print(table)
+
+
 def _shown(value: float | None, form: str) -> str:
     return "-" if value is None else f"{value:{form}}"
 
@@ -192,5 +212,6 @@ SHOWN: Final[Mapping[str, Callable[[Mapping[str, Any]], None]]] = {
     "mnist": _show_purchases,
     "insurance": _show_purchases,
     "rare": _show_purchases,
+    "rivals": _show_rivals,
 }
 """What shows an experiment's result, by its name."""

@@ -9,13 +9,14 @@ from typing import Any, ClassVar, Final
 
 from hushbid.evidence.experiment_fields import (
     ExperimentOptions,
+    argument_field,
     data_field,
     epsilons_field,
     seeds_field,
 )
 from protocol.runtime.command import option
 
-__all__ = ["PURCHASES", "InsuranceOptions", "MnistOptions", "PurchaseOptions", "RareOptions"]
+__all__ = ["PURCHASES", "InsuranceOptions", "MnistOptions", "PurchaseOptions", "RareOptions", "RivalsOptions"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,5 +93,44 @@ class RareOptions(PurchaseOptions):
     pool: int = option(int, default=10_000, min=10, help="Points of all owners together.")
 
 
-PURCHASES: Final = (MnistOptions, InsuranceOptions, RareOptions)
+@dataclass(frozen=True, kw_only=True)
+class RivalsOptions(ExperimentOptions):
+    """What else could be done with the same data at the same ε.
+
+    Attributes:
+        dataset: One of `hushbid.datasets.DATASETS`, with the γ and the model that suit it.
+        data: Where it lies; None if it needs no files.
+        rivals: Some of `hushbid.evidence.experiments.rivals.RIVALS`; None: all.
+        epsilons: ε of each private one; None: 1 and 3.
+        points: Points to buy, make or keep; None: 1000.
+        owner_points: Most points of an owner, drawn at random; None: all.
+    """
+
+    NAME: ClassVar[str] = "rivals"
+    QUICK: ClassVar[Mapping[str, Any]] = {
+        "seeds": 1,
+        "points": (100,),
+        "epsilons": (1.0,),
+        "owner_points": 500,
+    }
+
+    dataset: str = field(
+        default="insurance",
+        kw_only=False,
+        metadata=argument_field(str, help="digits, mnist or insurance."),
+    )
+    data: Path | None = field(
+        default=None, kw_only=False, metadata=data_field("Where the dataset's files lie.", Path | None)
+    )
+    rivals: Sequence[str] | None = option(
+        list[str] | None, "--rival", help="A rival, such as private or dp-merf; may be repeated."
+    )
+    epsilons: Sequence[float] | None = epsilons_field("ε; may be repeated.")
+    points: Sequence[int] | None = option(
+        list[int] | None, min=1, help="Points to buy, make or keep; may be repeated."
+    )
+    owner_points: int | None = option(int | None, min=1, help="Most points of an owner; default: all.")
+
+
+PURCHASES: Final = (MnistOptions, InsuranceOptions, RareOptions, RivalsOptions)
 """The kinds of this module."""

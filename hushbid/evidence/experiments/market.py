@@ -20,7 +20,7 @@ from protocol.space.features import FeatureMap
 from protocol.space.grid import Features
 from protocol.space.mmd import Points, kernel_means
 
-__all__ = ["DELTA", "DIMENSION", "MAP_SEED", "Bought", "Market"]
+__all__ = ["DELTA", "DIMENSION", "MAP_SEED", "Bought", "Labels", "Market"]
 
 DELTA: Final = 1e-5
 """Of every ε."""

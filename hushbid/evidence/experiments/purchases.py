@@ -17,8 +17,19 @@ from hushbid.evidence.experiments.methods import METHODS, check_methods
 from hushbid.evidence.experiments.runner import refuse_none
 from hushbid.evidence.purchase_options import PurchaseOptions
 
-__all__ = ["MOST_WEIGHED", "PurchaseRow", "judged", "means", "pairs_of", "purchase_row", "said_of"]
+__all__ = [
+    "MOST_WEIGHED",
+    "PurchaseRow",
+    "figures_of",
+    "judged",
+    "means",
+    "pairs_of",
+    "purchase_row",
+    "said_of",
+]
 
+_ONCE: Final = "published-sound"
+"""A method that is run at ε = 1 alone where nothing is said of ε: a thousand rounds take long."""
 MOST_WEIGHED: Final = 4_000
 """A purchase of more points gets no weights: time and memory grow with the square."""
 
@@ -110,7 +121,8 @@ def pairs_of(
         for setting in settings:
             for count in points:
                 for method in methods:
-                    for epsilon in epsilons if METHODS[method].calibrated else [None]:
+                    tried = [1.0] if method == _ONCE and options.epsilons is None else epsilons
+                    for epsilon in tried if METHODS[method].calibrated else [None]:
                         yield {**setting, "points": count, "method": method, "epsilon": epsilon}, seed
 
 
@@ -158,15 +170,20 @@ def judged(market: Market, configuration: Configuration, *, exact: bool) -> dict
     }
 
 
-def _figures(quality: Quality | None, least: Mapping[str, float]) -> dict[str, float | None]:
+def figures_of(quality: Quality | None) -> dict[str, float | None]:
+    """What is known of a choice; None for what is not finite."""
     names = ("mmd2", "mmd2_test", "accuracy", "effective_points")
-    found = {name: None if quality is None else getattr(quality, name) for name in names}
+    return {name: None if quality is None else _finite(getattr(quality, name)) for name in names}
+
+
+def _figures(quality: Quality | None, least: Mapping[str, float]) -> dict[str, float | None]:
+    found = figures_of(quality)
     mmd2 = found["mmd2"]
     increases = {
         name: None if mmd2 is None or greedy <= 0.0 else 100.0 * (mmd2 - greedy) / greedy
         for name, greedy in least.items()
     }
-    return {name: _finite(value) for name, value in (found | increases).items()}
+    return found | increases
 
 
 def _finite(value: float | None) -> float | None:

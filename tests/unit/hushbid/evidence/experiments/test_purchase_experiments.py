@@ -24,6 +24,7 @@ DATA = {
     "kme": "kme-mixture-2d.npz",
     "race": "codrna.npz",
     "insurance": "allstate.csv.gz",
+    "rivals": "allstate.csv.gz",
 }
 """Of the quick forms; the others take MNIST."""
 DIRECTORIES = ("kme", "race")
