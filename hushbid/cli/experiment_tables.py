@@ -199,6 +199,43 @@ def _show_rivals(result: Mapping[str, Any]) -> None:
     _print(table)
 
 
+def _show_scaling(result: Mapping[str, Any]) -> None:
+    first = result["rows"][0]
+    table = _table(
+        *(
+            "rule",
+            "K",
+            "b",
+            "raw points",
+            "each",
+            "features",
+            "MMD²",
+            "ε owners",
+            "s",
+            "MB sent",
+            "MB",
+            "note",
+        ),
+        title=f"digits, p = {first['points']}, {first['owner_points']} points an owner",
+    )
+    for row in result["rows"]:
+        table.add_row(
+            row["rule"],
+            str(row["owners"]),
+            str(row["batch"]),
+            _shown(row["raw_points"], ".0f"),
+            _shown(row["raw_per_point"], ".1f"),
+            _shown(row["features"], ".0f"),
+            _shown(row["mmd2"], ".4f"),
+            _shown(row["epsilon_owners"], ".2f"),
+            _shown(row["seconds"], ".1f"),
+            "-" if row["bytes_sent"] is None else f"{row['bytes_sent'] / 1e6:.1f}",
+            _shown(row["memory_mb"], ".0f"),
+            row["note"],
+        )
+    _print(table)
+
+
 def _shown(value: float | None, form: str) -> str:
     return "-" if value is None else f"{value:{form}}"
 
@@ -213,5 +250,7 @@ SHOWN: Final[Mapping[str, Callable[[Mapping[str, Any]], None]]] = {
     "insurance": _show_purchases,
     "rare": _show_purchases,
     "rivals": _show_rivals,
+    "privacy-utility": _show_purchases,
+    "scaling": _show_scaling,
 }
 """What shows an experiment's result, by its name."""

@@ -28,8 +28,6 @@ __all__ = [
     "said_of",
 ]
 
-_ONCE: Final = "published-sound"
-"""A method that is run at ε = 1 alone where nothing is said of ε: a thousand rounds take long."""
 MOST_WEIGHED: Final = 4_000
 """A purchase of more points gets no weights: time and memory grow with the square."""
 
@@ -59,7 +57,7 @@ class PurchaseRow:
         accuracy, accuracy_weighted: Of the downstream model on the test set.
         effective_points: 1/Σw² of the matching weights.
         accuracy_each, accuracy_weighted_each, effective_points_each: Of each seed.
-        seconds: Processor time of the choice; of a session, that of all its parties.
+        seconds: Processor time of a session, all parties together; None for other methods.
     """
 
     dataset: str
@@ -86,7 +84,7 @@ class PurchaseRow:
     accuracy_each: tuple[float | None, ...]
     accuracy_weighted_each: tuple[float | None, ...]
     effective_points_each: tuple[float | None, ...]
-    seconds: float
+    seconds: float | None
 
     def as_json(self) -> dict[str, Any]:
         """The row under its attributes' names."""
@@ -100,6 +98,7 @@ def pairs_of(
     methods: Sequence[str],
     epsilons: Sequence[float],
     points: Sequence[int],
+    once: str | None = "published-sound",
 ) -> Iterator[tuple[Configuration, int]]:
     """Every setting, method, ε and p with every seed; what shares data comes together.
 
@@ -109,6 +108,7 @@ def pairs_of(
         methods: Those of the experiment, where `options` have none.
         epsilons: Likewise.
         points: Likewise.
+        once: A method that is run at ε = 1 alone where nothing is said of ε: its rounds take long.
 
     Raises:
         ConfigError: There is nothing to run, or no such method.
@@ -121,7 +121,7 @@ def pairs_of(
         for setting in settings:
             for count in points:
                 for method in methods:
-                    tried = [1.0] if method == _ONCE and options.epsilons is None else epsilons
+                    tried = [1.0] if method == once and options.epsilons is None else epsilons
                     for epsilon in tried if METHODS[method].calibrated else [None]:
                         yield {**setting, "points": count, "method": method, "epsilon": epsilon}, seed
 
@@ -220,11 +220,11 @@ def purchase_row(configuration: Configuration, measured: Sequence[Measured]) -> 
         accuracy_each=tuple(each["accuracy"] for each in plain),
         accuracy_weighted_each=tuple(each["accuracy"] for each in weighted),
         effective_points_each=tuple(each["effective_points"] for each in weighted),
-        seconds=fmean(each["seconds"] for each in measured),
+        seconds=whole["seconds"],
     )
 
 
-_WHOLE: Final = ("epsilon_owners", "epsilon_consumer", "wanted")
+_WHOLE: Final = ("epsilon_owners", "epsilon_consumer", "wanted", "seconds")
 
 
 def means(figures: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:

@@ -25,6 +25,8 @@ DATA = {
     "race": "codrna.npz",
     "insurance": "allstate.csv.gz",
     "rivals": "allstate.csv.gz",
+    "privacy-utility": "allstate.csv.gz",
+    "scaling": None,
 }
 """Of the quick forms; the others take MNIST."""
 DIRECTORIES = ("kme", "race")
