@@ -17,7 +17,6 @@ PACKAGES: Final = {"joblib": "joblib", "plotly": "plotly", "sklearn": "scikit-le
 """Module name → name of the package that installs it."""
 OTHERS: Final = {
     "distributed": ("distributed", "dask"),
-    "diffprivlib": ("diffprivlib", "rivals"),
     "goodpoints": ("goodpoints", "rivals"),
     "apricot": ("apricot-select", "rivals"),
 }

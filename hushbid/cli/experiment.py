@@ -25,7 +25,14 @@ from hushbid.evidence.experiment_options import (
     experiment,
     read_declaration,
 )
-from hushbid.evidence.purchase_options import InsuranceOptions, MnistOptions, RareOptions
+from hushbid.evidence.purchase_options import (
+    InsuranceOptions,
+    MnistOptions,
+    PrivacyUtilityOptions,
+    RareOptions,
+    RivalsOptions,
+    ScalingOptions,
+)
 from protocol.runtime.command import JsonOption, run_verb, takes
 
 __all__ = ["experiment_app"]
@@ -95,6 +102,27 @@ def _insurance(options: InsuranceOptions, as_json: JsonOption = False) -> None:
 @takes(RareOptions)
 def _rare(options: RareOptions, as_json: JsonOption = False) -> None:
     """Buy by each method where few of the owners' points are wanted: where private selection pays."""
+    _run(lambda: options, as_json=as_json)
+
+
+@experiment_app.command("rivals")
+@takes(RivalsOptions)
+def _rivals(options: RivalsOptions, as_json: JsonOption = False) -> None:
+    """Buy points, train on what owners could publish, or compress, at the same ε and the same size."""
+    _run(lambda: options, as_json=as_json)
+
+
+@experiment_app.command("privacy-utility")
+@takes(PrivacyUtilityOptions)
+def _privacy_utility(options: PrivacyUtilityOptions, as_json: JsonOption = False) -> None:
+    """Say how good purchases are over ε, for every release at the same sound ε."""
+    _run(lambda: options, as_json=as_json)
+
+
+@experiment_app.command("scaling")
+@takes(ScalingOptions)
+def _scaling(options: ScalingOptions, as_json: JsonOption = False) -> None:
+    """Say what a session costs, and what its curator sees, by the number of owners, for every rule."""
     _run(lambda: options, as_json=as_json)
 
 

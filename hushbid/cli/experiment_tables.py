@@ -179,6 +179,63 @@ def _show_purchases(result: Mapping[str, Any]) -> None:
     _print(table)
 
 
+def _show_rivals(result: Mapping[str, Any]) -> None:
+    first = result["rows"][0]
+    table = _table(
+        *("kind", "rival", "p", "ε", "MMD²", "weighted", "accuracy", "weighted", "eff. points", "note"),
+        title=f"{first['dataset']}, δ = {first['delta']:g}, mean of {first['seeds']} seeds",
+    )
+    for row in result["rows"]:
+        table.add_row(
+            row["kind"],
+            row["rival"],
+            str(row["points"]),
+            _shown(row["epsilon"], "g"),
+            *(_shown(row[name], ".4f") for name in ("mmd2", "mmd2_weighted")),
+            *(_shown(row[name], ".3f") for name in ("accuracy", "accuracy_weighted")),
+            _shown(row["effective_points"], ".0f"),
+            row["note"],
+        )
+    _print(table)
+
+
+def _show_scaling(result: Mapping[str, Any]) -> None:
+    first = result["rows"][0]
+    table = _table(
+        *(
+            "rule",
+            "K",
+            "b",
+            "raw points",
+            "each",
+            "features",
+            "MMD²",
+            "ε owners",
+            "s",
+            "MB sent",
+            "MB",
+            "note",
+        ),
+        title=f"digits, p = {first['points']}, {first['owner_points']} points an owner",
+    )
+    for row in result["rows"]:
+        table.add_row(
+            row["rule"],
+            str(row["owners"]),
+            str(row["batch"]),
+            _shown(row["raw_points"], ".0f"),
+            _shown(row["raw_per_point"], ".1f"),
+            _shown(row["features"], ".0f"),
+            _shown(row["mmd2"], ".4f"),
+            _shown(row["epsilon_owners"], ".2f"),
+            _shown(row["seconds"], ".1f"),
+            "-" if row["bytes_sent"] is None else f"{row['bytes_sent'] / 1e6:.1f}",
+            _shown(row["memory_mb"], ".0f"),
+            row["note"],
+        )
+    _print(table)
+
+
 def _shown(value: float | None, form: str) -> str:
     return "-" if value is None else f"{value:{form}}"
 
@@ -192,5 +249,8 @@ SHOWN: Final[Mapping[str, Callable[[Mapping[str, Any]], None]]] = {
     "mnist": _show_purchases,
     "insurance": _show_purchases,
     "rare": _show_purchases,
+    "rivals": _show_rivals,
+    "privacy-utility": _show_purchases,
+    "scaling": _show_scaling,
 }
 """What shows an experiment's result, by its name."""

@@ -9,13 +9,14 @@ from typing import Any, ClassVar, Final
 
 from hushbid.evidence.experiment_fields import (
     ExperimentOptions,
+    argument_field,
     data_field,
     epsilons_field,
     seeds_field,
 )
 from protocol.runtime.command import option
 
-__all__ = ["PURCHASES", "InsuranceOptions", "MnistOptions", "PurchaseOptions", "RareOptions"]
+__all__ = ["PURCHASES", "InsuranceOptions", "MnistOptions", "PurchaseOptions", "RareOptions", "RivalsOptions"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,14 +24,16 @@ class PurchaseOptions(ExperimentOptions):
     """What the experiments on purchases take.
 
     Attributes:
-        data: Where the dataset lies.
+        data: Where the dataset lies; None if it needs no files.
         methods: Some of `hushbid.evidence.experiments.methods.METHODS`; None: the experiment's.
         epsilons: ε of methods that are calibrated to one, for each of the two sides; None: the experiment's.
         points: p of each purchase; None: the experiment's.
         owner_points: Most points of an owner, drawn at random; None: all.
     """
 
-    data: Path = field(kw_only=False, metadata=data_field("Where the dataset's files lie."))
+    data: Path | None = field(
+        default=None, kw_only=False, metadata=data_field("Where the dataset's files lie.", Path | None)
+    )
     methods: Sequence[str] | None = option(
         list[str] | None, "--method", help="A method, such as private or uniform; may be repeated."
     )
@@ -92,5 +95,95 @@ class RareOptions(PurchaseOptions):
     pool: int = option(int, default=10_000, min=10, help="Points of all owners together.")
 
 
-PURCHASES: Final = (MnistOptions, InsuranceOptions, RareOptions)
+@dataclass(frozen=True, kw_only=True)
+class RivalsOptions(ExperimentOptions):
+    """What else could be done with the same data at the same ε.
+
+    Attributes:
+        dataset: One of `hushbid.datasets.DATASETS`, with the γ and the model that suit it.
+        data: Where it lies; None if it needs no files.
+        rivals: Some of `hushbid.evidence.experiments.rivals.RIVALS`; None: all.
+        epsilons: ε of each private one; None: 1 and 3.
+        points: Points to buy, make or keep; None: 1000.
+        owner_points: Most points of an owner, drawn at random; None: all.
+    """
+
+    NAME: ClassVar[str] = "rivals"
+    QUICK: ClassVar[Mapping[str, Any]] = {
+        "seeds": 1,
+        "points": (100,),
+        "epsilons": (1.0,),
+        "owner_points": 500,
+    }
+
+    dataset: str = field(
+        default="insurance",
+        kw_only=False,
+        metadata=argument_field(str, help="digits, mnist or insurance."),
+    )
+    data: Path | None = field(
+        default=None, kw_only=False, metadata=data_field("Where the dataset's files lie.", Path | None)
+    )
+    rivals: Sequence[str] | None = option(
+        list[str] | None, "--rival", help="A rival, such as private or dp-merf; may be repeated."
+    )
+    epsilons: Sequence[float] | None = epsilons_field("ε; may be repeated.")
+    points: Sequence[int] | None = option(
+        list[int] | None, min=1, help="Points to buy, make or keep; may be repeated."
+    )
+    owner_points: int | None = option(int | None, min=1, help="Most points of an owner; default: all.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivacyUtilityOptions(PurchaseOptions):
+    """Quality over ε of every release.
+
+    Attributes:
+        dataset: One of `hushbid.datasets.DATASETS`, with the γ and the model that suit it.
+    """
+
+    NAME: ClassVar[str] = "privacy-utility"
+    QUICK: ClassVar[Mapping[str, Any]] = {"seeds": 1, "points": (40,), "epsilons": (1.0, 10.0)}
+
+    dataset: str = field(
+        default="insurance",
+        metadata=argument_field(str, help="digits, mnist or insurance."),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScalingOptions(ExperimentOptions):
+    """What a session costs by the number of owners.
+
+    Attributes:
+        rules: Some of `protocol.privacy.acquisition.RULES`; None: all.
+        owners: K of each session; None: 4, 32, 256 and 2048.
+        batches: b of each; None: 1 and 5. Rules that take one point a round have 1 alone.
+        points: p.
+        owner_points: Points of each owner.
+    """
+
+    NAME: ClassVar[str] = "scaling"
+    QUICK: ClassVar[Mapping[str, Any]] = {"seeds": 1, "owners": (4, 40), "points": 10}
+
+    seeds: int | Sequence[int] = seeds_field(1)
+    rules: Sequence[str] | None = option(
+        list[str] | None, "--rule", help="An acquisition rule; may be repeated. Default: all."
+    )
+    owners: Sequence[int] | None = option(list[int] | None, min=1, help="K; may be repeated.")
+    batches: Sequence[int] | None = option(
+        list[int] | None, "--batch", min=1, help="b, points that a round buys; may be repeated."
+    )
+    points: int = option(int, default=20, min=1, help="Points to buy.")
+    owner_points: int = option(int, default=20, min=1, help="Points of each owner.")
+
+
+PURCHASES: Final = (
+    MnistOptions,
+    InsuranceOptions,
+    RareOptions,
+    RivalsOptions,
+    PrivacyUtilityOptions,
+    ScalingOptions,
+)
 """The kinds of this module."""

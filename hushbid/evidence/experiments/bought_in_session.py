@@ -14,16 +14,18 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from hushbid.cluster.evaluation import Selection
 from hushbid.evidence.experiments.market import DELTA, Bought, Market
-from hushbid.simulation.simulator import Simulation
+from hushbid.simulation.simulator import Simulation, SimulationOutcome
 from protocol.config.loading import validated
 from protocol.config.session import SessionFile
 from protocol.data import Dataset, read_attributes
 from protocol.privacy.releases import Neighbours
+from protocol.runtime.driver import Outgoing
 from protocol.runtime.party import ensure_done, one_blas_thread
 from protocol.session.session import Session, open_session
 
-__all__ = ["SESSIONS", "SessionMethod", "buy", "opened"]
+__all__ = ["SESSIONS", "SessionMethod", "buy", "opened", "played", "selection_of"]
 
 Keys: TypeAlias = Mapping[str, Any]
 
@@ -161,9 +163,29 @@ def buy(market: Market, method: SessionMethod, p: int, epsilon: float | None) ->
     Raises:
         HushbidError: It did not end well.
     """
-    one_blas_thread()  # as the parties' processes do: the same sums in the same order
-    session, held = opened(market, method, p, epsilon), market.partition
+    session = opened(market, method, p, epsilon)
     started = time.process_time()
+    outcome = played(market, session)
+    spent = time.process_time() - started
+    owners, consumer, _ = session.privacy()
+    return Bought(selection_of(outcome), owners.epsilon, consumer.epsilon, spent)
+
+
+def played(
+    market: Market, session: Session, tap: Callable[[str, str, Outgoing], None] | None = None
+) -> SimulationOutcome:
+    """A session run to its end, with the rows' numbers as identifiers of the points.
+
+    Args:
+        market: Whose data.
+        session: The session.
+        tap: Sees every frame that is sent.
+
+    Raises:
+        HushbidError: It did not end well.
+    """
+    one_blas_thread()  # as the parties' processes do: the same sums in the same order
+    held = market.partition
     outcome = Simulation(
         session,
         owners={
@@ -172,16 +194,19 @@ def buy(market: Market, method: SessionMethod, p: int, epsilon: float | None) ->
         },
         validation=Dataset.from_arrays("validation", held.validation.features),
         seed_set=Dataset.from_arrays("seed-set", held.seed_set.features),
+        tap=tap,
     ).run()
-    spent = time.process_time() - started
     for finish in outcome.finishes.values():
         ensure_done(finish)
+    return outcome
+
+
+def selection_of(outcome: SimulationOutcome) -> Selection:
+    """What was bought, in the order of delivery."""
     delivered = outcome.delivered.delivered if outcome.delivered is not None else ()
-    selection = [
+    return [
         (entry.owner, _row(entry.candidate.attributes)) for entry in delivered if entry.candidate is not None
     ]
-    owners, consumer, _ = session.privacy()
-    return Bought(selection, owners.epsilon, consumer.epsilon, spent)
 
 
 def _row(attributes: bytes) -> int:

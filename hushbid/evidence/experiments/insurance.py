@@ -46,7 +46,7 @@ def _pairs(options: InsuranceOptions) -> Iterator[tuple[Configuration, int]]:
 
 
 def _files(options: InsuranceOptions, _configuration: Configuration) -> list[Path]:
-    return [options.data]
+    return [] if options.data is None else [options.data]
 
 
 def _measure(options: InsuranceOptions, configuration: Configuration, seed: int) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def _measure(options: InsuranceOptions, configuration: Configuration, seed: int)
 
 
 @lru_cache(maxsize=1)
-def _market(data: Path, owner_points: int | None, seed: int) -> Market:
+def _market(data: Path | None, owner_points: int | None, seed: int) -> Market:
     limits = {} if owner_points is None else {"owner_points": owner_points}
     return Market(build("insurance", path=data, seed=seed, options=limits), GAMMA, MODEL, seed)
 

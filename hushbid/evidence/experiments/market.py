@@ -20,7 +20,7 @@ from protocol.space.features import FeatureMap
 from protocol.space.grid import Features
 from protocol.space.mmd import Points, kernel_means
 
-__all__ = ["DELTA", "DIMENSION", "MAP_SEED", "Bought", "Market"]
+__all__ = ["DELTA", "DIMENSION", "MAP_SEED", "Bought", "Labels", "Market"]
 
 DELTA: Final = 1e-5
 """Of every ε."""
@@ -50,14 +50,20 @@ class Market:
     wanted_labels: tuple[int, ...] = ()
     _chosen: dict[str, Selection] = field(default_factory=dict)
 
-    def features(self, name: str = "paired", dimension: int = DIMENSION, **keys: Any) -> FeatureSection:
-        """The section of a public feature map for these points."""
+    def features(
+        self,
+        name: str = "paired",
+        dimension: int = DIMENSION,
+        seed: int | None = MAP_SEED,
+        **keys: Any,
+    ) -> FeatureSection:
+        """The section of a feature map for these points; without a seed it is secret."""
         held = self.partition
         return FeatureSection(
             map=name,
             dimension=dimension,
             gamma=self.gamma,
-            seed=MAP_SEED,
+            seed=seed,
             columns=held.columns,
             lower=held.lower,
             upper=held.upper,
@@ -157,10 +163,10 @@ class Bought:
         epsilon_owners: ε that the accountant states for one record of one owner more or less, at `DELTA`;
             None: nothing protects it.
         epsilon_consumer: ε that it states for one record of D_v replaced; likewise.
-        seconds: Processor time of the choice.
+        seconds: Processor time of a session, all parties together; None for other methods, which share work.
     """
 
     selection: Selection
     epsilon_owners: float | None
     epsilon_consumer: float | None
-    seconds: float
+    seconds: float | None

@@ -45,7 +45,7 @@ def _pairs(options: MnistOptions) -> Iterator[tuple[Configuration, int]]:
 
 
 def _files(options: MnistOptions, _configuration: Configuration) -> list[Path]:
-    return [options.data]
+    return [] if options.data is None else [options.data]
 
 
 def _measure(options: MnistOptions, configuration: Configuration, seed: int) -> dict[str, Any]:
@@ -54,12 +54,12 @@ def _measure(options: MnistOptions, configuration: Configuration, seed: int) -> 
 
 
 @lru_cache(maxsize=1)
-def _market(data: Path, owner_points: int | None, gamma: float, seed: int) -> Market:
+def _market(data: Path | None, owner_points: int | None, gamma: float, seed: int) -> Market:
     return Market(_dealt(data, owner_points, seed), gamma, MODEL, seed, WANTED_DIGITS)
 
 
 @lru_cache(maxsize=1)
-def _dealt(data: Path, owner_points: int | None, seed: int) -> Partition:
+def _dealt(data: Path | None, owner_points: int | None, seed: int) -> Partition:
     limits = {} if owner_points is None else {"owner_points": owner_points}
     return build("mnist", path=data, seed=seed, options=limits)
 

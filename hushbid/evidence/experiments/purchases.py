@@ -17,7 +17,16 @@ from hushbid.evidence.experiments.methods import METHODS, check_methods
 from hushbid.evidence.experiments.runner import refuse_none
 from hushbid.evidence.purchase_options import PurchaseOptions
 
-__all__ = ["MOST_WEIGHED", "PurchaseRow", "judged", "means", "pairs_of", "purchase_row", "said_of"]
+__all__ = [
+    "MOST_WEIGHED",
+    "PurchaseRow",
+    "figures_of",
+    "judged",
+    "means",
+    "pairs_of",
+    "purchase_row",
+    "said_of",
+]
 
 MOST_WEIGHED: Final = 4_000
 """A purchase of more points gets no weights: time and memory grow with the square."""
@@ -48,7 +57,7 @@ class PurchaseRow:
         accuracy, accuracy_weighted: Of the downstream model on the test set.
         effective_points: 1/Σw² of the matching weights.
         accuracy_each, accuracy_weighted_each, effective_points_each: Of each seed.
-        seconds: Processor time of the choice; of a session, that of all its parties.
+        seconds: Processor time of a session, all parties together; None for other methods.
     """
 
     dataset: str
@@ -75,7 +84,7 @@ class PurchaseRow:
     accuracy_each: tuple[float | None, ...]
     accuracy_weighted_each: tuple[float | None, ...]
     effective_points_each: tuple[float | None, ...]
-    seconds: float
+    seconds: float | None
 
     def as_json(self) -> dict[str, Any]:
         """The row under its attributes' names."""
@@ -89,6 +98,7 @@ def pairs_of(
     methods: Sequence[str],
     epsilons: Sequence[float],
     points: Sequence[int],
+    once: str | None = "published-sound",
 ) -> Iterator[tuple[Configuration, int]]:
     """Every setting, method, ε and p with every seed; what shares data comes together.
 
@@ -98,6 +108,7 @@ def pairs_of(
         methods: Those of the experiment, where `options` have none.
         epsilons: Likewise.
         points: Likewise.
+        once: A method that is run at ε = 1 alone where nothing is said of ε: its rounds take long.
 
     Raises:
         ConfigError: There is nothing to run, or no such method.
@@ -110,7 +121,8 @@ def pairs_of(
         for setting in settings:
             for count in points:
                 for method in methods:
-                    for epsilon in epsilons if METHODS[method].calibrated else [None]:
+                    tried = [1.0] if method == once and options.epsilons is None else epsilons
+                    for epsilon in tried if METHODS[method].calibrated else [None]:
                         yield {**setting, "points": count, "method": method, "epsilon": epsilon}, seed
 
 
@@ -158,15 +170,20 @@ def judged(market: Market, configuration: Configuration, *, exact: bool) -> dict
     }
 
 
-def _figures(quality: Quality | None, least: Mapping[str, float]) -> dict[str, float | None]:
+def figures_of(quality: Quality | None) -> dict[str, float | None]:
+    """What is known of a choice; None for what is not finite."""
     names = ("mmd2", "mmd2_test", "accuracy", "effective_points")
-    found = {name: None if quality is None else getattr(quality, name) for name in names}
+    return {name: None if quality is None else _finite(getattr(quality, name)) for name in names}
+
+
+def _figures(quality: Quality | None, least: Mapping[str, float]) -> dict[str, float | None]:
+    found = figures_of(quality)
     mmd2 = found["mmd2"]
     increases = {
         name: None if mmd2 is None or greedy <= 0.0 else 100.0 * (mmd2 - greedy) / greedy
         for name, greedy in least.items()
     }
-    return {name: _finite(value) for name, value in (found | increases).items()}
+    return found | increases
 
 
 def _finite(value: float | None) -> float | None:
@@ -203,11 +220,11 @@ def purchase_row(configuration: Configuration, measured: Sequence[Measured]) -> 
         accuracy_each=tuple(each["accuracy"] for each in plain),
         accuracy_weighted_each=tuple(each["accuracy"] for each in weighted),
         effective_points_each=tuple(each["effective_points"] for each in weighted),
-        seconds=fmean(each["seconds"] for each in measured),
+        seconds=whole["seconds"],
     )
 
 
-_WHOLE: Final = ("epsilon_owners", "epsilon_consumer", "wanted")
+_WHOLE: Final = ("epsilon_owners", "epsilon_consumer", "wanted", "seconds")
 
 
 def means(figures: Sequence[Mapping[str, float | None]]) -> dict[str, float | None]:

@@ -49,7 +49,7 @@ def _pairs(options: RareOptions) -> Iterator[tuple[Configuration, int]]:
 
 
 def _files(options: RareOptions, _configuration: Configuration) -> list[Path]:
-    return [options.data]
+    return [] if options.data is None else [options.data]
 
 
 def _measure(options: RareOptions, configuration: Configuration, seed: int) -> dict[str, Any]:
@@ -60,13 +60,13 @@ def _measure(options: RareOptions, configuration: Configuration, seed: int) -> d
 
 
 @lru_cache(maxsize=1)
-def _market(data: Path, owner_points: int | None, pool: int, share: float, seed: int) -> Market:
+def _market(data: Path | None, owner_points: int | None, pool: int, share: float, seed: int) -> Market:
     dealt = deal_rare(_dealt(data, seed), pool, share, owner_points, np.random.default_rng([seed, pool]))
     return Market(dealt, GAMMA, MODEL, seed, WANTED_DIGITS)
 
 
 @lru_cache(maxsize=1)
-def _dealt(data: Path, seed: int) -> Partition:
+def _dealt(data: Path | None, seed: int) -> Partition:
     return build("mnist", path=data, seed=seed)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import math
 from collections import defaultdict
@@ -22,10 +23,12 @@ from hushbid.evidence.experiments.cells import Cell, Measured, software, write_w
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PAGE", "TABLE", "Figure", "write_results"]
+__all__ = ["PAGE", "ROWS", "TABLE", "Figure", "rows_table", "write_results"]
 
 TABLE: Final = "results"
 """Name of the table's two files, without their endings."""
+ROWS: Final = "rows.csv"
+"""The rows alone, for whoever keeps them beside a document."""
 FIGURE: Final = "figure"
 PAGE: Final = "results.md"
 _NO_FIGURE: Final = "There is no figure: matplotlib is not installed (`pip install matplotlib`)."
@@ -72,11 +75,37 @@ def write_results(
     pacsv.write_csv(table, text)
     write_whole(directory / f"{TABLE}.parquet", parquet.getvalue())
     write_whole(directory / f"{TABLE}.csv", text.getvalue())
+    write_whole(directory / ROWS, rows_table(rows).encode())
     images = _drawn(figure, table)
     for kind, image in images.items():
         write_whole(directory / f"{FIGURE}.{kind}", image)
     shown = _shown_figure(figure) if images else [_NO_FIGURE, ""]
     write_whole(directory / PAGE, _page(title, shown, rows, measured).encode())
+
+
+def rows_table(rows: Sequence[Any]) -> str:
+    """The rows as CSV, with what is one value alone, figures to four digits.
+
+    Args:
+        rows: Dataclasses of one kind.
+    """
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    names = _single(rows)
+    writer.writerow(names)
+    for row in rows:
+        values = [getattr(row, name) for name in names]
+        writer.writerow([f"{value:.4g}" if isinstance(value, float) else value for value in values])
+    return stream.getvalue()
+
+
+def _single(rows: Sequence[Any]) -> list[str]:
+    """The fields that have one value in every row."""
+    return [
+        field.name
+        for field in fields(rows[0])
+        if all(isinstance(getattr(row, field.name), bool | int | float | str | None) for row in rows)
+    ]
 
 
 def tidy(measured: Mapping[Cell, Measured]) -> pa.Table:
@@ -180,11 +209,7 @@ def _shown_figure(figure: Figure) -> list[str]:
 
 
 def _page(title: str, figure: Sequence[str], rows: Sequence[Any], measured: Mapping[Cell, Measured]) -> str:
-    names = [
-        field.name
-        for field in fields(rows[0])
-        if all(isinstance(getattr(row, field.name), bool | int | float | str | None) for row in rows)
-    ]
+    names = _single(rows)
     data = dict.fromkeys(file for cell in measured for file in cell.data)
     return "\n".join(
         [
@@ -195,8 +220,8 @@ def _page(title: str, figure: Sequence[str], rows: Sequence[Any], measured: Mapp
             *("| " + " | ".join(_shown(getattr(row, name)) for name in names) + " |" for row in rows),
             "",
             *figure,
-            f"`{TABLE}.csv` and `{TABLE}.parquet` have a row for each configuration and seed, "
-            f"{len(measured)} in all. `experiment.toml` declares the experiment: `hushbid experiment run "
+            f"`{ROWS}` has the rows above; `{TABLE}.csv` and `{TABLE}.parquet` have a row for each "
+            f"configuration and seed, {len(measured)} in all. `experiment.toml` declares the experiment: `hushbid experiment run "
             "experiment.toml --out .` makes this page again.",
             "",
             "| software, data | version, SHA-256 |",

@@ -14,7 +14,16 @@ from consumer.verdict import Verdict
 from hushbid.evidence.audit.faults import FAULTS
 from hushbid.evidence.audit.suites import SUITES
 from hushbid.evidence.bench.rules import SETTINGS as BENCHED
-from hushbid.evidence.experiments import kme, purchases, race, regression, screening, selection
+from hushbid.evidence.experiments import (
+    kme,
+    purchases,
+    race,
+    regression,
+    rivals,
+    scaling,
+    screening,
+    selection,
+)
 from hushbid.evidence.sweep.invariants import INVARIANTS
 from hushbid.running.results import RunResult
 from protocol.privacy.settlement import SettlementTerms
@@ -83,7 +92,11 @@ RESULTS: Final[dict[str, Made]] = {
     "experiment regression": partial(fields, regression.RegressionRow),
 }
 CATALOGUE: Final[dict[str, Made]] = {"experiment screening": partial(fields, screening.Row)}
-EXPERIMENTS: Final[dict[str, Made]] = {"purchases": partial(fields, purchases.PurchaseRow)}
+EXPERIMENTS: Final[dict[str, Made]] = {
+    "purchases": partial(fields, purchases.PurchaseRow),
+    "rivals": partial(fields, rivals.RivalRow),
+    "scaling": partial(fields, scaling.ScalingRow),
+}
 AUDIT: Final[dict[str, Made]] = {
     "suites": lambda: Table(
         [(code(name), suite.expected) for name, suite in SUITES.items() if name not in FAULTS]

@@ -24,6 +24,9 @@ DATA = {
     "kme": "kme-mixture-2d.npz",
     "race": "codrna.npz",
     "insurance": "allstate.csv.gz",
+    "rivals": "allstate.csv.gz",
+    "privacy-utility": "allstate.csv.gz",
+    "scaling": None,
 }
 """Of the quick forms; the others take MNIST."""
 DIRECTORIES = ("kme", "race")

@@ -184,6 +184,12 @@ def test_tables_have_a_row_for_each_cell(tmp_path: Path) -> None:
     assert text["area"].to_pylist() == table["area"].to_pylist()
 
 
+def test_the_rows_are_kept_as_a_small_table_of_their_own(tmp_path: Path) -> None:
+    ran(tmp_path)
+    # What each seed came to is in the other table.
+    assert (tmp_path / "rows.csv").read_text() == "width,total\n1,1.2\n2,2.4\n"
+
+
 def test_the_page_has_the_rows_and_what_they_rest_on(tmp_path: Path) -> None:
     ran(tmp_path)
     page = (tmp_path / "results.md").read_text()

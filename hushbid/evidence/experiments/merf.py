@@ -1,0 +1,134 @@
+"""DP-MERF: synthetic points fitted to one noisy mean embedding (Harder, Adamczewski and Park 2021).
+
+Re-derived on NumPy. Each class has the sum of φ over its records and their number. A record is of one class,
+and ‖φ‖ = 1, so that one record more or less moves all of them together by √(1 + s²), where s is the unit that
+numbers are counted in: one Gaussian mechanism releases everything (their §4). The generator is the synthetic
+points themselves, moved by gradient steps from a uniform draw within the public bounds. That is
+post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from protocol.privacy.accounting.gaussian import gaussian_mu
+from protocol.space.mmd import Points
+
+__all__ = ["COUNT_UNIT", "fitted_points", "merf", "noisy_sums"]
+
+COUNT_UNIT: Final = 0.3
+"""s. What a count is told too precisely by, the sums are told too roughly by."""
+WAVES: Final = 200
+"""Random frequencies; φ has twice as many coordinates."""
+_STEPS: Final = 200
+_RATE: Final = 0.03
+_MEMORY: Final = (0.9, 0.999)
+"""Of Adam (Kingma and Ba 2015)."""
+
+Vector: TypeAlias = npt.NDArray[np.float64]
+
+
+def merf(
+    points: Points,
+    labels: npt.NDArray[Any],
+    classes: npt.NDArray[Any],
+    *,
+    gamma: float,
+    count: int,
+    epsilon: float,
+    delta: float,
+    generator: np.random.Generator,
+) -> tuple[Points, npt.NDArray[Any]]:
+    """Synthetic points with labels, (ε, δ)-private for one record more or less.
+
+    Args:
+        points: Scaled to [0, 1], shape (n, columns).
+        labels: Shape (n,), all of them in `classes`.
+        classes: All labels there can be; they are public.
+        gamma: γ of the kernel exp(-γ‖x - x'‖²).
+        count: Synthetic points; classes share them by their released sizes.
+        epsilon: ε.
+        delta: δ.
+        generator: Draws frequencies, starts and the noise, which is simulated.
+
+    Returns:
+        Points within [0, 1], shape (count, columns), and their labels.
+    """
+    waves = generator.normal(scale=math.sqrt(2.0 * gamma), size=(points.shape[1], WAVES))
+    sums, sizes = noisy_sums(points, labels, classes, waves, epsilon, delta, generator)
+    exact = sizes * (count / sizes.sum())
+    shares = np.floor(exact).astype(int)
+    shares[np.argsort(shares - exact, kind="stable")[: count - shares.sum()]] += 1
+    made = [
+        fitted_points(total / size, waves, int(share), generator)
+        for total, size, share in zip(sums, sizes, shares, strict=True)
+    ]
+    return np.concatenate(made), np.repeat(classes, shares)
+
+
+def noisy_sums(
+    points: Points,
+    labels: npt.NDArray[Any],
+    classes: npt.NDArray[Any],
+    waves: Points,
+    epsilon: float,
+    delta: float,
+    generator: np.random.Generator,
+) -> tuple[Points, Vector]:
+    """Each class's sum of φ, shape (classes, 2·waves), and its size, at least 1: the one release.
+
+    Args:
+        points: As `merf`, as are the others.
+        labels: Likewise.
+        classes: Likewise.
+        waves: Frequencies, shape (columns, waves).
+        epsilon: As `merf`.
+        delta: Likewise.
+        generator: Draws the noise.
+    """
+    features = _features(points, waves)
+    sums = np.stack([features[labels == each].sum(axis=0) for each in classes])
+    sizes = np.array([float(np.count_nonzero(labels == each)) for each in classes])
+    sigma = math.sqrt(1.0 + COUNT_UNIT**2) / gaussian_mu(epsilon, delta)
+    sums = sums + generator.normal(scale=sigma, size=sums.shape)
+    sizes = sizes + generator.normal(scale=sigma, size=sizes.shape) / COUNT_UNIT
+    return sums, np.maximum(sizes, 1.0)
+
+
+def fitted_points(target: Vector, waves: Points, count: int, generator: np.random.Generator) -> Points:
+    """Points within [0, 1] whose mean of φ comes near a target, shape (count, columns).
+
+    Args:
+        target: Shape (2·waves,).
+        waves: Shape (columns, waves).
+        count: How many; may be 0.
+        generator: Draws where they start.
+    """
+    made = generator.random((count, len(waves)))
+    if not count:
+        return made
+    first, second = np.zeros_like(made), np.zeros_like(made)
+    scale = 1.0 / math.sqrt(waves.shape[1])
+    for step in range(1, _STEPS + 1):
+        phases = made @ waves
+        cosines, sines = np.cos(phases), np.sin(phases)
+        off = scale * np.concatenate([cosines.mean(axis=0), sines.mean(axis=0)]) - target
+        left, right = np.split(off, 2)
+        # The gradient of ‖off‖², times the number of points: a rate that does not depend on it.
+        slope = 2.0 * scale * ((cosines * right - sines * left) @ waves.T)
+        first = _MEMORY[0] * first + (1.0 - _MEMORY[0]) * slope
+        second = _MEMORY[1] * second + (1.0 - _MEMORY[1]) * slope**2
+        ahead = first / (1.0 - _MEMORY[0] ** step)
+        spread = np.sqrt(second / (1.0 - _MEMORY[1] ** step))
+        made = np.clip(made - _RATE * ahead / (spread + 1e-9), 0.0, 1.0)
+    return made
+
+
+def _features(points: Points, waves: Points) -> Points:
+    """φ: cosines and sines, ‖φ‖ = 1."""
+    phases = points @ waves
+    return np.concatenate([np.cos(phases), np.sin(phases)], axis=1) / math.sqrt(waves.shape[1])

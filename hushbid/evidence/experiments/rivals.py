@@ -1,0 +1,203 @@
+"""What else a buyer could do with the same data at the same ε: buy, train on what is published, or compress.
+
+All are judged by the same test set, downstream model and validation set, with equal weights and with matching
+ones, which the consumer makes by itself whatever it weighs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Final
+
+import numpy as np
+
+from hushbid.datasets import build
+from hushbid.evidence.experiments.cells import Configuration, Measured
+from hushbid.evidence.experiments.compression import COMPRESSED, compressed, installed
+from hushbid.evidence.experiments.market import DELTA, Market
+from hushbid.evidence.experiments.methods import METHODS
+from hushbid.evidence.experiments.publishing import PUBLISHED
+from hushbid.evidence.experiments.purchases import figures_of, means
+from hushbid.evidence.experiments.results import Figure
+from hushbid.evidence.experiments.runner import Experiment, refuse_none, run
+from hushbid.evidence.purchase_options import RivalsOptions
+from protocol.errors import ConfigError
+from protocol.extras import OTHERS
+from protocol.runtime.command import keywords_of
+
+__all__ = ["EXPERIMENT", "RIVALS", "RivalRow", "rivals"]
+
+BUYING: Final = ("private", "uniform", "greedy-features")
+RIVALS: Final = (*BUYING, *PUBLISHED, *COMPRESSED)
+EPSILONS: Final = (1.0, 3.0)
+POINTS: Final = (1000,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RivalRow:
+    """One rival with its settings, over all seeds.
+
+    Attributes:
+        dataset: Its name.
+        rival: One of `RIVALS`.
+        kind: ``buy``, ``publish`` or ``compress``.
+        points: How many were asked for.
+        epsilon: ε of the owners' records, one more or less, and of D_v where it is used before points are
+            there; None without privacy.
+        delta: δ.
+        seeds: How many.
+        mmd2, mmd2_weighted: MMD² against D_v, with equal weights and with matching ones; means over the
+            seeds, as all that follow. None where there are no points.
+        accuracy, accuracy_weighted: Of the downstream model on the test set. A release that is a model has
+            its own, and no weights.
+        effective_points: 1/Σw² of the matching weights.
+        accuracy_each, accuracy_weighted_each: Of each seed.
+        seconds: Processor time of choosing or publishing.
+        note: Why there are no figures; empty if there are.
+    """
+
+    dataset: str
+    rival: str
+    kind: str
+    points: int
+    epsilon: float | None
+    delta: float
+    seeds: int
+    mmd2: float | None
+    mmd2_weighted: float | None
+    accuracy: float | None
+    accuracy_weighted: float | None
+    effective_points: float | None
+    accuracy_each: tuple[float | None, ...]
+    accuracy_weighted_each: tuple[float | None, ...]
+    seconds: float
+    note: str
+
+    def as_json(self) -> dict[str, Any]:
+        """The row under its attributes' names."""
+        return asdict(self)
+
+
+def _pairs(options: RivalsOptions) -> Iterator[tuple[Configuration, int]]:
+    names, epsilons = options.rivals or RIVALS, options.epsilons or EPSILONS
+    counts = options.points or POINTS
+    refuse_none(a_rival=names, an_epsilon=epsilons, a_number_of_points=counts, a_seed=options.every_seed)
+    if unknown := sorted(set(names) - set(RIVALS)):
+        raise ConfigError(
+            f"There is no rival {', '.join(unknown)}.", advice=f"Rivals are: {', '.join(RIVALS)}."
+        )
+    fixed = {"dataset": options.dataset, "owner_points": options.owner_points}
+    for seed in options.every_seed:
+        for count in counts:
+            for name in names:
+                private = name in PUBLISHED or (name in METHODS and METHODS[name].calibrated)
+                package = {"package": installed(name)} if name in COMPRESSED else {}
+                for epsilon in epsilons if private else [None]:
+                    yield {**fixed, "points": count, "rival": name, "epsilon": epsilon, **package}, seed
+
+
+def _files(options: RivalsOptions, _configuration: Configuration) -> list[Path]:
+    return [] if options.data is None else [options.data]
+
+
+def _said(configuration: Configuration, seed: int) -> str:
+    epsilon = configuration["epsilon"]
+    protected = "" if epsilon is None else f", ε = {epsilon:g}"
+    return f"{configuration['dataset']}, {configuration['rival']}{protected}, seed {seed}"
+
+
+@lru_cache(maxsize=1)
+def _market(name: str, data: Path | None, owner_points: int | None, seed: int) -> Market:
+    limits = {} if owner_points is None else {"owner_points": owner_points}
+    dealt = build(name, path=data, seed=seed, options=limits)
+    return Market(dealt, float(dealt.suggested["gamma"]), str(dealt.suggested["model"]), seed)
+
+
+def _measure(options: RivalsOptions, configuration: Configuration, seed: int) -> dict[str, Any]:
+    name, count, epsilon = (configuration[key] for key in ("rival", "points", "epsilon"))
+    if name in COMPRESSED and configuration["package"] is None:
+        package, extra = OTHERS[name]
+        return {"note": f"{package} is not installed: pip install 'hushbid[{extra}]'", "seconds": 0.0}
+    market = _market(configuration["dataset"], options.data, configuration["owner_points"], seed)
+    started = time.process_time()
+    points: Any
+    labels: Any
+    if name in METHODS:
+        selection = METHODS[name].choose(market, count, epsilon).selection
+        points, labels = market.scaled(selection), market.labels(selection)
+    elif name in COMPRESSED:
+        points, labels = compressed(market, name, count)
+    else:
+        released = PUBLISHED[name](market, count, epsilon)
+        if released.predict is not None:
+            test = market.partition.test
+            right = released.predict(market.map.space.scale(test.features)) == test.labels
+            spent = time.process_time() - started
+            return {"note": "", "seconds": spent, "plain": {"accuracy": float(np.mean(right))}}
+        points, labels = released.points, released.labels
+    spent = time.process_time() - started
+    judgement = market.judge.judge(points, labels)
+    weighted = None if judgement.weighted is None else judgement.weighted.quality
+    return {
+        "note": "",
+        "seconds": spent,
+        "plain": figures_of(judgement.plain),
+        "weighted": figures_of(weighted),
+    }
+
+
+def _row(configuration: Configuration, measured: Sequence[Measured]) -> RivalRow:
+    none = figures_of(None)
+    plain, weighted = (
+        [{**none, **each.get(kind, {})} for each in measured] for kind in ("plain", "weighted")
+    )
+    of_plain, of_weighted = means(plain), means(weighted)
+    name = configuration["rival"]
+    return RivalRow(
+        dataset=configuration["dataset"],
+        rival=name,
+        kind="publish" if name in PUBLISHED else "compress" if name in COMPRESSED else "buy",
+        points=configuration["points"],
+        epsilon=configuration["epsilon"],
+        delta=DELTA,
+        seeds=len(measured),
+        mmd2=of_plain["mmd2"],
+        mmd2_weighted=of_weighted["mmd2"],
+        accuracy=of_plain["accuracy"],
+        accuracy_weighted=of_weighted["accuracy"],
+        effective_points=of_weighted["effective_points"],
+        accuracy_each=tuple(each["accuracy"] for each in plain),
+        accuracy_weighted_each=tuple(each["accuracy"] for each in weighted),
+        seconds=fmean(each["seconds"] for each in measured),
+        note=measured[0]["note"],
+    )
+
+
+EXPERIMENT: Final = Experiment(
+    title="Buying, publishing and compressing at the same ε and size",
+    pairs=_pairs,
+    measure=_measure,
+    row=_row,
+    said=_said,
+    files=_files,
+    figure=Figure("epsilon", "weighted.accuracy", ("rival",)),
+)
+
+
+@keywords_of(RivalsOptions)
+def rivals(options: RivalsOptions) -> list[RivalRow]:
+    """Buy, publish and compress; arguments are those of `RivalsOptions`.
+
+    Returns:
+        A row for each rival, ε and number of points.
+
+    Raises:
+        ConfigError: Nothing to run, or no such rival or dataset.
+        DataError: The dataset's files cannot be used.
+    """
+    return run(EXPERIMENT, options).rows

@@ -1,0 +1,246 @@
+"""What a session costs, and shows its curator, by the number of owners K, for every acquisition rule.
+
+Owners draw their points, with replacement, from those of the digits' owners. Sessions run in one process:
+time and memory are those of all parties together, and bytes those of all frames that are sent.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Final
+
+import numpy as np
+
+from hushbid.cluster.data import of_partition, spread
+from hushbid.datasets import Partition, Table, build
+from hushbid.evidence.experiments.bought_in_session import SESSIONS, opened, played, selection_of
+from hushbid.evidence.experiments.cells import Configuration, Measured
+from hushbid.evidence.experiments.market import Market
+from hushbid.evidence.experiments.results import Figure
+from hushbid.evidence.experiments.runner import Experiment, refuse_none, run
+from hushbid.evidence.purchase_options import ScalingOptions
+from protocol.errors import ConfigError
+from protocol.privacy.acquisition import RULES
+from protocol.runtime.command import keywords_of
+from protocol.runtime.driver import Outgoing
+
+__all__ = ["EXPERIMENT", "ScalingRow", "exponent", "scaling"]
+
+OWNERS: Final = (4, 32, 256, 2048)
+BATCHES: Final = (1, 5)
+EPSILON: Final = 3.0
+ASK_EPSILON: Final = {"published": 0.5, "logistic": 1.0}
+"""ε of the rules that have one of their own: DPDS's ε_auc, and what asks tell at most."""
+_HIDDEN_MAP: Final = ("sealed", "blind")
+_BLIND: Final = "blind"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScalingRow:
+    """One rule with one number of owners and one batch, over all seeds: means.
+
+    Attributes:
+        rule: The acquisition rule.
+        owners: K.
+        batch: b.
+        points: p.
+        owner_points: Points of each owner.
+        rounds: How many there were.
+        raw_points: Different raw points that the curator was handed.
+        features: Points whose φ it was handed, raw ones included.
+        raw_per_point: `raw_points` over the points that were bought: DPDS proves O(K^(1/3)) of its auction.
+        mmd2: Of what was bought, against D_v.
+        epsilon_owners: ε that the accountant states for an owner's record against other owners; None: the
+            rule protects none.
+        seconds: Processor time.
+        bytes_sent: In all frames.
+        bytes_per_bid: Over rounds and owners.
+        memory_mb: The most memory that the process had resident, in 10^6 bytes.
+        seeds: How many.
+        note: Why there are no figures; empty if there are.
+    """
+
+    rule: str
+    owners: int
+    batch: int
+    points: int
+    owner_points: int
+    rounds: float | None
+    raw_points: float | None
+    features: float | None
+    raw_per_point: float | None
+    mmd2: float | None
+    epsilon_owners: float | None
+    seconds: float | None
+    bytes_sent: float | None
+    bytes_per_bid: float | None
+    memory_mb: float | None
+    seeds: int
+    note: str
+
+    def as_json(self) -> dict[str, Any]:
+        """The row under its attributes' names."""
+        return asdict(self)
+
+
+_FIGURES: Final = (
+    "rounds",
+    "raw_points",
+    "features",
+    "raw_per_point",
+    "mmd2",
+    "epsilon_owners",
+    "seconds",
+    "bytes_sent",
+    "bytes_per_bid",
+    "memory_mb",
+)
+
+
+def _pairs(options: ScalingOptions) -> Iterator[tuple[Configuration, int]]:
+    rules, counts = options.rules or tuple(RULES), options.owners or OWNERS
+    batches = options.batches or BATCHES
+    refuse_none(a_rule=rules, a_number_of_owners=counts, a_batch=batches, a_seed=options.every_seed)
+    if unknown := sorted(set(rules) - set(RULES)):
+        raise ConfigError(
+            f"There is no acquisition rule {', '.join(unknown)}.", advice=f"Rules are: {', '.join(RULES)}."
+        )
+    fixed = {"points": options.points, "owner_points": options.owner_points}
+    for seed in options.every_seed:
+        for owners in counts:
+            for rule in rules:
+                for batch in [1] if RULES[rule].one_at_a_time else batches:
+                    yield {**fixed, "rule": rule, "owners": owners, "batch": batch}, seed
+
+
+def _files(_options: ScalingOptions, _configuration: Configuration) -> list[Path]:
+    return []
+
+
+def _said(configuration: Configuration, seed: int) -> str:
+    return (
+        f"{configuration['rule']}, K = {configuration['owners']}, b = {configuration['batch']}, seed {seed}"
+    )
+
+
+@lru_cache(maxsize=1)
+def _market(owners: int, owner_points: int, seed: int) -> Market:
+    dealt = build("digits", seed=seed)
+    many = spread(of_partition(dealt), owners, owner_points, seed=seed).owners
+    tables = {name: Table(held.features, _labels(held.labels)) for name, held in many.items()}
+    partition: Partition = replace(dealt, owners=tables)
+    return Market(partition, float(dealt.suggested["gamma"]), str(dealt.suggested["model"]), seed)
+
+
+def _labels(labels: Any) -> Any:
+    assert labels is not None, "digits have labels"
+    return labels
+
+
+def _measure(_options: ScalingOptions, configuration: Configuration, seed: int) -> dict[str, Any]:
+    rule, owners, batch, p = (configuration[name] for name in ("rule", "owners", "batch", "points"))
+    market = _market(owners, configuration["owner_points"], seed)
+    hidden = {"seed": None} if rule in _HIDDEN_MAP else {}
+    own = {"epsilon": ASK_EPSILON[rule]} if rule in ASK_EPSILON else {}
+    method = replace(
+        SESSIONS["private"],
+        features=hidden,
+        session={"batch": batch},
+        acquisition={"rule": rule, **own},
+    )
+    try:
+        session = opened(market, method, p, EPSILON)
+    except ConfigError as error:
+        return {"note": error.what}
+    sent: Counter[str] = Counter()
+
+    def count(_sender: str, _receiver: str, frame: Outgoing) -> None:
+        sent["bytes"] += len(frame.data)
+
+    _forget_peak()
+    started = time.process_time()
+    outcome = played(market, session, tap=count)
+    spent = time.process_time() - started
+    ledger, rounds = outcome.curator.ledger, outcome.curator.round
+    bought = selection_of(outcome)
+    return {
+        "note": "",
+        "rounds": rounds,
+        "raw_points": ledger.points_accessed,
+        "features": 0 if rule == _BLIND else ledger.candidates,
+        "raw_per_point": ledger.points_accessed / max(1, len(bought)),
+        "mmd2": market.mmd2(bought) if bought else None,
+        "epsilon_owners": session.privacy()[0].epsilon,
+        "seconds": spent,
+        "bytes_sent": sent["bytes"],
+        "bytes_per_bid": sent["bytes"] / (owners * max(1, rounds)),
+        "memory_mb": _peak() / 1e6,
+    }
+
+
+def _forget_peak() -> None:
+    """Let the peak of resident memory begin anew (proc(5), ``clear_refs``)."""
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def _peak() -> int:
+    """The most memory that was resident since, in bytes."""
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        name, _, value = line.partition(":")
+        if name == "VmHWM":
+            return int(value.split()[0]) * 1024
+    raise ConfigError("This system does not say how much memory a process had.", advice="Use Linux.")
+
+
+def _row(configuration: Configuration, measured: Sequence[Measured]) -> ScalingRow:
+    known = {name: [value for each in measured if (value := each.get(name)) is not None] for name in _FIGURES}
+    return ScalingRow(
+        **{name: configuration[name] for name in ("rule", "owners", "batch", "points", "owner_points")},
+        **{name: fmean(values) if values else None for name, values in known.items()},
+        seeds=len(measured),
+        note=measured[0]["note"],
+    )
+
+
+def exponent(rows: Sequence[ScalingRow], figure: str) -> float | None:
+    """The slope of a figure's logarithm over that of K, by least squares; None with fewer than two points.
+
+    Args:
+        rows: Of one rule and one batch.
+        figure: An attribute of theirs.
+    """
+    pairs = [(row.owners, value) for row in rows if (value := getattr(row, figure)) is not None and value > 0]
+    if len({owners for owners, _ in pairs}) < 2:
+        return None
+    owners, values = np.log(np.array(pairs, dtype=np.float64)).T
+    return float(np.polyfit(owners, values, 1)[0])
+
+
+EXPERIMENT: Final = Experiment(
+    title="What a session costs and shows its curator, by the number of owners",
+    pairs=_pairs,
+    measure=_measure,
+    row=_row,
+    said=_said,
+    files=_files,
+    figure=Figure("owners", "raw_per_point", ("rule", "batch"), log_y=True),
+)
+
+
+@keywords_of(ScalingOptions)
+def scaling(options: ScalingOptions) -> list[ScalingRow]:
+    """Run a session for each rule, K and b; arguments are those of `ScalingOptions`.
+
+    Returns:
+        A row for each.
+
+    Raises:
+        ConfigError: Nothing to run, or no such rule.
+    """
+    return run(EXPERIMENT, options).rows
