@@ -247,7 +247,7 @@ def test_a_consumer_whose_session_is_hopeless_is_started_once_and_ends_with_4(cl
         log = deployment.log("consumer")
         assert log.count("A rehearsal of the session is hopeless") == 1, log
         assert deployment.inspect("consumer")["RestartCount"] == 0
-        assert deployment.running("curator")
+        assert deployment.inspect("curator")["State"]["Running"]
 
 
 # -- a session in trouble -------------------------------------------------------------------------------

@@ -200,9 +200,11 @@ def _peak() -> int:
 
 def _row(configuration: Configuration, measured: Sequence[Measured]) -> ScalingRow:
     known = {name: [value for each in measured if (value := each.get(name)) is not None] for name in _FIGURES}
+    sizes = {name: configuration[name] for name in ("rule", "owners", "batch", "points", "owner_points")}
+    figures: dict[str, Any] = {name: fmean(values) if values else None for name, values in known.items()}
     return ScalingRow(
-        **{name: configuration[name] for name in ("rule", "owners", "batch", "points", "owner_points")},
-        **{name: fmean(values) if values else None for name, values in known.items()},
+        **sizes,
+        **figures,
         seeds=len(measured),
         note=measured[0]["note"],
     )
