@@ -171,7 +171,7 @@ ENROLMENT_OVER: Final = _event(
 )
 OWNER_ABSENT: Final = _event("owner.absent", _warning, "{peer} is absent from round {round} on: {reason}")
 OWNER_TAKES_PART: Final = _event(
-    "owner.takes-part", _info, "{peer} is not {reason} any more; rounds that it missed: {rounds}"
+    "owner.takes-part", _info, "{peer} is no longer {reason}; rounds that it missed: {rounds}"
 )
 OWNERS_SILENT_WHEN_ASKED: Final = _event(
     "owners.silent-when-asked",
@@ -192,7 +192,7 @@ ROUNDS_PAUSED: Final = _event(
 CONSUMER_AWAITED: Final = _event(
     "rounds.consumer-awaited",
     _warning,
-    "the consumer is away, which weighs: paused, for {seconds:g} s at most",
+    "the consumer, which weighs, is away: paused, for {seconds:g} s at most",
 )
 CONSUMER_BACK: Final = _event("rounds.consumer-back", _info, "the consumer is here: the rounds go on")
 ROUNDS_GO_ON: Final = _event("rounds.go-on", _info, "enough owners are here: the rounds go on")
