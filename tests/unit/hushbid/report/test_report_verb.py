@@ -82,7 +82,7 @@ def test_nothing_but_a_report_is_replaced(
         before = taken.read_bytes() if taken.exists() else b"<!DOCTYPE html>\n<p>mine"
         taken.write_bytes(before)
         assert report(copy, "--output", taken) == 4
-        assert "is no report" in capsys.readouterr().err
+        assert "is not a report" in capsys.readouterr().err
         assert taken.read_bytes() == before
 
 
