@@ -17,11 +17,15 @@ from hushbid.report.html import Html, element, notice, plot, section
 from hushbid.report.pictures import MAP_POINTS, Distribution, Pictures, PrincipalMap, Sheet, WeightFigures
 from hushbid.report.style import BLUE, GREEN, INK, MUTED, ORANGE, PAPER
 
-__all__ = ["PRIVATE_ROWS", "picture_plots", "pictures"]
+__all__ = ["OWNERS_ROWS", "PRIVATE_ROWS", "picture_plots", "pictures"]
 
 PRIVATE_ROWS: Final = (
     "This page shows rows of the consumer's validation set and of what was bought. They are as private here "
     "as in the files that they are from: the page is the consumer's alone, and is not to be passed on."
+)
+OWNERS_ROWS: Final = (
+    "Its map shows where owners' rows lie, exactly: it is for whoever runs all parties, and not for the "
+    "consumer."
 )
 
 _KINDS: Final = (("wanted", ORANGE, "solid"), ("bought", BLUE, "solid"), ("with weights", GREEN, "dot"))
@@ -53,7 +57,7 @@ def pictures(found: Pictures | None, plots: Collection[str]) -> Iterable[Html]:
     if found is None:
         return ()
     parts = (
-        notice("Private rows", [PRIVATE_ROWS], alert=True),
+        notice("Private rows", [PRIVATE_ROWS, *([] if found.offered is None else [OWNERS_ROWS])], alert=True),
         *_sheets(found),
         *_columns(found, plots),
         *_map_place(found, plots),
@@ -70,8 +74,8 @@ def pictures(found: Pictures | None, plots: Collection[str]) -> Iterable[Html]:
         )
     else:
         lead += (
-            f"The {found.offered:,} points that were offered are from owners' files, which the consumer of a "
-            "session between machines has not: the map has them."
+            f"The map also has the {found.offered:,} points that owners offered, from their files. Between "
+            "machines no consumer has such files."
         )
     return section("What was wanted, and what was bought", parts, lead)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import runpy
+from pathlib import Path
 
 import pytest
 
@@ -78,7 +81,34 @@ def test_the_user_that_files_must_belong_to_is_the_image_s() -> None:
     user = re.findall(r"^USER (\d+):(\d+)$", DOCKERFILE, re.M)
     assert user == [("10001", "10001")]
     assert set(re.findall(r"user (\d{3,})", PAGE.text)) == {"10001"}
-    assert '--entrypoint chown "${HUSHBID_IMAGE:-hushbid}" -R 10001:10001 /keys' in PAGE.text
+    [script] = re.findall(r"--entrypoint python \S+ -c '(.+)'", PAGE.section("Keys that people have made"))
+    assert "10001, 10001" in script
+
+
+def test_the_command_that_gives_keys_to_that_user_reaches_every_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is no chown in the image."""
+    (tmp_path / "public").mkdir()
+    files = [tmp_path / "north.key", tmp_path / "public" / "north.pub"]
+    for file in files:
+        file.touch()
+    given: dict[str, tuple[int, int]] = {}
+    monkeypatch.setattr(os, "chown", lambda path, *owner: given.update({os.path.normpath(path): owner}))
+    [script] = re.findall(r"--entrypoint python \S+ -c '(.+)'", PAGE.section("Keys that people have made"))
+    exec(script.replace('"/keys"', repr(str(tmp_path))), {})
+    assert set(map(str, [tmp_path, tmp_path / "public", *files])) <= set(given)
+    assert set(given.values()) == {(10001, 10001)}
+
+
+def test_a_party_that_is_refused_is_not_started_again_and_nothing_else_restarts_it() -> None:
+    assert COMPOSE.count("restart: ") == 2
+    assert COMPOSE.count('restart: "no"') == 2
+    assert "entrypoint: [python, /opt/hushbid/restarting.py, hushbid]" in COMPOSE
+    assert "five times at most" in PAGE.section("What there is")
+    restarting = runpy.run_path(str(ROOT / "containers" / "restarting.py"))
+    assert restarting["STARTS"] == 1 + 5
+    assert restarting["FINAL"] == {0, 4}
 
 
 def test_the_time_limits_that_the_setup_writes_are_stated() -> None:

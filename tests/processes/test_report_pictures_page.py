@@ -17,7 +17,7 @@ from hushbid.running.report import write_report
 from protocol.data import DataColumns
 from tests.conftest import ROOT
 from tests.processes.test_report_page import browser, log, open_page, pytestmark
-from tests.support.picture_sessions import COLUMNS, SIDE, bought_images, bought_rows
+from tests.support.picture_sessions import COLUMNS, SIDE, bought_images, bought_rows, bought_scans
 
 __all__ = ["browser", "pytestmark"]
 
@@ -99,14 +99,15 @@ def contrast(one: str, other: str) -> float:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Reports of a table and of images."""
+    """Reports of a table, of images, and of columns of images with what was offered."""
     found = {}
-    for name, make in (("table", bought_rows), ("images", bought_images)):
+    for name, make in (("table", bought_rows), ("images", bought_images), ("scans", bought_scans)):
         place = tmp_path_factory.mktemp(name)
         bought = make(place)
         image = Image(SIDE, SIDE + 1) if name == "images" else None
         columns = DataColumns(label="paid" if name == "table" else None)
-        wanted = Wanted(validation=bought.validation, columns=columns, image=image)
+        offered = tuple(place / f"{owner}.npz" for owner in ("north", "south") if name == "scans")
+        wanted = Wanted(validation=bought.validation, columns=columns, image=image, offered=offered)
         write_report([bought.consumer], place / "page.html", wanted=wanted)
         found[name] = place / "page.html"
     return found
@@ -127,8 +128,10 @@ def view(browser: webdriver.Chrome) -> Iterator[Any]:
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
-@pytest.mark.parametrize(("width", "scheme"), VIEWS)
-@pytest.mark.parametrize("name", ["table", "images"])
+@pytest.mark.parametrize(
+    ("name", "width", "scheme"),
+    [*((name, *view) for name in ("table", "images") for view in VIEWS), ("scans", 360, "dark")],
+)
 def test_everything_can_be_read(
     browser: webdriver.Chrome, view: Any, pages: dict[str, Path], name: str, width: int, scheme: str
 ) -> None:
@@ -183,6 +186,21 @@ def test_images_are_seen(browser: webdriver.Chrome, pages: dict[str, Path]) -> N
     )
     assert len(sizes) == 70
     assert all(each[:2] == [SIDE, SIDE + 1] and each[2] >= 32 for each in sizes)
+
+
+def test_images_of_columns_are_seen_and_so_is_what_was_offered(
+    browser: webdriver.Chrome, pages: dict[str, Path]
+) -> None:
+    open_page(browser, pages["scans"])
+    sizes: list[list[int]] = browser.execute_script(
+        "return Array.from(document.images, (each) => [each.naturalWidth, each.naturalHeight, each.width])"
+    )
+    assert [each[:2] for each in sizes] == [[SIDE, SIDE + 1]] * 35 + [[3, 2]] * 35
+    assert min(each[2] for each in sizes) >= 32
+    kinds = (
+        "return document.getElementById('plot-principal')._fullData.map((each) => [each.name, each.x.length])"
+    )
+    assert browser.execute_script(kinds) == [["offered", 60], ["wanted", 15], ["bought", 20]]
 
 
 def test_colours_follow_the_reader_s_choice_but_not_onto_paper(
