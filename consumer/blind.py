@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from consumer.events import (
     Delivered,
@@ -390,8 +391,7 @@ class BlindConsumerNumerics(ConsumerNumerics):
         mask = self._require_keys().mask(award.round, bound)
         opened = [self._opened(purchase, mask) for purchase in award.purchases]
         points = [found.point for found in opened if isinstance(found, Candidate)]
-        recomputed = hash_points(self._require_map(), points, schema=self._session.file.rows)
-        checked = zip(recomputed, self._masked(recomputed, weights, mask), strict=True)
+        checked = iter(self._scored(points, weights, mask))
         delivered = []
         for purchase, found in zip(award.purchases, opened, strict=True):
             if found is None:
@@ -451,12 +451,20 @@ class BlindConsumerNumerics(ConsumerNumerics):
         own = candidate.digests[at : at + DIGEST_BYTES]
         return held and own == blind_digest(handle, candidate.box)
 
-    def _masked(self, features: Features, weights: Weights, mask: Mask) -> list[bytes]:
-        """Of each point, the score that its owner should have sent; empty: it is outside of the bounds."""
+    def _scored(
+        self, points: Sequence[npt.NDArray[Any]], weights: Weights, mask: Mask
+    ) -> list[tuple[Features, bytes]]:
+        """φ of each point, and the score that its owner should have sent; empty where it is out of bounds."""
+        if not points:
+            return []
+        features = hash_points(self._require_map(), points, schema=self._session.file.rows)
         within = mapped(features)
         scores = scores_of(features[within], weights, self._session.jitter)
         masked = iter(mask.of(scores.tolist(), features[within]))
-        return [next(masked) if inside else b"" for inside in within.tolist()]
+        return [
+            (row, next(masked) if inside else b"")
+            for row, inside in zip(features, within.tolist(), strict=True)
+        ]
 
     def _wrong(self, score: bytes, purchase: BlindPurchase) -> str:
         """What is wrong with a point, of which the score should be this; empty: nothing."""

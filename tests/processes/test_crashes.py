@@ -2,7 +2,7 @@
 
 Each kill is a SIGKILL to a real process, between its start and the last rounds; some hit two parties
 together, some a party that is still replaying. `HUSHBID_TEST_KILLS` says how many there are at least in all
-sessions of the slow test together (30), `HUSHBID_TEST_SEED` draws other victims and moments (0); a failure
+sessions of a slow test together (30), `HUSHBID_TEST_SEED` draws other victims and moments (0); a failure
 names the seed.
 """
 
@@ -148,6 +148,24 @@ def test_who_weighs_and_who_orders_go_on_with_the_same_noise(
         crashes.reach(0.4 * expected.bytes)
         crashes.kill(*victims)
         assert sorted(crashes.killed) == sorted(victims)
+        check_whole(crashes.cluster, end_well(crashes.cluster))
+        assert differences(delivery(crashes.cluster), expected.delivered) == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # some minutes on a busy machine: a process starts for each kill
+@pytest.mark.parametrize("victim", [CONSUMER, CURATOR, OWNERS[0]])
+def test_a_party_of_a_blind_session_that_is_killed_again_and_again_goes_on(
+    tmp_path: Path, undisturbed: Callable[[str], Undisturbed], victim: str
+) -> None:
+    """At thirty moments of one session, from enrolment on: the same delivery, and noise drawn once."""
+    expected = undisturbed("blind-simulated")
+    with crashing(tmp_path, "blind-simulated", 9) as (crashes, rng):
+        for part in np.sort(rng.uniform(0.0, 0.85, KILLS)):
+            crashes.reach(part * expected.bytes)
+            time.sleep(rng.uniform(0.0, 0.02))
+            crashes.kill(victim)
+        assert crashes.killed == [victim] * KILLS
         check_whole(crashes.cluster, end_well(crashes.cluster))
         assert differences(delivery(crashes.cluster), expected.delivered) == []
 

@@ -168,7 +168,7 @@ def test_the_test_catches_ties_that_follow_from_what_was_sent_before(
 
     with monkeypatch.context() as patched:
         if who == "curator":
-            patched.setattr(Mask, "tie", lambda self, features: 0)
+            patched.setattr(Mask, "_tie", lambda self, row: 0)
         else:
             patched.setattr(Points, "first", by_bytes)
         found = next(case for case in islice(cases(2, batches=False), 100) if most_changed(case) > 1)
