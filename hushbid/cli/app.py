@@ -34,6 +34,7 @@ from hushbid.cli.status import status_command
 from hushbid.cli.sweep import sweep_app
 from hushbid.cli.train import train_command
 from hushbid.cli.transcript import transcript_app
+from hushbid.cli.value import value_command
 from hushbid.cli.watch import watch_command
 from hushbid.cli.weigh import weigh_command
 from owner.cli import command as owner_command
@@ -116,4 +117,5 @@ app.add_typer(schema_app, name="schema")
 app.command("screen", epilog=_EXIT_CODES)(screen_command)
 app.command("weigh", epilog=_EXIT_CODES)(weigh_command)
 app.command("train", epilog=_EXIT_CODES)(train_command)
+app.command("value", epilog=_EXIT_CODES)(value_command)
 app.command("setup", epilog=_EXIT_CODES)(setup_command)

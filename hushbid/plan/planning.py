@@ -38,6 +38,9 @@ class PlanOptions(PlanFlags):
     wanted: float | None = option(
         float | None, help="Share of the owners' points that are like the target, in (0, 1]."
     )
+    theory: bool = option(
+        bool, "--theory", default=False, help="What the theorems of the first paper ask, and promise."
+    )
     round_trip: float = option(
         float, default=100.0, min=0.0, help="Milliseconds that a frame and its answer are under way."
     )
@@ -62,4 +65,10 @@ def plan_session(options: PlanOptions) -> dict[str, Any]:
     with with_one_blas_thread():  # as the parties' processes do
         setting = plan_setting(path_of(options.file), options, data=path_of(options.data))
         speed = measure_speed(setting)
-        return make_plan(setting, speed, round_trip=options.round_trip / 1000.0, wanted=options.wanted)
+        return make_plan(
+            setting,
+            speed,
+            round_trip=options.round_trip / 1000.0,
+            wanted=options.wanted,
+            theory=options.theory,
+        )

@@ -18,6 +18,7 @@ from hushbid.plan.noise import noise_values, release_errors
 from hushbid.plan.quality import predict, verdict
 from hushbid.plan.setting import PlanSetting
 from hushbid.plan.speed import Speed, times
+from hushbid.plan.theory import theory_of
 from hushbid.plan.traffic import points_accessed, traffic
 from hushbid.plan.wanted import wanted_of
 from protocol.privacy.settlement import SettlementTerms
@@ -35,6 +36,7 @@ def make_plan(
     cores: int | None = None,
     round_trip: float = 0.1,
     wanted: float | None = None,
+    theory: bool = False,
 ) -> dict[str, Any]:
     """Every figure of a plan, under the names of docs/plan.md.
 
@@ -46,6 +48,7 @@ def make_plan(
         cores: Cores of that machine; None: this one's.
         round_trip: Seconds that a frame and its answer are under way (`batches`).
         wanted: The share of the owners' points that are like the target; None: nobody says.
+        theory: Whether to say what the theorems of DPDS ask and promise.
 
     Raises:
         ConfigError: A mechanism is impossible, or a share is invalid.
@@ -97,6 +100,7 @@ def make_plan(
         "settlement": None if refused else setting.session().settlement_terms.as_json(),
         "seconds": None if taken is None else taken.as_json(),
         "round_trip": round_trip,
+        "theory": theory_of(setting) if theory else None,
         "batches": [] if refused else list(batches(setting, speed, cores=cores, round_trip=round_trip)),
         "speed": speed.as_json(),
         "privacy": [] if refused else [statement.as_json() for statement in setting.session().privacy()],
@@ -125,6 +129,8 @@ def render(plan: Mapping[str, Any], console: Console) -> None:
     parts += [_releases(plan), _rest(plan)]
     if len(plan["batches"]) > 1:
         parts.append(_batches(plan))
+    if plan["theory"] is not None:
+        parts.append(_theory(plan["theory"]))
     parts.append(Text("\n".join(privacy_lines(plan["privacy"]))))
     assumed = [name for name, source in plan["sources"].items() if source == "assumed"]
     if assumed:
@@ -132,6 +138,26 @@ def render(plan: Mapping[str, Any], console: Console) -> None:
         known = ", ".join(f"{name} = {values[name]:g}" for name in assumed)
         parts.append(Text(f"Assumed, as nothing says otherwise: {known}.", style="dim"))
     console.print(Group(*parts))
+
+
+def _theory(found: Mapping[str, Any]) -> Table:
+    table = Table("DPDS, as printed", "asked for", "here", box=None, pad_edge=False)
+    rows = (
+        ("Theorem 2: points of D_v", found["validation_needed"], found["validation"]),
+        ("  with the ε_v of its proof", found["validation_needed_proof"], found["validation"]),
+        ("Theorem 2: points of D_init", found["seed_points_needed"], found["seed_points"]),
+        ("Theorem 2: d, for a = 1", found["dimension_needed"], found["dimension"]),
+        ("Theorem 2: Δ below", 1.0, found["additive_error"]),
+        ("Theorem 3: error of the target below √(2/d)", found["zero_error"], found["target_error"]),
+        ("Theorem 3: of the last summary", found["zero_error"], found["summary_error"]),
+    )
+    for name, needed, here in rows:
+        table.add_row(name, f"{needed:.3g}", f"{here:.3g}")
+    table.add_row("Lemma 5: points that an auction asks for", f"{found['points_accessed']:,.0f}", "")
+    table.add_row("  corrected", f"{found['points_accessed_corrected']:,.0f}", "")
+    verdict = "a guarantee" if found["guarantee"] else f"none: {', '.join(found['unmet'])}"
+    table.add_row("What Theorem 2 gives", verdict, "")
+    return table
 
 
 def _remedy(remedy: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tests.docs.tables import operations, protocol, results
+from tests.docs.tables import operations, plan, protocol, results
 from tests.docs.tables.configuration import CONFIGURATION
 from tests.docs.tables.markers import Made
 from tests.docs.tables.privacy import PRIVACY
@@ -18,6 +18,7 @@ PAGES: Final[dict[str, dict[str, Made]]] = {
     "docs/experiments.md": results.EXPERIMENTS,
     "docs/faults.md": results.FAULT_SWEEP,
     "docs/operations.md": operations.OPERATIONS,
+    "docs/plan.md": plan.PLAN,
     "docs/privacy.md": PRIVACY,
     "docs/protocol.md": protocol.PROTOCOL,
     "docs/results.md": results.RESULTS,

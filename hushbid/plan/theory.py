@@ -1,0 +1,184 @@
+"""What the theorems of DPDS ask of a session and promise it: Theorems 2 and 3 and Lemma 5, as printed.
+
+Constants that the paper hides in O(·) are taken as 1, in its favour. docs/errata.md has what does not hold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from hushbid.plan.setting import PlanSetting
+
+__all__ = ["SETTINGS", "TheorySetting", "asked", "coordinate_error", "theory_of"]
+
+_BEST: Final = 1.0
+"""J = 2g̃ᵀg − ‖g‖² of a perfect summary is ‖g̃‖², and ‖φ‖ ≤ 1: an error of 1 leaves no guarantee."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TheorySetting:
+    """A session as the theorems see it.
+
+    Attributes:
+        owners: K.
+        available: N, the owners' points together.
+        points: p.
+        validation: |D_v|.
+        seed_points: |D_init|.
+        dimension: d.
+        epsilon: ε of Theorem 2, of the owners' records.
+        epsilon_target: ε of D_v.
+        delta: δ̃.
+        auction_epsilon: ε_auc of Algorithm 3.
+    """
+
+    owners: int
+    available: int
+    points: int
+    validation: int
+    seed_points: int
+    dimension: int
+    epsilon: float
+    epsilon_target: float
+    delta: float
+    auction_epsilon: float = 0.5
+
+
+_SEALED: Final[Mapping[str, Any]] = {"seed_points": 150, "dimension": 140, "delta": 1e-5}
+SETTINGS: Final = {
+    "digits, the demonstration": TheorySetting(
+        owners=5, available=900, points=200, validation=66, epsilon=3.0, epsilon_target=3.0, **_SEALED
+    ),
+    "MNIST, appendix G": TheorySetting(
+        owners=5, available=47_960, points=1_000, validation=380, epsilon=1.0, epsilon_target=1.0, **_SEALED
+    ),
+    "10⁴ owners of 10⁴ points": TheorySetting(
+        owners=10**4,
+        available=10**8,
+        points=10**4,
+        validation=10**5,
+        seed_points=10**5,
+        dimension=140,
+        epsilon=1.0,
+        epsilon_target=1.0,
+        delta=1e-9,
+    ),
+    "10⁶ owners of 10⁴ points, ε = 10": TheorySetting(
+        owners=10**6,
+        available=10**10,
+        points=10**5,
+        validation=10**7,
+        seed_points=10**7,
+        dimension=4_096,
+        epsilon=10.0,
+        epsilon_target=10.0,
+        delta=1e-11,
+    ),
+}
+"""Sessions that docs/plan.md compares: two that this repository runs, and two far larger ones."""
+
+
+def coordinate_error(count: float, dimension: int, epsilon: float) -> float:
+    """Theorem 3's bound on the largest coordinate error of an MWEM release, at T = d² and η = 1/d.
+
+    2√(2·log(2/η)/d²) + 11√2·log d/(qε√d) + 4/d + 2d·exp(−q/4) + η. Zero itself has an error of √(2/d) at
+    most, so that a larger bound says nothing.
+
+    Args:
+        count: q, points in the dataset.
+        dimension: d.
+        epsilon: Of a step.
+    """
+    eta = 1.0 / dimension
+    return (
+        2.0 * math.sqrt(2.0 * math.log(2.0 / eta) / dimension**2)
+        + 11.0 * math.sqrt(2.0) * math.log(dimension) / (count * epsilon * math.sqrt(dimension))
+        + 4.0 / dimension
+        + 2.0 * dimension * math.exp(-count / 4.0)
+        + eta
+    )
+
+
+def asked(setting: TheorySetting) -> dict[str, Any]:
+    """What the theorems ask of a session, beside what it has, and what they promise.
+
+    Returns:
+        The attributes of `setting`, and ``steps``: T = d² of each release; ``validation_needed`` and
+        ``seed_points_needed`` (Theorem 2, with ε_v as it is printed there), ``validation_needed_proof`` (with
+        the ε_v of its proof, √(16T) times larger); ``dimension_needed`` for an additive error a = 1, and
+        ``dimension_for_error``, the least power of two for which log p·√(ln d/d) is below 1;
+        ``additive_error``: Δ of Theorem 2 at the smallest a that d allows; ``target_error`` and
+        ``summary_error`` (Theorem 3, the last round) beside ``zero_error``, √(2/d); ``points_accessed``
+        (Lemma 5 as printed) and ``points_accessed_corrected``; ``met`` and ``unmet``: conditions of Theorem 2
+        by name; and ``guarantee``: whether all are met and Δ leaves any.
+    """
+    d, p = setting.dimension, max(setting.points, 2)
+    log_p, log_d, log_delta = math.log(p), math.log(d), math.log(1.0 / setting.delta)
+    steps = d * d
+    for_target = setting.epsilon_target / (16.0 * steps)
+    in_proof = setting.epsilon_target / math.sqrt(16.0 * steps)
+    needed = 44.0 * math.sqrt(2.0) * math.sqrt(d) * log_d * log_p**2
+    seeds = 121.0 * 8.0 * d**2 * log_d**2 * log_delta * log_p**5
+    smallest_a = math.sqrt(16.0 * math.log(2.0 * setting.available) * log_p**2 / d)
+    additive = log_p * math.sqrt(log_d) / math.sqrt(d) + smallest_a + 1.0 / (setting.epsilon * log_p)
+    for_summary = setting.epsilon / math.sqrt(16.0 * steps * p * log_delta * log_p)
+    tau = math.ceil(setting.owners ** (2 / 3) - 1e-9)
+    conditions = {
+        "validation": setting.validation >= needed / for_target,
+        "seed_points": setting.seed_points >= seeds,
+        "dimension": smallest_a < 1.0,
+        "error": additive < _BEST,
+    }
+    return {
+        **asdict(setting),
+        "steps": steps,
+        "validation_needed": needed / for_target,
+        "validation_needed_proof": needed / in_proof,
+        "seed_points_needed": seeds,
+        "dimension_needed": 16.0 * math.log(2.0 * setting.available) * log_p**2,
+        "dimension_for_error": _least_dimension(log_p),
+        "additive_error": additive,
+        "target_error": coordinate_error(setting.validation, d, for_target),
+        "summary_error": coordinate_error(setting.seed_points + p, d, for_summary),
+        "zero_error": math.sqrt(2.0 / d),
+        "points_accessed": p * (setting.owners / tau + 1.0 / setting.auction_epsilon),
+        "points_accessed_corrected": p
+        * (setting.owners / tau + 1.0 / (1.0 - math.exp(-setting.auction_epsilon))),
+        "met": [name for name, held in conditions.items() if held],
+        "unmet": [name for name, held in conditions.items() if not held],
+        "guarantee": all(conditions.values()),
+    }
+
+
+def _least_dimension(log_p: float) -> int:
+    """The least power of two d for which log p·√(ln d/d) is below 1."""
+    d = 4
+    while log_p * math.sqrt(math.log(d) / d) >= 1.0:
+        d *= 2
+    return d
+
+
+ASSUMED_EPSILON: Final = 1.0
+"""Of a release that has none in its table, as `exact` and `mwem`."""
+
+
+def theory_of(setting: PlanSetting) -> dict[str, Any]:
+    """`asked` of a planned session."""
+    file = setting.file
+    epsilons = [section.parameters.get("epsilon", ASSUMED_EPSILON) for section in (file.summary, file.target)]
+    return asked(
+        TheorySetting(
+            owners=len(setting.owner_points),
+            available=sum(setting.owner_points),
+            points=setting.p,
+            validation=setting.m,
+            seed_points=setting.seed_points,
+            dimension=file.features.dimension,
+            epsilon=float(epsilons[0]),
+            epsilon_target=float(epsilons[1]),
+            delta=file.session.delta,
+        )
+    )

@@ -1,0 +1,89 @@
+"""What `hushbid value` does: read delivered points, and work out what each owner's are worth."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from consumer.valuation import value
+from hushbid.tables.delivery import columns_named, in_bounds, public_of, read_delivered, scaled, session_of
+from protocol.data import load_dataset
+from protocol.errors import ConfigError, DataError
+
+__all__ = ["MOST_POINTS", "MOST_SELLERS", "value_owners"]
+
+MOST_POINTS: Final = 16_000
+"""As many as are weighed; kernel values of all pairs are worked out."""
+MOST_SELLERS: Final = 2_000
+"""Sums of every two of them are held."""
+
+
+def value_owners(
+    delivered: Path | str,
+    validation: Path | str,
+    *,
+    seed_set: Path | str | None = None,
+    columns: tuple[str | None, str | None] = (None, None),
+    session: Path | str | None = None,
+    gamma: float | None = None,
+    orders: int = 2_000,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """What each owner's delivered points are worth to the consumer (`consumer.valuation`).
+
+    Args:
+        delivered: The consumer's ``delivered.npz``.
+        validation: D_v, in any format that parties read.
+        seed_set: D_init, from which values count; None: from nothing.
+        columns: Feature columns (as in ``a,b,c``) and the label's, of `validation` and `seed_set`.
+        session: The session file, by whose ``[[columns]]``, if any, tables are read.
+        gamma: γ; None: the session's.
+        orders: Of owners that are drawn where many sold, at least 4; half of them, each with its reverse.
+        seed: Of the draw.
+
+    Returns:
+        ``total``, ``owners`` (name → `OwnerValue`), ``orders`` that were drawn, ``points``, ``gamma`` and
+        ``from_seed_set``.
+
+    Raises:
+        ConfigError: An option that cannot hold; or γ and the bounds are nowhere.
+        DataError: A file that cannot be read, a delivery that does not say who sold what, or one too large.
+    """
+    if orders < 4:
+        raise ConfigError(f"{orders} orders of owners have no error to tell.", advice="Give at least 4.")
+    path, named = Path(delivered), None if session is None else Path(session)
+    arrays = read_delivered(path)
+    if "owners" not in arrays:
+        raise DataError(f"{path.name} does not say who sold which point.", advice="Give a whole delivery.")
+    sellers = [str(name) for name in arrays["owners"]]
+    for count, most, what in (
+        (len(sellers), MOST_POINTS, "points"),
+        (len(set(sellers)), MOST_SELLERS, "owners that sold"),
+    ):
+        if count > most:
+            raise DataError(
+                f"{path.name} has {count} {what}, and values are worked out for {most} at most.",
+                advice="Value a part of the points.",
+            )
+    file = session_of(named)
+    public = public_of(path, arrays, named, file)
+    width = float(public["gamma"] if gamma is None else gamma)
+    if not (np.isfinite(width) and width > 0.0):
+        raise ConfigError(f"γ is {width}.", advice="Give a positive number.")
+    chosen = columns_named(columns, file)
+    wanted = scaled(load_dataset(Path(validation), chosen), public, arrays)
+    seeds = None if seed_set is None else scaled(load_dataset(Path(seed_set), chosen), public, arrays)
+    found = value(
+        in_bounds(arrays["features"], public), sellers, wanted, seeds, width, pairs=orders // 2, seed=seed
+    )
+    return {
+        "total": found.total,
+        "owners": {name: asdict(each) for name, each in found.owners.items()},
+        "orders": found.orders,
+        "points": len(sellers),
+        "gamma": width,
+        "from_seed_set": seeds is not None,
+    }
