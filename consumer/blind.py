@@ -110,7 +110,7 @@ class MakeAccount(Computation):
     KIND: ClassVar[str] = "make-account"
     target: Target
     wins: tuple[HandedOver, ...]
-    """What counts: with what was scored wrongly, where the settlement is private."""
+    """The points that count: wrongly scored ones too, where the settlement is private."""
     sold: Mapping[str, int]
     void: Mapping[str, int]
     first_weights: Weights | None
@@ -167,7 +167,7 @@ class BlindConsumer(ConsumerMachine):
         self._ranks = {owner: rank for rank, owner in enumerate(session.file.owners)}
         self.weighing = Weighing(session)
         self.target: Target | None = None
-        """What it weighs against, once it is released."""
+        """The target against which it weighs, once it is released."""
         self._weights: Weights | None = None
         self._first_weights: Weights | None = None
         self._award: Award | None = None
@@ -345,7 +345,8 @@ class BlindConsumerNumerics(ConsumerNumerics):
         self._weigher = Weigher(self._session, weighing)
         self._keys: BlindKeys | None = None
         self._bids: dict[tuple[str, int, bytes, bytes], bool] = {}
-        """Of every bid of which a box was bought: whether its owner signed it. At most one for each point."""
+        """Whether its owner signed it, for every bid of which a box was bought. At most one for each point.
+        """
 
     def perform(self, effect: Computation) -> Event | None:
         """The effect's outcome as an event, if it has one; None for effects of other kinds too."""
@@ -415,7 +416,7 @@ class BlindConsumerNumerics(ConsumerNumerics):
         self._points += [entry.candidate.point for entry in delivered if entry.candidate is not None]
 
     def _opened(self, purchase: BlindPurchase, mask: Mask) -> Candidate | str | None:
-        """What a box holds, without features; or what is wrong with it; None: nothing, as it should be."""
+        """A box's candidate without features; or what is wrong with it; None: nothing, as it should be."""
         content, box = b"", purchase.candidate.box
         if any(box):
             try:
@@ -467,7 +468,7 @@ class BlindConsumerNumerics(ConsumerNumerics):
         ]
 
     def _wrong(self, score: bytes, purchase: BlindPurchase) -> str:
-        """What is wrong with a point, of which the score should be this; empty: nothing."""
+        """The fault of a point whose score should be this; empty: none."""
         if not score:
             return "the point is outside the public bounds"
         return "" if score == purchase.score else _WRONG_SCORE

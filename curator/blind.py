@@ -1,11 +1,11 @@
 """The curator under the rule `blind`: it orders bids that it cannot read, and passes on what it cannot open.
 
 It has no numerics. The consumer sends each round's weight, encrypted, and the curator passes it on. Owners
-answer with boxes and with a masked score of each box that they ever sent. Of the owners that are present, the
-highest are chosen: by masked score, then by the owner's rank, then by the box's number. They go to the
-consumer at once, which answers with the next weight.
+answer with boxes and with a masked score of each box that they ever sent. The highest boxes of present owners
+are chosen: by masked score, then by the owner's rank, then by the box's number. They go to the consumer at
+once, which answers with the next weight.
 
-An owner that is absent has no scores in the round, so that its boxes are withheld by themselves.
+An absent owner has no scores in the round, so its boxes are withheld without a rule.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _OTHER_HANDLERS: Final = {
     "_on_moot": "_on_moot_check",
 }
 _COMPUTED: Final = frozenset({"noise-drawn", "weights-computed"})
-"""What the consumer computes in the curator's place."""
+"""The results that the consumer computes in the curator's place."""
 _ON_TIME: Final = ("weighing", "bidding", "delivering")
 """Where a round's end leads at a fixed cadence."""
 _NO_FEATURES: Final = np.zeros(0, dtype=np.int16)
@@ -92,7 +92,7 @@ class CheckBids(Computation):
 
 @dataclass(frozen=True, slots=True)
 class BidsChecked(Event):
-    """What came of the last `CheckBids`, in its order."""
+    """The results of the last `CheckBids`, in its order."""
 
     KIND: ClassVar[str] = "bids-checked"
     held: tuple[bool, ...]
@@ -160,9 +160,9 @@ class BlindCurator(CuratorMachine):
         """The next round's weight, if the consumer was faster than the clock."""
         self._weights_had = 0
         self._boxes: dict[str, dict[int, _Box]] = {owner: {} for owner in self.owners}
-        """Of each owner, by number: the boxes that were not chosen."""
+        """Owner → number → box, of boxes that were not chosen."""
         self._scores: dict[str, bytes] = {}
-        """Of each owner: the masked scores of its last bid."""
+        """Owner → the masked scores of its last bid."""
         self._bids_had = dict.fromkeys(self.owners, 0)
         self._unchecked: list[UncheckedBid] = []
         self._checking: tuple[UncheckedBid, ...] = ()
@@ -401,7 +401,7 @@ class BlindCurator(CuratorMachine):
         super()._destroy_boxes()
 
     def _on_moot_blind(self, peer: str, message: Maps | SealedBroadcast | Account) -> None:
-        """What the consumer said when the session was given up changes nothing any more."""
+        """Messages of the consumer to a session that was given up change nothing."""
 
     def _on_moot_check(self, checked: BidsChecked) -> None:
         """Nor does what was being checked."""
@@ -409,7 +409,7 @@ class BlindCurator(CuratorMachine):
     # -- settlement -------------------------------------------------------------------------------------
 
     def settlement(self) -> Mapping[str, float] | None:
-        """What each owner is to be paid by, as the consumer says; None before it does."""
+        """The numbers that owners are paid by, as the consumer says; None before it does."""
         if self.account is None:
             return None
         return dict(zip(self.owners, self.account.settlement.tolist(), strict=True))

@@ -34,7 +34,7 @@ __all__ = ["BlindOwner", "BlindOwnerNumerics", "BlindScored", "BroadcastRefused"
 _NOTHING: Final = -1
 """In the place of a row: a box of nothing."""
 _OTHERWISE: Final = ("received:broadcast", "scored", "received:ask", "_on_welcome")
-"""Triggers that there are none of where the curator is blind, and a handler whose row leads elsewhere."""
+"""Triggers that do not exist where the curator is blind, and a handler whose row leads elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,12 @@ class BlindScored(Event):
     KIND: ClassVar[str] = "blind-scored"
     round: int
     weights: Weights
-    """What the broadcast held."""
+    """The content of the broadcast."""
     rows: tuple[int, ...]
-    """Of the points in the new boxes, best first; -1 in a box of nothing."""
+    """Rows of the points in the new boxes, best first; -1 in a box of nothing."""
     boxes: bytes
     scores: bytes
-    """Masked, of all boxes so far."""
+    """Masked scores of all boxes so far."""
     digests: bytes
     signature: bytes
     ephemeral: bytes
@@ -129,7 +129,7 @@ class BlindOwnerNumerics(OwnerNumerics):
 
     _keys: BlindKeys | None = None
     _sent: tuple[int, ...] = ()
-    """Of every box so far: the row in it, or -1."""
+    """The row in each box so far, or -1."""
 
     def perform(self, effect: Computation) -> Event | None:
         """The effect's outcome as an event, if it has one; None for effects of other kinds too."""
@@ -196,7 +196,7 @@ class BlindOwnerNumerics(OwnerNumerics):
         )
 
     def _masked(self, mask: Mask, weights: Weights) -> bytes:
-        """The masked scores of all boxes so far, but for those that are lower than all new ones'."""
+        """The masked scores of all boxes so far, except scores lower than all new ones'."""
         session, table = self._session, self._points()
         sent = np.array(self._sent, dtype=np.intp)
         points = np.flatnonzero(sent != _NOTHING)
@@ -204,7 +204,7 @@ class BlindOwnerNumerics(OwnerNumerics):
         masked = [NOT_SENT if row != _NOTHING else mask.of_nothing for row in self._sent]
         new = points >= len(sent) - session.batch
         if new.sum() == session.batch:
-            # Lower ones are not among the b best, and so are none of the boxes of nothing.
+            # Lower ones are not among the b best, and neither are boxes of nothing.
             masked = [NOT_SENT] * len(sent)
             needed = scores >= scores[new].min()
             points, scores = points[needed], scores[needed]

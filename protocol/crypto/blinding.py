@@ -15,12 +15,12 @@ before it leaves, and a consumer that starts again sends the recorded bytes.
 from the mask key: 62 bits, and up to 126. t is from 0 and below a: a keyed hash of φ, in 64 bits, times a. So
 the order of scores survives, points of one score are in an order that φ alone decides, and those of one φ are
 equal. That order must not be the one in which an owner sent its boxes: one record more changes that, and then
-two points of S could be others (docs/privacy.md). 16 bytes, big-endian, are in the order of the numbers.
-That hides the offset, and the scale up to a factor of two; t keeps a from being the common divisor of all
+two points of S could be others (docs/privacy.md). 16 bytes, big-endian, are in the order of the numbers. That
+hides the offset, and the scale up to a factor of two; t keeps a from being the common divisor of all
 differences. It hides no more. Maps that hide distances too were tried, down to ranks alone, and tell nearly
-as much: what tells is the series of a box's scores over the rounds. So what is not needed is not sent.
-An owner's b new boxes are all untaken. Of its older ones, those that score lower than all new ones cannot be
-among the b best: in the place of their scores it sends zeros.
+as much: what tells is the series of a box's scores over the rounds. So what is not needed is not sent. An
+owner's b new boxes are all untaken. Older boxes that score lower than all new ones cannot be among the b
+best: it sends zeros instead of their scores.
 
 **Padding.** Where an owner has fewer points than it must hand over, it hands over boxes of nothing: zeros,
 whose score is -B - 1, below every point's. The curator can tell them, as it can under `sealed`.
@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 MASK_BYTES: Final = 16
-"""Of a masked score."""
+"""Bytes of a masked score."""
 BROADCAST_EXTRA: Final = nacl.bindings.crypto_aead_xchacha20poly1305_ietf_ABYTES
 """How much longer an encrypted broadcast is than the weight."""
 
