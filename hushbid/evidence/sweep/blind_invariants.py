@@ -222,15 +222,16 @@ def faults_follow_from_bids(evidence: Evidence) -> Iterator[str]:
     """An owner is faulty if and only if it did not sign a bid of its own: whatever its boxes hold."""
     faults = {(fault.owner, fault.bid_round) for fault in evidence.outcome.curator.ledger.faults}
     rounds = evidence.blind_rounds
-    decided = max(rounds.chosen_from, default=0)
     unsigned = {
-        (owner, bid.bid.round) for owner, bids in rounds.bids.items() for bid in bids if not bid.signed
+        (owner, bid.bid.round)
+        for owner, bids in rounds.bids.items()
+        for bid in bids[: rounds.checked.get(owner, 0)]  # later ones come into no round
+        if not bid.signed
     }
     for owner, number in sorted(faults - unsigned):
         yield f"{owner} is faulty for its bid of round {number}, which it signed"
     for owner, number in sorted(unsigned - faults):
-        if number < decided:
-            yield f"{owner} did not sign its bid of round {number}, and is not faulty"
+        yield f"{owner} did not sign its bid of round {number}, and is not faulty"
 
 
 def nothing_is_in_the_clear(evidence: Evidence) -> Iterator[str]:

@@ -58,11 +58,13 @@ class BlindRounds(Rounds):
         bids: Of each owner, those that were taken, in their order.
         awards: In the order in which they were sent first.
         chosen_from: Of each round that was decided: the owners of whose boxes it chose.
+        checked: Of each owner, how many of its bids had come when the last of these rounds was decided.
     """
 
     bids: dict[str, list[BidOnRecord]] = field(default_factory=dict)
     awards: list[Award] = field(default_factory=list)
     chosen_from: dict[int, frozenset[str]] = field(default_factory=dict)
+    checked: dict[str, int] = field(default_factory=dict)
 
 
 def blind_rounds_on_record(session: Session, records: Iterable[Record]) -> BlindRounds:
@@ -120,6 +122,7 @@ class _Reading:
                 owner for owner, bids in self.found.bids.items() if any(not bid.signed for bid in bids)
             }
             self.found.chosen_from[current.number] = frozenset(current.bids - self._unsigned)
+            self.found.checked = {owner: len(bids) for owner, bids in self.found.bids.items()}
 
     def _end(self, now: float) -> None:
         if self.found.rounds and self.found.rounds[-1].over is None:
