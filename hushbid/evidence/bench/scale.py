@@ -89,7 +89,7 @@ class Fit:
 
 def cells_around(base: ScaleCell) -> tuple[ScaleCell, ...]:
     """The base cell and those with one size changed: K, n, d, and p and b where the rule takes batches."""
-    sizes: list[dict[str, int]] = [{}]
+    sizes: list[dict[str, Any]] = [{}]
     sizes += [{"owners": max(2, base.owners // 4)}, {"owners": max(2, base.owners // 2)}]
     sizes += [{"owners": 2 * base.owners}]
     sizes += [{"owner_points": 10 * base.owner_points}, {"owner_points": 40 * base.owner_points}]
@@ -130,7 +130,7 @@ def extended(fits: Mapping[str, Fit], cell: ScaleCell) -> dict[str, float]:
     return costs | {"owner_seconds": costs["owners_seconds"] / cell.owners}
 
 
-_BEYOND: Final = (
+_BEYOND: Final[Sequence[Mapping[str, Any]]] = (
     {"owners": 10_000, "owner_points": 100, "points": 100},
     {"owners": 10_000, "owner_points": 10_000, "points": 1_000},
     {"owners": 100_000, "owner_points": 10_000, "points": 1_000},

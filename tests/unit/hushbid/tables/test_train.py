@@ -41,14 +41,14 @@ def place(tmp_path: Path) -> Path:
 def write(place: Path, **changes: Any) -> None:
     labelled = np.ones(80, dtype=bool)
     labelled[[7, 9]] = False
-    arrays = {
+    arrays: dict[str, Any] = {
         "features": POINTS, "labels": LABELS, "labelled": labelled, "identified": np.zeros(80, dtype=bool),
         "owners": np.array(["heron", "magpie"] * 40), "rounds": np.arange(1, 81), "weights": WEIGHTS / 80,
         "gamma": np.float64(2.0), "lower": np.float64(LOWER), "upper": UPPER,
     }  # fmt: skip
     arrays |= changes
     kept = {name: value for name, value in arrays.items() if value is not None}
-    np.savez(place / "delivered.npz", **kept)  # type: ignore[arg-type]
+    np.savez(place / "delivered.npz", **kept)
 
 
 def train(place: Path, *options: str) -> Result:
@@ -191,7 +191,7 @@ def test_a_table_needs_the_sessions_columns(place: Path) -> None:
 
 def test_no_error_quotes_a_row_or_a_label(place: Path) -> None:
 
-    class Telling(LogisticRegression):
+    class Telling(LogisticRegression):  # type: ignore[misc]
         def fit(self, points: Any, labels: Any, sample_weight: Any = None) -> Any:
             raise ValueError(f"Class {labels[0]} is unknown.")
 
