@@ -130,7 +130,7 @@ def extended(fits: Mapping[str, Fit], cell: ScaleCell) -> dict[str, float]:
     return costs | {"owner_seconds": costs["owners_seconds"] / cell.owners}
 
 
-_BEYOND: Final[tuple[dict[str, Any], ...]] = (
+_BEYOND: Final[Sequence[Mapping[str, Any]]] = (
     {"owners": 10_000, "owner_points": 100, "points": 100},
     {"owners": 10_000, "owner_points": 10_000, "points": 1_000},
     {"owners": 100_000, "owner_points": 10_000, "points": 1_000},

@@ -39,7 +39,7 @@ def write(place: Path, **changes: Any) -> None:
         "gamma": np.float64(GAMMA), "lower": np.float64(LOWER), "upper": UPPER, **changes,
     }  # fmt: skip
     kept = {name: held for name, held in arrays.items() if held is not None}
-    np.savez(place / "delivered.npz", **kept)  # type: ignore[arg-type]
+    np.savez(place / "delivered.npz", **kept)
 
 
 def run(place: Path, *options: str) -> Result:
