@@ -15,8 +15,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
-import numpy as np
-
 from hushbid.cluster.data import of_partition, spread
 from hushbid.datasets import Partition, Table, build
 from hushbid.evidence.experiments.bought_in_session import SESSIONS, opened, played, selection_of
@@ -30,7 +28,7 @@ from protocol.privacy.acquisition import RULES
 from protocol.runtime.command import keywords_of
 from protocol.runtime.driver import Outgoing
 
-__all__ = ["EXPERIMENT", "ScalingRow", "exponent", "scaling"]
+__all__ = ["EXPERIMENT", "ScalingRow", "scaling"]
 
 OWNERS: Final = (4, 32, 256, 2048)
 BATCHES: Final = (1, 5)
@@ -208,20 +206,6 @@ def _row(configuration: Configuration, measured: Sequence[Measured]) -> ScalingR
         seeds=len(measured),
         note=measured[0]["note"],
     )
-
-
-def exponent(rows: Sequence[ScalingRow], figure: str) -> float | None:
-    """The slope of a figure's logarithm over that of K, by least squares; None with fewer than two points.
-
-    Args:
-        rows: Of one rule and one batch.
-        figure: An attribute of theirs.
-    """
-    pairs = [(row.owners, value) for row in rows if (value := getattr(row, figure)) is not None and value > 0]
-    if len({owners for owners, _ in pairs}) < 2:
-        return None
-    owners, values = np.log(np.array(pairs, dtype=np.float64)).T
-    return float(np.polyfit(owners, values, 1)[0])
 
 
 EXPERIMENT: Final = Experiment(

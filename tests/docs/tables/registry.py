@@ -8,6 +8,7 @@ from tests.docs.tables import operations, plan, protocol, results
 from tests.docs.tables.configuration import CONFIGURATION
 from tests.docs.tables.markers import Made
 from tests.docs.tables.privacy import PRIVACY
+from tests.docs.tables.reproduction import REPRODUCTION
 
 PAGES: Final[dict[str, dict[str, Made]]] = {
     "docs/audit.md": results.AUDIT,
@@ -21,6 +22,7 @@ PAGES: Final[dict[str, dict[str, Made]]] = {
     "docs/plan.md": plan.PLAN,
     "docs/privacy.md": PRIVACY,
     "docs/protocol.md": protocol.PROTOCOL,
+    "docs/reproduction.md": REPRODUCTION,
     "docs/results.md": results.RESULTS,
     "docs/transcript-format.md": protocol.TRANSCRIPT,
     "docs/wire.md": protocol.WIRE,

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from hushbid.evidence.experiments.privacy_utility import privacy_utility
-from hushbid.evidence.experiments.scaling import ScalingRow, exponent, scaling
+from hushbid.evidence.experiments.scaling import ScalingRow, scaling
 from protocol.errors import ConfigError
 from protocol.privacy.acquisition import RULES
 
@@ -59,15 +57,6 @@ def test_a_rule_that_is_not_for_so_few_owners_says_so(rows: dict[tuple[str, int,
     row = rows["logistic", 12, 1]
     assert "logistic is not for 12 owners" in row.note
     assert (row.raw_points, row.mmd2, row.seconds) == (None, None, None)
-
-
-def test_an_exponent_is_that_of_a_power(rows: dict[tuple[str, int, int], ScalingRow]) -> None:
-    row = rows["ask-all", 3, 1]
-    powers = [replace(row, owners=owners, raw_points=2.0 * owners**0.4) for owners in (4, 32, 256)]
-    assert exponent(powers, "raw_points") == pytest.approx(0.4)
-    assert exponent([row, rows["ask-all", 12, 1]], "raw_points") == pytest.approx(1.0)
-    assert exponent([row], "raw_points") is None
-    assert exponent([rows["logistic", 3, 1], rows["logistic", 12, 1]], "raw_points") is None
 
 
 def test_an_unknown_rule_is_refused() -> None:
