@@ -204,20 +204,21 @@ def scaling(kept: Path = KEPT) -> str:
     found: dict[tuple[str, str], dict[int, Row]] = defaultdict(dict)
     for row in rows:
         found[row["rule"], row["batch"]][int(row["owners"])] = row
-    last = counts[-1]
 
     def cells(rule: str, batch: str, by_owners: Mapping[int, Row]) -> list[str]:
         raw = [shown(by_owners[k]["raw_per_point"], ".1f") if k in by_owners else "–" for k in counts]
-        most = by_owners.get(last, {})
+        last = max(k for k, row in by_owners.items() if row["bytes_sent"])
+        most = by_owners[last]
         return [
             rule,
             batch,
             *raw,
             _exponent(by_owners, "raw_per_point"),
-            shown(most.get("features", ""), ".0f"),
-            shown(most.get("seconds", ""), ".0f"),
-            "–" if not most.get("bytes_sent") else f"{float(most['bytes_sent']) / 1e6:.0f}",
-            shown(most.get("memory_mb", ""), ".0f"),
+            str(last),
+            shown(most["features"], ".0f"),
+            shown(most["seconds"], ".0f"),
+            f"{float(most['bytes_sent']) / 1e6:.0f}",
+            shown(most["memory_mb"], ".0f"),
             _exponent(by_owners, "bytes_sent"),
         ]
 
@@ -226,6 +227,7 @@ def scaling(kept: Path = KEPT) -> str:
         "b",
         *(f"K = {k}" for k in counts),
         "exponent",
+        "at K",
         "features",
         "s",
         "MB sent",
