@@ -181,6 +181,7 @@ class KmeOptions(ExperimentOptions):
         "settings": ("1-2d-leak-104",),
         "epsilons": (0.1,),
         "simulated": True,
+        "records": 5000,
     }
 
     data: Path = field(kw_only=False, metadata=data_field("Where the mixture's files lie."))
