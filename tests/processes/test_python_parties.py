@@ -178,7 +178,7 @@ def test_events_hold_names_and_public_numbers_alone(
     told = called[0].told
     assert {each.name for each in dataclasses.fields(Progress)} == {
         "party", "phase", "round", "rounds", "points", "points_planned", "points_per_second", "seconds_left",
-        "paused", "owners_connected", "owners", "busy", "missing",
+        "paused", "owners_connected", "owners", "busy", "busy_share", "missing",
     }  # fmt: skip
     for name, events in told.items():
         assert events[0].phase == "loading"
@@ -268,7 +268,9 @@ def test_a_table_needs_a_ledger_and_is_refused_without_a_value_of_it(cluster: Cl
         Owner(**files, data=table).run()
     assert "ledger" in refused.value.advice
     mixed = {"a": ["secret", 17, None]}
-    with pytest.raises(hushbid.DataError, match="data: the table has a column of mixed") as mistyped:
+    with pytest.raises(
+        hushbid.DataError, match="data: column 'a' has values of mixed or unknown types"
+    ) as mistyped:
         Owner(**files, data=mixed, ledger=place / "other.ledger").run()
     assert "secret" not in str(mistyped.value)
     kept = place / "refused" / "data.parquet"
