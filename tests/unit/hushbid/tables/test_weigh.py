@@ -119,8 +119,16 @@ def test_labels_that_some_points_do_not_have_are_no_obstacle(place: Path) -> Non
         {"upper": np.array("three")},
         {"gamma": np.ones(2)},
         {"owners": np.array(["heron"])},
+        {"labelled": np.arange(60)},
+        {"labels": np.full(60, "2026", dtype="M8[Y]")},
+        {"owners": np.arange(60)},
+        {"weights": np.full(60, "many")},
+        {"weights": np.full(60, -1.0)},
+        {"weights": np.full(60, np.nan)},
+        {"upper": np.float64(LOWER)},
+        {"gamma": np.float64(-1.0)},
     ],
-    ids=lambda change: next(iter(change)),
+    ids=lambda change: " ".join(f"{name} {np.ravel(array)[0]}" for name, array in change.items()),
 )
 def test_arrays_that_do_not_go_together_are_refused(place: Path, change: dict[str, Any]) -> None:
     with np.load(place / "delivered.npz") as archive:
