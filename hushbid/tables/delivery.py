@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ from consumer.downstream import Labels
 from protocol.config.loading import load_toml
 from protocol.config.session import SessionFile
 from protocol.data import DataColumns, Dataset, check_dataset
+from protocol.data.arrays import UNREADABLE
 from protocol.errors import ConfigError, DataError
 
 __all__ = [
@@ -68,12 +68,14 @@ def read_delivered(delivered: Path) -> dict[str, Any]:
         f"{delivered} is not a file of delivered points, or is damaged.",
         advice="Name the `delivered.npz` of the consumer's state directory.",
     )
+    if not delivered.exists():
+        raise DataError(f"{delivered} is not there.", advice=what.advice)
+    if not delivered.is_file():  # a pipe would be waited for
+        raise what
     try:
         with np.load(delivered, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-    except FileNotFoundError:
-        raise DataError(f"{delivered} is not there.", advice=what.advice) from None
-    except (OSError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile):
+    except (*UNREADABLE, OSError, TypeError, AttributeError, MemoryError):
         raise what from None
     features = arrays.get("features")
     if features is None or features.ndim != 2 or not _agree(arrays, *features.shape):
