@@ -123,8 +123,13 @@ def _parameters(given: Sequence[str]) -> dict[str, Any]:
         name, equals, value = each.partition("=")
         if not (name and equals):
             raise ConfigError(f"--parameter {each}: no name and value.", advice="Write it as NAME=VALUE.")
+        if name == "verbose":
+            raise ConfigError(
+                "--parameter verbose: scikit-learn would print its progress among the results.",
+                advice="Leave it out, or train in Python (`hushbid.train`).",
+            )
         try:
             found[name] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
+        except (tomllib.TOMLDecodeError, RecursionError):
             found[name] = None if value == "None" else value
     return found

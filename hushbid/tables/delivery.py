@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ from consumer.downstream import Labels
 from protocol.config.loading import load_toml
 from protocol.config.session import SessionFile
 from protocol.data import DataColumns, Dataset, check_dataset
+from protocol.data.arrays import UNREADABLE
 from protocol.errors import ConfigError, DataError
 
 __all__ = [
@@ -31,6 +31,15 @@ _BOUNDS: Final = ("gamma", "lower", "upper")
 MASKED: Final = (("labels", "labelled", "label"), ("identifiers", "identified", "identifier"))
 """Array of values, array of which of them count, and a table's column of both."""
 _OF_POINTS: Final = ("labels", "labelled", "identifiers", "identified", "owners", "rounds", "weights")
+_KINDS: Final = {
+    **dict.fromkeys(("labelled", "identified"), "b"),
+    **dict.fromkeys(("labels", "identifiers"), "fiuU"),
+    "owners": "U",
+    "rounds": "iu",
+    "weights": "fiu",
+    **dict.fromkeys(_BOUNDS, "fiu"),
+}
+"""Types of arrays, as letters of NumPy's kinds."""
 
 
 def session_of(session: Path | None) -> SessionFile | None:
@@ -59,12 +68,14 @@ def read_delivered(delivered: Path) -> dict[str, Any]:
         f"{delivered} is not a file of delivered points, or is damaged.",
         advice="Name the `delivered.npz` of the consumer's state directory.",
     )
+    if not delivered.exists():
+        raise DataError(f"{delivered} is not there.", advice=what.advice)
+    if not delivered.is_file():  # a pipe would be waited for
+        raise what
     try:
         with np.load(delivered, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-    except FileNotFoundError:
-        raise DataError(f"{delivered} is not there.", advice=what.advice) from None
-    except (OSError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile):
+    except (*UNREADABLE, OSError, TypeError, AttributeError, MemoryError):
         raise what from None
     features = arrays.get("features")
     if features is None or features.ndim != 2 or not _agree(arrays, *features.shape):
@@ -76,13 +87,24 @@ def read_delivered(delivered: Path) -> dict[str, Any]:
 
 
 def _agree(arrays: dict[str, Any], count: int, columns: int) -> bool:
-    """Whether what goes with the points is of as many points, and bounds are of their columns."""
+    """Whether all arrays are of one delivery, in shape and in type."""
     of_points = [arrays[name].shape == (count,) for name in _OF_POINTS if name in arrays]
     masked = [mask in arrays for values, mask, _ in MASKED if values in arrays]
-    numbers = [arrays[name].dtype.kind in "fiu" for name in _BOUNDS if name in arrays]
+    # Numbers in the place of a mask would choose points by their places.
+    kinds = [arrays[name].dtype.kind in allowed for name, allowed in _KINDS.items() if name in arrays]
     bounds = [arrays[name].shape in ((), (columns,)) for name in ("lower", "upper") if name in arrays]
     width = arrays["gamma"].shape == () if "gamma" in arrays else True
-    return all([*of_points, *masked, *numbers, *bounds, width])
+    return all([*of_points, *masked, *kinds, *bounds, width]) and _can_hold(arrays)
+
+
+def _can_hold(arrays: dict[str, Any]) -> bool:
+    """Whether no weight is negative, γ is positive and lower bounds are below upper ones; all are finite."""
+    if not all(np.isfinite(arrays[name]).all() for name in ("weights", *_BOUNDS) if name in arrays):
+        return False
+    weights = "weights" not in arrays or bool((arrays["weights"] >= 0).all())
+    positive = "gamma" not in arrays or bool(arrays["gamma"] > 0)
+    both = "lower" in arrays and "upper" in arrays
+    return weights and positive and (not both or bool(np.all(arrays["lower"] < arrays["upper"])))
 
 
 def public_of(
@@ -108,7 +130,7 @@ def public_of(
             f"{delivered} does not say which bounds and which γ its session has.",
             advice="Name the session file (`--session`).",
         )
-    return {name: arrays[name] for name in _BOUNDS}
+    return {name: np.asarray(arrays[name], dtype=np.float64) for name in _BOUNDS}
 
 
 def scaled(

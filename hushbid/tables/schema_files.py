@@ -200,7 +200,14 @@ def _attribute(table: ArrowTable, name: str, where: str) -> npt.NDArray[Any]:
         raise DataError(f"{where}: column {name!r} has a gap.", advice="Fill it in, or remove the row.")
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
-    if pa.types.is_string(column.type):
+    kind = column.type
+    if not (pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        said = "a nested type" if pa.types.is_nested(kind) else f"type {kind}"
+        raise DataError(
+            f"{where}: column {name!r} holds values of {said}, which cannot travel with a point.",
+            advice="Labels are numbers, booleans or text, and identifiers whole numbers or text.",
+        )
+    if pa.types.is_string(kind):
         return np.asarray(column.to_pylist(), dtype=np.str_)
     return np.asarray(column.to_numpy())
 

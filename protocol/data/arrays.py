@@ -14,9 +14,9 @@ from protocol.data.dataset import DataColumns, Dataset
 from protocol.data.names import listed
 from protocol.errors import DataError
 
-__all__ = ["load_npy", "load_npz"]
+__all__ = ["UNREADABLE", "load_npy", "load_npz"]
 
-_UNREADABLE: Final = (
+UNREADABLE: Final = (
     ValueError, EOFError, SyntaxError, KeyError, NotImplementedError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 """Exceptions of NumPy, zipfile and zlib for a damaged file, or one that holds Python objects."""
@@ -36,7 +36,7 @@ def load_npy(path: Path, columns: DataColumns) -> Dataset:
         )
     try:
         features = np.lib.format.open_memmap(path, mode="r")  # no Python objects can be mapped
-    except _UNREADABLE:
+    except UNREADABLE:
         raise _damaged(path) from None
     return Dataset.from_arrays(path.name, features)
 
@@ -61,7 +61,7 @@ def load_npz(path: Path, columns: DataColumns) -> Dataset:
     with path.open("rb") as file:
         try:
             archive = np.load(file, allow_pickle=False)
-        except _UNREADABLE:
+        except UNREADABLE:
             raise _damaged(path) from None
         if not isinstance(archive, np.lib.npyio.NpzFile):
             raise _damaged(path)
@@ -96,7 +96,12 @@ def _member(path: Path, archive: np.lib.npyio.NpzFile, name: str) -> npt.NDArray
         )
     try:
         member = archive[name]
-    except _UNREADABLE:
+    except MemoryError:
+        raise DataError(
+            f"{path.name}: the array {name!r} is larger than memory, or damaged.",
+            advice="Save fewer rows, or features alone as .npy, which is not read whole.",
+        ) from None
+    except UNREADABLE:
         raise DataError(
             f"{path.name}: the array {name!r} is damaged, or holds Python objects, which are never loaded.",
             advice="Save it as an array of numbers (or of text, for labels).",

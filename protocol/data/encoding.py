@@ -18,9 +18,12 @@ __all__ = ["encoded_column", "plain_types", "table_of"]
 
 
 def plain_types(table: Any) -> Any:
-    """The same values in the types that a file has: no dictionaries, views or large text."""
+    """The same values in the types that a file has: no dictionaries, runs, views or large text."""
     for index, field in enumerate(table.schema):
         kind, values = field.type, table.column(index)
+        if pa.types.is_run_end_encoded(kind):
+            values = pc.run_end_decode(values)
+            kind = values.type
         if pa.types.is_dictionary(kind):
             codes, kind = values, kind.value_type
             values = pa.chunked_array(

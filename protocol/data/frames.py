@@ -69,7 +69,10 @@ def _what_is_mixed(frame: Frame, name: str) -> str:
     """Which column Arrow does not take, and in which row it differs from most, where that can be seen."""
     names = [] if library_of(frame) not in ("builtins", "pandas") else [str(column) for column in frame]
     for column in names if are_header(names) and len(set(names)) == len(names) else ():
-        values = list(frame[column])
+        try:
+            values = list(frame[column])
+        except TypeError:
+            return f"{name}: column {column!r} is no column of values."
         try:
             pa.array(values, from_pandas=True)
         except (pa.ArrowException, TypeError, ValueError, OverflowError):

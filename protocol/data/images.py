@@ -2,7 +2,8 @@
 
 An image is width × height × channels whole numbers from 0 to 255, line by line from the top, the channels of
 a pixel side by side. A table holds it as a list of all of them, as lists of lines (of pixels, of channels),
-or as bytes. A table has no arrays of several axes, so that those of NumPy become lists here.
+or as bytes. A table has no arrays of several axes, so that those of NumPy become lists here. What a masked
+array hides is missing.
 """
 
 from __future__ import annotations
@@ -161,9 +162,12 @@ def arrays_as_lists(values: Any) -> ArrowArray | None:
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Sequence | np.ndarray):
         return None
     arrays = [value for value in values if not is_gap(value)]
-    if not arrays or not all(isinstance(value, np.ndarray) and value.ndim > 1 for value in arrays):
+    masked = any(isinstance(value, np.ma.MaskedArray) for value in arrays)
+    # Arrow would see through the mask of an array of one axis.
+    fewest = 1 if masked else 2
+    if not arrays or not all(isinstance(value, np.ndarray) and value.ndim >= fewest for value in arrays):
         return None
-    if len({(array.shape, array.dtype) for array in arrays}) > 1:  # one of them is no image of the schema
+    if masked or len({(array.shape, array.dtype) for array in arrays}) > 1:  # one is no image then
         return pa.array([None if is_gap(value) else value.tolist() for value in values])
     places = np.cumsum([not is_gap(value) for value in values]) - 1
     rows = pa.array(places, mask=np.array([is_gap(value) for value in values]))
@@ -176,7 +180,7 @@ def is_gap(value: Any) -> bool:
 
 
 def _lists(array: npt.NDArray[Any]) -> ArrowArray:
-    nested: ArrowArray = pa.array(np.ascontiguousarray(array).reshape(-1))
+    nested: ArrowArray = pa.array(array.reshape(-1))
     for length in array.shape[:0:-1]:
         nested = pa.FixedSizeListArray.from_arrays(nested, length)
     return nested

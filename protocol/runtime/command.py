@@ -207,17 +207,13 @@ def run_verb(
     """
     try:
         result = body()
-        if as_json:
-            _print_json(result)
-        elif show is not None:
-            show(result)
+        _tell_result(result, as_json=as_json, show=show)
     except HushbidError as error:
         fail(error, as_json=as_json)
     except KeyboardInterrupt as interrupt:
         end_interrupted(as_json=as_json, notes=getattr(interrupt, "__notes__", ()))
     except BrokenPipeError:
-        # The reader has read enough, as `head` does. Further output goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _no_more_output()  # the reader has read enough, as `head` does
         sys.exit(ExitCode.FAILED)
     except Exception:
         if logs_json():
@@ -226,11 +222,35 @@ def run_verb(
             sys.stderr.write("".join(f"{printable(line)}\n" for line in traceback.format_exc().splitlines()))
             sys.stderr.write("This is a bug in hushbid: please report it with the lines above.\n")
         if as_json:
-            _print_json(
-                {"error": _error("bug", "An unexpected error; see stderr.", "Report it.", ExitCode.BUG)}
-            )
+            _print_error("bug", "An unexpected error; see stderr.", "Report it.", ExitCode.BUG)
         sys.exit(ExitCode.BUG)
     sys.exit(ExitCode.DONE if ends is None else ends(result))
+
+
+def _tell_result(
+    result: Mapping[str, Any], *, as_json: bool, show: Callable[[Mapping[str, Any]], object] | None
+) -> None:
+    try:
+        if as_json:
+            _print_json(result)
+        elif show is not None:
+            show(result)
+            sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if error.filename is not None:  # of a file, not of stdout
+            raise
+        _no_more_output()
+        raise HushbidError(
+            f"The result cannot be written to stdout: {error.strerror}.",
+            advice="All else is done. Make room where stdout leads, or lead it elsewhere.",
+        ) from None
+
+
+def _no_more_output() -> None:
+    """Have further output go nowhere: what was not written would be tried again at the end, in vain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def fail(error: HushbidError, *, as_json: bool) -> NoReturn:
@@ -241,7 +261,7 @@ def fail(error: HushbidError, *, as_json: bool) -> NoReturn:
     else:
         _tell(error)
     if as_json:
-        _print_json({"error": _error(type(error).__name__, error.what, error.advice, error.exit_code)})
+        _print_error(type(error).__name__, error.what, error.advice, error.exit_code)
     sys.exit(error.exit_code)
 
 
@@ -288,8 +308,12 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def _error(kind: str, what: str, advice: str, code: int) -> dict[str, Any]:
-    return {"kind": kind, "what": what, "advice": advice, "exit_code": int(code)}
+def _print_error(kind: str, what: str, advice: str, code: int) -> None:
+    """Print an error as JSON; where stdout takes none, stderr has said it."""
+    try:
+        _print_json({"error": {"kind": kind, "what": what, "advice": advice, "exit_code": int(code)}})
+    except OSError:
+        _no_more_output()
 
 
 def _print_json(value: Mapping[str, Any]) -> None:

@@ -1,8 +1,9 @@
-"""How a process ends that Ctrl-C ended, also while it still imports: a module that itself imports little."""
+"""How a program begins, and how Ctrl-C ends it while it still imports: a module that imports little."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
@@ -19,10 +20,29 @@ def run_main(main: Callable[[], NoReturn]) -> NoReturn:
     Args:
         main: Ends the process. An interrupt that it does not treat itself ends it with `INTERRUPTED`.
     """
+    _open_what_is_closed()
     try:
         main()
     except KeyboardInterrupt:
         end_interrupted(as_json="--json" in sys.argv[1:])
+
+
+def _open_what_is_closed() -> None:
+    """Lead standard streams nowhere that the process was started without.
+
+    The next file that is opened, a transcript say, would else have their number: what a library prints would
+    go into it, and processes that are started from here would read it as their stdin.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free: this one
+            os.set_inheritable(descriptor, True)
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
 
 
 def end_interrupted(*, as_json: bool, notes: Sequence[str] = ()) -> NoReturn:

@@ -66,6 +66,19 @@ class Cell:
         """Of the identity: the file's name."""
         return _digest(self.identity)
 
+    def check_software(self) -> None:
+        """See that this process, of another machine maybe, has the software that the identity names.
+
+        Raises:
+            ConfigError: It has other versions: its figures would be kept under a name that they do not have.
+        """
+        here, named = software(), self.identity["software"]
+        if other := sorted(name for name in named if here.get(name) != named[name]):
+            raise ConfigError(
+                f"A worker has another version than this machine of: {', '.join(other)}.",
+                advice="Install the same on all workers (`source` is the code of hushbid itself).",
+            )
+
 
 class CellFiles:
     """The files of the cells that are done.

@@ -173,6 +173,11 @@ def _told(
 def _measure(
     measure: Callable[[_Options, Configuration, int], Measured], options: _Options, cell: Cell
 ) -> Measured:
-    """What is measured, as its file has it, so that a row is the same whether it was read from there."""
+    """What is measured, as its file has it, so that a row is the same whether it was read from there.
+
+    Raises:
+        ConfigError: As `Cell.check_software`.
+    """
+    cell.check_software()
     found: Mapping[str, Any] = json.loads(json.dumps(measure(options, cell.configuration, cell.seed)))
     return found

@@ -302,6 +302,31 @@ def test_a_table_whose_columns_cannot_be_named_is_refused(place: Path, content: 
     assert says in " ".join(run("draft", place / "odd.csv", code=4).split())
 
 
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ([[1, 2]] * 3, "a nested type"),
+        ([b"a"] * 3, "type binary"),
+        ([Decimal("1.5")] * 3, "type decimal128(2, 1)"),
+        (pd.to_datetime(["2026-01-01"] * 3), "type timestamp"),
+    ],
+    ids=["lists", "bytes", "decimals", "dates"],
+)
+@pytest.mark.parametrize("option", ["--label", "--identifier"])
+def test_values_that_cannot_travel_with_a_point_are_refused_before_a_file_is_written(
+    place: Path, values: Any, says: str, option: str
+) -> None:
+    table = pq.read_table(place / "rows.parquet").append_column("more", pa.array(values))
+    pq.write_table(table, place / "more.parquet")
+    output = place / "rows.npz"
+    said = run(
+        "encode", place / "schema.toml", place / "more.parquet", "--output", output, option, "more", code=4
+    )
+    assert says in said
+    assert "cannot travel with a point" in " ".join(said.split())
+    assert not output.exists()
+
+
 def test_a_label_that_two_columns_are_named_is_refused(place: Path) -> None:
     twice = pa.Table.from_arrays([pa.array([31]), *[pa.array([1])] * 2], names=["age", "sold", "sold"])
     schema = Schema.of([{"name": "age", "kind": "integer", "lower": 18, "upper": 99}])

@@ -154,11 +154,15 @@ def test_a_model_that_stopped_early_says_so(place: Path) -> None:
         (["--parameter", "c=1"], "Did you mean C"),
         (["--parameter", "C=-1"], "'C' parameter of LogisticRegression"),
         (["--parameter", "C"], "NAME=VALUE"),
+        (["--parameter", "C=" + "[" * 3000], "'C' parameter of LogisticRegression"),
+        (["--estimator", "SVC", "--parameter", "verbose=true"], "among the results"),
         (["--output", "model.pkl"], "ends with .skops"),
         (["--estimator", "IsotonicRegression"], "cannot be fitted to these points"),
         (["--test", "gone.npz"], "gone.npz"),
     ],
-    ids=["near", "far", "meta", "parameter", "value", "no value", "ending", "unfit", "no test"],
+    ids=[
+        "near", "far", "meta", "parameter", "value", "no value", "deep", "verbose", "ending", "unfit", "gone",
+    ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused(place: Path, options: list[str], said: str) -> None:
     text = refused(place, *options)

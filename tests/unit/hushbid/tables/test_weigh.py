@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from typer.testing import CliRunner, Result
 from consumer.matching import match
 from hushbid.cli.app import app
 from protocol.data import DataColumns, load_dataset
+from protocol.errors import DataError
 from protocol.space.features import PairedSpace
 from tests.support.session_files import text
 
@@ -119,8 +123,16 @@ def test_labels_that_some_points_do_not_have_are_no_obstacle(place: Path) -> Non
         {"upper": np.array("three")},
         {"gamma": np.ones(2)},
         {"owners": np.array(["heron"])},
+        {"labelled": np.arange(60)},
+        {"labels": np.full(60, "2026", dtype="M8[Y]")},
+        {"owners": np.arange(60)},
+        {"weights": np.full(60, "many")},
+        {"weights": np.full(60, -1.0)},
+        {"weights": np.full(60, np.nan)},
+        {"upper": np.float64(LOWER)},
+        {"gamma": np.float64(-1.0)},
     ],
-    ids=lambda change: next(iter(change)),
+    ids=lambda change: " ".join(f"{name} {np.ravel(array)[0]}" for name, array in change.items()),
 )
 def test_arrays_that_do_not_go_together_are_refused(place: Path, change: dict[str, Any]) -> None:
     with np.load(place / "delivered.npz") as archive:
@@ -129,6 +141,22 @@ def test_arrays_that_do_not_go_together_are_refused(place: Path, change: dict[st
     done = weigh(place, delivered="odd.npz")
     assert done.exit_code == 4, (done.stdout, done.stderr)
     assert "not a file of delivered points" in done.stderr
+
+
+def test_a_pipe_is_not_waited_for_and_a_size_beyond_memory_is_refused(place: Path) -> None:
+    os.mkfifo(place / "pipe.npz")
+    content = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        content, {"descr": "<f8", "fortran_order": False, "shape": (2**45, 2)}
+    )
+    with zipfile.ZipFile(place / "large.npz", "w") as archive:
+        archive.writestr("features.npy", content.getvalue())
+    for name in ("pipe.npz", "large.npz"):
+        done = weigh(place, delivered=name)
+        assert done.exit_code == 4, (done.stdout, done.stderr)
+        assert "not a file of delivered points" in done.stderr
+    with pytest.raises(DataError, match="'features' is larger than memory, or damaged"):
+        load_dataset(place / "large.npz", DataColumns())
 
 
 def test_a_table_takes_labels_of_every_type_and_a_delivery_without_them(place: Path) -> None:

@@ -157,6 +157,23 @@ NO_IMAGES: dict[str, tuple[Any, str]] = {
     "infinite": ([[1.0] * 6, [math.inf] * 6], "row 1 (counted from 0) has a pixel that is out of bounds"),
     "a share": ([[1] * 6, [0.77] * 6], "row 1 (counted from 0) has a pixel that is no whole number"),
     "a gap first": ([None, [1] * 6, [77.5] * 6], "row 0 (counted from 0) is missing"),
+    "masked": (
+        np.ma.masked_equal(np.where(PIXELS == 9, 77, PIXELS), 77),
+        "row 1 (counted from 0) has a pixel that is missing",
+    ),
+    "masked arrays": (
+        list(np.ma.masked_equal(np.where(PIXELS == 9, 77, PIXELS), 77)),
+        "row 1 (counted from 0) has a pixel that is missing",
+    ),
+    "masked lists": (
+        list(np.ma.masked_equal(np.where(PIXELS == 9, 77, PIXELS).reshape(2, 6), 77)),
+        "row 1 (counted from 0) has a pixel that is missing",
+    ),
+    "runs": (
+        pa.RunEndEncodedArray.from_arrays([2], [77]),
+        "holds values of type int64, where the schema has an image",
+    ),
+    "one number": (77, "column 'scan' is no column of values"),
     "words": ([["77"] * 6], "has pixels of type string"),
     "a mapping": ([{"a": 77}], "holds values of a nested type, where the schema has an image"),
     "text": (["77"], "holds values of type string, where the schema has an image"),

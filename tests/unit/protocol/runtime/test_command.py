@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,6 +51,30 @@ def test_an_error_goes_before_the_exit_code_of_a_result(capsys: Captured) -> Non
 
     assert ended(refused, ends=lambda _: ExitCode.DONE) == ExitCode.USAGE
     assert json.loads(capsys.readouterr().out)["error"]["what"] == "No such key."
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_result_that_stdout_cannot_take_is_no_bug(
+    as_json: bool, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr("sys.stdout", full)
+        with pytest.raises(SystemExit) as ending:
+            run_verb(lambda: {"ok": True}, as_json=as_json, show=lambda _: sys.stdout.write("ok\n"))
+    assert ending.value.code == ExitCode.FAILED
+    assert "cannot be written to stdout: No space left" in capsys.readouterr().err
+
+
+def test_an_error_that_stdout_cannot_take_keeps_its_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    def refused() -> Mapping[str, Any]:
+        raise ConfigError("No such key.", advice="Make one.")
+
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr("sys.stdout", full)
+        assert ended(refused) == ExitCode.USAGE
+    assert "No such key." in capsys.readouterr().err
 
 
 @dataclass(frozen=True)

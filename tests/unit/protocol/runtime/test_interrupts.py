@@ -1,4 +1,4 @@
-"""Ctrl-C before a verb has begun."""
+"""Ctrl-C before a verb has begun, and standard streams that are closed."""
 
 from __future__ import annotations
 
@@ -33,3 +33,20 @@ def test_an_interrupt_while_a_program_imports_ends_it_as_later_ones_do(program: 
     assert (ended.returncode, ended.stderr) == (130, "Interrupted.\n")
     error = {"kind": "Interrupted", "what": "Interrupted.", "advice": "", "exit_code": 130}
     assert json.loads(ended.stdout) == {"error": error}
+
+
+CLOSED = """
+import os, sys
+from protocol.runtime.interrupts import run_main
+
+def main():
+    sys.stdout.write("said"), sys.stderr.write("said")
+    sys.exit(os.open(os.devnull, os.O_RDONLY))
+
+run_main(main)
+"""
+
+
+def test_no_file_takes_the_number_of_a_standard_stream_that_is_closed() -> None:
+    closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", sys.executable, "-c", CLOSED]
+    assert subprocess.run(closed, timeout=240, check=False).returncode == 3

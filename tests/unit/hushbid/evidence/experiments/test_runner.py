@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +25,8 @@ from hushbid.evidence.experiment_options import (
     experiment,
     read_declaration,
 )
-from hushbid.evidence.experiments.cells import CellFiles, Configuration, Measured
+from hushbid.evidence.experiments.cells import Cell, CellFiles, Configuration, Measured
+from hushbid.evidence.experiments.cells import software as software_here
 from hushbid.evidence.experiments.results import Figure
 from hushbid.evidence.experiments.runner import Experiment, Outcome, run
 from protocol.errors import ConfigError
@@ -142,6 +144,22 @@ def test_other_data_or_other_software_are_other_cells(
         monkeypatch.setattr("hushbid.evidence.experiments.cells.software", lambda s=software: {"hushbid": s})
         ran(tmp_path / "out", data=data)
     assert (len(RUNS), len(cells(tmp_path / "out"))) == (12, 12)
+
+
+def test_a_worker_with_other_software_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its figures would be kept under a name that stands for this machine's."""
+    cell = Cell("toy", {"width": 1.0}, 0, ())
+    sent = pickle.dumps((cell, cell.digest))
+    here = software_here()
+    monkeypatch.setattr(
+        "hushbid.evidence.experiments.cells.software", lambda: {**here, "numpy": "0.1", "scipy": "0.2"}
+    )
+    arrived, digest = pickle.loads(sent)
+    assert arrived.digest == digest
+    with pytest.raises(ConfigError, match="another version than this machine of: numpy, scipy"):
+        arrived.check_software()
+    monkeypatch.setattr("hushbid.evidence.experiments.cells.software", lambda: here)
+    arrived.check_software()
 
 
 def test_where_data_lie_makes_no_other_cell(tmp_path: Path) -> None:
