@@ -28,7 +28,7 @@ from hushbid.cluster.file import open_cluster
 from hushbid.rehearsal.verdict import Rehearsing
 from hushbid.running.results import RunResult
 from hushbid.running.simulate import AfterRound, simulate
-from hushbid.tables.frames import Frame, as_arrow, like
+from hushbid.tables.frames import ArrowTable, Frame, as_arrow, like
 from hushbid.tables.schema_files import arrays_of
 from protocol.data import Dataset
 from protocol.data.schema import Schema
@@ -93,8 +93,9 @@ class Procured:
         return self.result.report
 
     def __str__(self) -> str:
-        standing = self.result.standing
-        return f"{len(self.weights)} points. {'' if standing is None else standing.sentence()}".rstrip()
+        standing, bought, planned = self.result.standing, len(self.weights), self.result.p
+        said = f"{bought} points." if bought == planned else f"{bought} of {planned} points."
+        return f"{said} {'' if standing is None else standing.sentence()}".rstrip()
 
     def _repr_html_(self) -> str:
         shown = getattr(self.points, "_repr_html_", None)
@@ -153,8 +154,7 @@ def procure(
     given: Any = schema, owners  # whatever their types were to be
     if not isinstance(given[0], Schema):
         raise ConfigError("The schema is not a hushbid.Schema.", advice="Use `Schema.of` or `Schema.read`.")
-    if not (isinstance(given[1], Mapping) and all(isinstance(name, str) for name in owners)):
-        raise ConfigError("The owners are no mapping from names to tables.", advice='Give {"north": table}.')
+    _check_owners(given[1])
     points, epsilon, seed_points = map(_plain, (points, epsilon, seed_points))
     begin: Any = _plain(seed)
     if not isinstance(begin, int) or begin < 0:
@@ -167,7 +167,7 @@ def procure(
         )
     if seed_set is None and not (isinstance(seed_points, int) and seed_points > 0):
         raise ConfigError(f"`seed_points` is {seed_points}.", advice="Give a whole number above 0.")
-    wanted = as_arrow(validation, "validation", schema)
+    wanted = _wanted(validation, schema)
     theirs = label if label in wanted.column_names else None  # labels of D_v tell what is worth how much
     consumer = {"validation": arrays_of(schema, wanted, "validation", label=theirs)}
     if seed_set is not None:
@@ -229,6 +229,20 @@ def procure(
     if directory is None:  # nothing of it is there any more
         result = replace(result, data=None, directory=None, report=None, transcripts={})
     return Procured(like(validation, table), weights, result, schema)
+
+
+def _check_owners(given: Any) -> None:
+    if not (isinstance(given, Mapping) and all(isinstance(name, str) for name in given)):
+        raise ConfigError("The owners are no mapping from names to tables.", advice='Give {"north": table}.')
+    if not given:
+        raise ConfigError("There are no owners.", advice='Give one table at least: {"north": table}.')
+
+
+def _wanted(validation: Frame, schema: Schema) -> ArrowTable:
+    wanted = as_arrow(validation, "validation", schema)
+    if wanted.num_rows == 0:
+        raise DataError("The validation set has no rows.", advice="Give rows like those that are wanted.")
+    return wanted
 
 
 def _of_owners(

@@ -24,6 +24,7 @@ from hushbid.rehearsal.rehearsal import FEWEST, looked_at, rehearse
 from protocol import limits
 from protocol.config.session import SessionFile
 from protocol.data import Dataset, check_dataset
+from protocol.data.schema import Schema
 from protocol.errors import ConfigError, DataError
 
 __all__ = ["GRID", "Advice", "Proposal", "advise"]
@@ -482,14 +483,23 @@ def _own_view(
     return rehearse(session, rows, trials.seeds, looked=looked)
 
 
+def _called(places: npt.NDArray[np.intp], schema: Schema | None) -> str:
+    """The first five of these feature columns: by the names of a table's columns, or by their places."""
+    called, counted = [str(place) for place in places], ", counted from 0"
+    if schema is not None:
+        names = [column.name for column in schema.columns for _ in range(column.width)]
+        called, counted = [*dict.fromkeys(repr(names[place]) for place in places)], ""
+    return ", ".join(called[:5]) + (", …" if len(called) > 5 else "") + counted
+
+
 def _notes(request: Request, trials: Trials, proposed: Trial) -> list[str]:
     notes, features = [], request.validation.features
     single = np.flatnonzero(features.min(axis=0) == features.max(axis=0))
     if single.size:
-        which = ", ".join(str(column) for column in single[:5]) + (", …" if single.size > 5 else "")
+        verb = "has" if single.size == 1 else "have"
         notes.append(
-            f"{single.size} of {features.shape[1]} feature columns have one value in the validation set "
-            f"({which}, counted from 0): they distinguish no rows."
+            f"{single.size} of {features.shape[1]} feature columns {verb} one value in the validation set "
+            f"({_called(single, request.schema)}): they tell no rows apart."
         )
     if not UNLIKE <= proposed.kernel <= ALIKE:
         notes.append(

@@ -39,7 +39,7 @@ def advise_command(
     session: Annotated[
         Path | None,
         typer.Option(
-            help="A session or cluster file: tables are read by its [[columns]], and its bounds hold; "
+            help="A session or cluster file: tables are read by its [\\[columns]], and its bounds hold; "
             "default: that of --into.",
             metavar="FILE",
         ),

@@ -19,6 +19,11 @@ def _table(*titles: str, **options: Any) -> Table:
     return table.Table(*titles, box=SIMPLE_HEAD, collapse_padding=True, pad_edge=False, **options)
 
 
+def _seeds(count: int) -> str:
+    """How many seeds the figures are of."""
+    return "one seed" if count == 1 else f"mean of {count} seeds"
+
+
 def _print(table: Table) -> None:
     """Print a table whole: where the terminal is narrower, its lines are broken, and no figure is lost."""
     from rich.console import Console
@@ -39,7 +44,7 @@ def _show_selection(result: Mapping[str, Any]) -> None:
         "accuracy",
         title=f"{rows[0]['dataset']}, {rows[0]['mechanism']}, b = {rows[0]['batch']}, "
         f"s = {rows[0]['seed_weight']:g}, jitter {rows[0]['jitter']:g}, "
-        f"mean of {len(rows[0]['mmd2_each'])} seeds",
+        f"{_seeds(len(rows[0]['mmd2_each']))}",
     )
     for row in rows:
         accuracy = "-" if row["accuracy"] is None else f"{row['accuracy']:.3f}"
@@ -76,7 +81,7 @@ def _show_race(result: Mapping[str, Any]) -> None:
         "authors",
         "build s",
         "query ms",
-        title=f"RACE, add or remove one record, mean of {len(rows[0]['figure_each'])} seeds",
+        title=f"RACE, add or remove one record, {_seeds(len(rows[0]['figure_each']))}",
     )
     for row in rows:
         table.add_row(
@@ -161,7 +166,7 @@ def _show_purchases(result: Mapping[str, Any]) -> None:
     table = _table(
         *("share", "γ", "p", "method", "ε", "bought", "wanted", "MMD²", "weighted", "accuracy", "weighted"),
         "eff. points",
-        title=f"{first['dataset']}, δ = {first['delta']:g}, mean of {first['seeds']} seeds",
+        title=f"{first['dataset']}, δ = {first['delta']:g}, {_seeds(first['seeds'])}",
     )
     for row in result["rows"]:
         table.add_row(
@@ -180,10 +185,12 @@ def _show_purchases(result: Mapping[str, Any]) -> None:
 
 
 def _show_rivals(result: Mapping[str, Any]) -> None:
+    from rich.markup import escape
+
     first = result["rows"][0]
     table = _table(
         *("kind", "rival", "p", "ε", "MMD²", "weighted", "accuracy", "weighted", "eff. points", "note"),
-        title=f"{first['dataset']}, δ = {first['delta']:g}, mean of {first['seeds']} seeds",
+        title=f"{first['dataset']}, δ = {first['delta']:g}, {_seeds(first['seeds'])}",
     )
     for row in result["rows"]:
         table.add_row(
@@ -194,12 +201,14 @@ def _show_rivals(result: Mapping[str, Any]) -> None:
             *(_shown(row[name], ".4f") for name in ("mmd2", "mmd2_weighted")),
             *(_shown(row[name], ".3f") for name in ("accuracy", "accuracy_weighted")),
             _shown(row["effective_points"], ".0f"),
-            row["note"],
+            escape(row["note"]),
         )
     _print(table)
 
 
 def _show_scaling(result: Mapping[str, Any]) -> None:
+    from rich.markup import escape
+
     first = result["rows"][0]
     table = _table(
         *(
@@ -231,7 +240,7 @@ def _show_scaling(result: Mapping[str, Any]) -> None:
             _shown(row["seconds"], ".1f"),
             "-" if row["bytes_sent"] is None else f"{row['bytes_sent'] / 1e6:.1f}",
             _shown(row["memory_mb"], ".0f"),
-            row["note"],
+            escape(row["note"]),
         )
     _print(table)
 

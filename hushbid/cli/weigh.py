@@ -56,7 +56,7 @@ def weigh_command(
     session: Annotated[
         Path | None,
         typer.Option(
-            help="The session file: needed if the session has [[columns]], for tables, and for points that "
+            help="The session file: needed if the session has [\\[columns]], for tables, and for points that "
             "were delivered by an older version, whose file has no bounds.",
             envvar="HUSHBID_SESSION",
         ),

@@ -317,13 +317,22 @@ class Cluster:
 
 
 def found_cluster(path: Path) -> Path:
-    """The cluster file of that path, or, for a bare name such as `digits`, one that comes with hushbid."""
+    """The cluster file of that path, or, for a bare name such as `digits`, one that comes with hushbid.
+
+    Raises:
+        ConfigError: A bare name of neither.
+    """
     if path.suffix or len(path.parts) != 1 or path.is_file():
         return path
     here = Path(__file__).parent.parent
     # As a wheel installs them, or as they lie in a checkout.
     examples = (place / _EXAMPLES / path / "cluster.toml" for place in (here, here.parent))
-    return next((example for example in examples if example.is_file()), path)
+    found = next((example for example in examples if example.is_file()), None)
+    if found is None:
+        raise ConfigError(
+            f"{path}: no such file, and no example of that name.", advice="Check the path, or run `digits`."
+        )
+    return found
 
 
 def read_cluster(

@@ -76,7 +76,8 @@ class Standing:
             return f"The bought points {words}."
         against = "held-out points" if self.held_out else "the validation set"
         against += " (which the test points are unlike)" if self.unlike else ""
-        said = f"The bought points {words}: their MMD² to {against}{how} is {self.ratio:.2g} times as large"
+        times = f"{self.ratio:#.2g}".rstrip(".")  # 1.0 and not 1, but 12
+        said = f"The bought points {words}: their MMD² to {against}{how} is {times} times as large"
         points, others = self.bought.effective_points, self.uniform.effective_points
         if self.weighted and points is not None and others is not None:
             said += f", and they are worth {points:.0f} points of equal weight, those at random {others:.0f}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -111,8 +111,11 @@ def _unreadable(path: Path, error: OSError | UnicodeDecodeError) -> ConfigError:
     return ConfigError(f"{path}: cannot be read: {reason}.", advice="Check the file and its mode.")
 
 
+_TOML: Final = "Correct the syntax there; in a draft, fill in what is marked by ?."
+
+
 def _parsed(text: str, *, where: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also integers and nesting beyond Python's own limits
-        raise ConfigError(f"{where}: not TOML: {error}.", advice="Correct the syntax there.") from None
+        raise ConfigError(f"{where}: not TOML: {error}.", advice=_TOML) from None

@@ -50,7 +50,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     "a session file": Kind(_AGREED | {"roster"}, "It goes to every party with `--session`."),
     "a cluster file": Kind(
         _AGREED | {"dataset", "owners", "consumer", "run"},
-        "It goes to `hushbid run` or `hushbid simulate`.",
+        "It goes to `hushbid run` or `hushbid simulate`; a run leaves the session file in its directory, as "
+        "parties/consumer/session.toml.",
     ),
     "a curator's file": Kind(_OWN | {"listen", "revoked", "unit_price", "total_price"}, _WITH_A_PARTY),
     "an owner's file": Kind(_OWN | _OF_DATA | {"name", "data", "memory_limit"}, _WITH_A_PARTY),

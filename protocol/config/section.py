@@ -26,7 +26,7 @@ PartyName = Annotated[
     str,
     matches(
         r"[a-z0-9][a-z0-9_.-]{0,63}",
-        "not a name: up to 64 small letters, digits and, but at the beginning, _ . -",
+        "not a name: 1 to 64 of a-z 0-9 _ . -, the first a letter or a digit",
     ),
 ]
 

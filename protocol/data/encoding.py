@@ -64,7 +64,7 @@ def encoded_column(column: Column, values: Any, where: str) -> npt.NDArray[np.fl
     """
     gaps = _flags(pc.is_null(values, nan_is_null=True))
     if gaps.any() and column.missing is None:
-        raise _wrong(where, gaps, "is missing", "Fill it in, or have the schema say what a gap stands for.")
+        raise _wrong(where, gaps, "is missing", _OWN_GAP if column.kind == "category" else _GAP)
     if column.kind in LISTED:
         return _of_categories(column, values, gaps, where)
     if column.kind == "image":
@@ -73,6 +73,10 @@ def encoded_column(column: Column, values: Any, where: str) -> npt.NDArray[np.fl
     if gaps.any():
         numbers[gaps] = float(column.missing)  # type: ignore[arg-type]  # a number, as `_check_missing` saw to
     return numbers[:, None]
+
+
+_GAP: Final = "Fill it in, or say by the column's `missing` what a gap stands for."
+_OWN_GAP: Final = f'{_GAP[:-1]} (`missing = "own"`: a category of its own).'
 
 
 def _numbers(column: Column, values: Any, gaps: npt.NDArray[np.bool_], where: str) -> npt.NDArray[np.float64]:

@@ -94,7 +94,9 @@ class Schema(BaseModel):
                 f"{path} cannot be read: {error.strerror}.", advice="Correct the path."
             ) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{path} is not TOML: {error}.", advice="Correct the file.") from None
+            raise ConfigError(
+                f"{path} is not TOML: {error}.", advice="Correct it; in a draft, fill in what is marked by ?."
+            ) from None
         return cls._validated({"columns": values.get("columns", [])}, str(path))
 
     @classmethod

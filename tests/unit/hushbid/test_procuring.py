@@ -97,6 +97,12 @@ def test_weights_and_figures_are_those_of_the_result(procured: Procured) -> None
     assert (procured.report, dict(procured.transcripts), procured.result.data) == (None, {}, None)
 
 
+def test_it_says_where_owners_had_fewer_points_than_were_to_be_bought(procured: Procured) -> None:
+    assert str(procured).startswith("40 points. ")
+    few = bought(owners={"north": OWNERS["north"][:20], "south": OWNERS["south"][:5]}, anyway=True)
+    assert str(few).startswith("25 of 40 points. ")
+
+
 def test_it_is_what_the_command_line_runs(procured: Procured, tmp_path: Path) -> None:
     """A cluster of files that are encoded by hand has the same result, but for places and times."""
     for name, frame in {**OWNERS, "wanted": WANTED, "test": TEST, "seeds": people(30, 0.1, 6)}.items():
@@ -226,7 +232,8 @@ def test_a_hopeless_procurement_is_refused_before_anything_is_made(tmp_path: Pat
         pytest.param({"test": {"age": [2**70]}}, "mixed or unknown types", id="large"),
         pytest.param({"seed": -1}, "The seed is -1", id="seed"),
         pytest.param({"test": pd.concat([TEST, TEST[["age"]]], axis=1)}, "two of one name", id="one name"),
-        pytest.param({"owners": {}}, "owners", id="no owners"),
+        pytest.param({"owners": {}}, "There are no owners.", id="no owners"),
+        pytest.param({"validation": WANTED[:0]}, "The validation set has no rows.", id="no validation rows"),
         pytest.param({"epsilon": 0.0}, "epsilon", id="epsilon"),
         pytest.param({"label": "sold"}, "has no column 'sold'", id="label"),
         pytest.param(

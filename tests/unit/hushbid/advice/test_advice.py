@@ -280,8 +280,17 @@ def test_columns_of_one_value_and_few_rows_are_said() -> None:
     rows = curve(7, 1)
     rows[:, 1] = 0.5
     advice = advised(validation=dataset(rows), rehearse=True)
-    assert any("1 of 3 feature columns have one value" in note and "(1, " in note for note in advice.notes)
+    assert any("1 of 3 feature columns has one value" in note and "(1, c" in note for note in advice.notes)
     assert any("it is for 8 to 5,000 rows" in note for note in advice.notes)
+
+
+def test_columns_of_one_value_have_the_names_of_a_table_s_columns() -> None:
+    numbers = {"kind": "number", "lower": 0.0, "upper": 1.0}
+    schema = Schema.of([{"name": name} | numbers for name in ("length [mm]", "depth", "mass")])
+    rows = curve(60, 1)
+    rows[:, 0] = 0.5
+    advice = advised(validation=dataset(rows), schema=schema)
+    assert any("has one value in the validation set ('length [mm]'):" in note for note in advice.notes)
 
 
 def test_a_kernel_that_tells_nothing_apart_is_said() -> None:

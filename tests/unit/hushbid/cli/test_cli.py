@@ -88,6 +88,14 @@ def test_every_verb_has_help_and_takes_json(hushbid: Any, verb: str, monkeypatch
     assert "--json" in ended.out
 
 
+@pytest.mark.parametrize("verb", ["advise", "train", "value", "weigh"])
+def test_brackets_in_help_are_printed_and_are_no_markup(
+    hushbid: Any, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert "[[columns]]," in hushbid(verb, "--help").out
+
+
 def test_the_help_lists_the_verbs_and_the_exit_codes(hushbid: Any) -> None:
     text = " ".join(hushbid("--help").out.split())
     for verb in VERBS:

@@ -35,7 +35,8 @@ def test_an_example_is_found_by_its_name_and_a_file_before_it(
     monkeypatch.chdir(tmp_path)
     assert found_cluster(Path("digits")) == DIGITS
     assert found_cluster(Path("digits.toml")) == Path("digits.toml")
-    assert found_cluster(Path("unknown")) == Path("unknown")
+    with pytest.raises(ConfigError, match="unknown: no such file, and no example of that name"):
+        found_cluster(Path("unknown"))
     Path("digits").mkdir()  # no cluster file
     assert found_cluster(Path("digits")) == DIGITS
     Path("digits").rmdir()

@@ -36,7 +36,14 @@ def test_without_weights_of_both_it_is_the_choice_as_it_is() -> None:
     found = beside_uniform(judgement(0.5, 0.1), judgement(1.0))
     assert found is not None
     assert (found.ratio, found.weighted) == (0.5, False)
-    assert found.sentence().endswith("their MMD² to the validation set is 0.5 times as large.")
+    assert found.sentence().endswith("their MMD² to the validation set is 0.50 times as large.")
+
+
+@pytest.mark.parametrize(("ratio", "said"), [(0.082, "0.082"), (1.0, "1.0"), (12.3, "12")])
+def test_a_ratio_has_two_digits(ratio: float, said: str) -> None:
+    found = beside_uniform(judgement(ratio), judgement(1.0))
+    assert found is not None
+    assert f" is {said} times as large" in found.sentence()
 
 
 def test_what_was_held_out_counts_where_there_is_any() -> None:
@@ -44,7 +51,7 @@ def test_what_was_held_out_counts_where_there_is_any() -> None:
     found = beside_uniform(bought, Judgement(Quality(mmd2=1.0, mmd2_test=1.2, effective_points=100.0)))
     assert found is not None
     assert (found.ratio, found.held_out) == (0.5, True)
-    assert "their MMD² to held-out points is 0.5 times" in found.sentence()
+    assert "their MMD² to held-out points is 0.50 times" in found.sentence()
 
 
 def test_test_points_that_are_unlike_what_is_wanted_do_not_count() -> None:
@@ -55,7 +62,7 @@ def test_test_points_that_are_unlike_what_is_wanted_do_not_count() -> None:
     found = beside_uniform(bought, uniform, unlike=True)
     assert found is not None
     assert (found.rank, found.ratio, found.held_out) == ("closer", 0.1, False)
-    assert "to the validation set (which the test points are unlike) is 0.1 times" in found.sentence()
+    assert "to the validation set (which the test points are unlike) is 0.10 times" in found.sentence()
     assert found.as_json()["test_unlike"] is True
     assert (nothing := beside_uniform(judgement(0.1), judgement(1.0), unlike=True)) is not None
     assert not nothing.unlike, "there are no test points"

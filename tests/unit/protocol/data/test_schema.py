@@ -149,6 +149,13 @@ def test_what_does_not_fit_is_named_by_column_and_row_and_no_value_is_quoted(
     assert "33344" not in error.what + error.advice
 
 
+def test_what_a_gap_can_stand_for_is_said() -> None:
+    numbers = refused(Schema.of([AGE]), age=[20, None]).advice
+    assert numbers == "Fill it in, or say by the column's `missing` what a gap stands for."
+    job = {"name": "job", "kind": "category", "categories": ["clerk", "nurse"]}
+    assert '`missing = "own"`' in refused(Schema.of([job]), job=["clerk", None]).advice
+
+
 def test_a_column_that_is_not_there_or_twice_is_named() -> None:
     schema = Schema.of([OWNS])
     assert "no column 'owns'" in refused(schema, other=[1]).what
@@ -298,5 +305,9 @@ def test_a_schema_is_read_from_toml(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=says) as caught:
             Schema.read(path)
         assert str(path) in caught.value.what
+    path.write_text('[[columns]]\nname = "owns"\nkind = "number"\nlower = ?\n')
+    with pytest.raises(ConfigError, match=r"is not TOML: .*line 4") as caught:
+        Schema.read(path)
+    assert "fill in what is marked by ?" in caught.value.advice
     with pytest.raises(ConfigError, match="cannot be read"):
         Schema.read(tmp_path / "none.toml")

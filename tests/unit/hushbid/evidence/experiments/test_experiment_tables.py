@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hushbid.cli.app import app
-from hushbid.cli.experiment_tables import _print, _table
+from hushbid.cli.experiment_tables import SHOWN, _print, _table
 from protocol.errors import ConfigError
 from protocol.runtime.ledger.known_ledgers import known_ledgers_path
 
@@ -25,6 +25,21 @@ def test_no_figure_is_cut_off_in_a_narrow_terminal(
     out = capsys.readouterr().out
     assert all(cell in out for cell in cells)
     assert "…" not in out
+
+
+def test_what_a_rival_needs_is_shown_with_the_extra_in_its_brackets(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    figures = ("mmd2", "mmd2_weighted", "accuracy", "accuracy_weighted", "effective_points", "epsilon")
+    row: dict[str, Any] = dict.fromkeys(figures) | {
+        "dataset": "digits", "delta": 1e-5, "seeds": 1, "kind": "compress", "rival": "goodpoints",
+        "points": 9, "note": "goodpoints is not installed: pip install 'hushbid[rivals]'",
+    }  # fmt: skip
+    SHOWN["rivals"]({"rows": [row]})
+    out = capsys.readouterr().out
+    assert "pip install 'hushbid[rivals]'" in out
+    assert "δ = 1e-05, one seed" in out
 
 
 def test_a_screening_experiment_leaves_the_user_s_list_of_ledgers_alone(
