@@ -269,7 +269,7 @@ def read_declaration(path: Path, **changes: Any) -> ExperimentOptions:
 
     values = read_toml(path)
     kind = values.pop(_KIND, None)
-    if kind not in OPTIONS:
+    if not isinstance(kind, str) or kind not in OPTIONS:
         raise ConfigError(
             f"{path} declares no experiment: `{_KIND}` is "
             + ("missing." if kind is None else f"{kind!r}, which there is not."),

@@ -120,13 +120,13 @@ def run(experiment: Experiment[_Options, _Row], options: _Options) -> Outcome[_R
 
 
 def refuse_none(**wanted: Sequence[Any]) -> None:
-    """Refuse an experiment of which there is nothing to run.
+    """Refuse an experiment of which there is nothing to run, or that buys no points.
 
     Args:
         wanted: What there has to be one of at least, by its name in words.
 
     Raises:
-        ConfigError: There is none of something.
+        ConfigError: There is none of something, or ``a_number_of_points`` has one below 1.
     """
     if not all(wanted.values()):
         names = [name.replace("_", " ") for name in wanted]
@@ -134,6 +134,9 @@ def refuse_none(**wanted: Sequence[Any]) -> None:
             f"An experiment needs {', '.join(names[:-1])} and {names[-1]} at least.",
             advice="Give one of each.",
         )
+    # The command line refuses this by itself; a file and Python come here.
+    if any(points < 1 for points in wanted.get("a_number_of_points", ())):
+        raise ConfigError("A number of points is below 1.", advice="Give whole numbers from 1 on.")
 
 
 def _cells(experiment: Experiment[_Options, _Row], options: _Options) -> Iterator[Cell]:

@@ -268,6 +268,7 @@ def test_relative_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     [
         ("seeds = 1", "`experiment` is missing"),
         ('experiment = "tea"', "'tea', which there is not"),
+        ('experiment = ["kme"]', "which there is not"),
         ('experiment = "kme"', "data"),
         ('experiment = "selection"\nepsilon = 3', "epsilon: "),
         ('experiment = "selection"\nepsilons = "much"', "epsilons"),
@@ -279,6 +280,14 @@ def test_a_declaration_that_cannot_hold_is_refused(text: str, says: str, tmp_pat
     path.write_text(text)
     with pytest.raises(ConfigError, match=says):
         read_declaration(path)
+
+
+@pytest.mark.parametrize("name", ["rare", "rivals"])
+def test_a_declaration_that_buys_no_points_is_refused(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "experiment.toml"
+    path.write_text(f'experiment = "{name}"\npoints = [0]\n')
+    with pytest.raises(ConfigError, match="A number of points is below 1"):
+        run(experiment(name), read_declaration(path))
 
 
 @pytest.mark.parametrize("name", OPTIONS)
