@@ -53,8 +53,9 @@ def test_only_one_module_asks_which_system_this_is() -> None:
         if (found := asked_of_the_system(path.read_text(encoding="utf-8")))
     }
     assert asking.pop("protocol/platform.py") >= {"fchmod", "geteuid", "kill", "O_DIRECTORY", "open"}
-    # Opened to be thrown away, and as a standard stream: no file of ours.
+    # Opened to be thrown away, and as standard streams: no file of ours.
     assert asking.pop("protocol/runtime/command.py") == {"open"}
+    assert asking.pop("protocol/runtime/interrupts.py") == {"open"}
     assert asking == {}
 
 

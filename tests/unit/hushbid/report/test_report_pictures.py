@@ -224,7 +224,7 @@ def test_weights_and_effective_points_are_those_beside_the_transcript(
         (None, "no delivered.npz that can be read"),
         ({"weights": None}, "has none"),
         ({"weights": np.full(40, 0.5)}, "are no weights"),
-        ({"weights": np.full(40, "a")}, "are no weights"),
+        ({"weights": np.full(40, "a")}, "no delivered.npz that can be read"),
         ({"features": np.zeros((40, 20))}, "has other points"),
     ],
     ids=["no file", "none", "no sum of 1", "text", "other points"],
