@@ -134,8 +134,8 @@ def refuse_none(**wanted: Sequence[Any]) -> None:
             f"An experiment needs {', '.join(names[:-1])} and {names[-1]} at least.",
             advice="Give one of each.",
         )
-    # The command line refuses this by itself; a file and Python come here.
-    if any(points < 1 for points in wanted.get("a_number_of_points", ())):
+    # The command line refuses this by itself; a file and Python come here. None: as the cluster file says.
+    if any(points is not None and points < 1 for points in wanted.get("a_number_of_points", ())):
         raise ConfigError("A number of points is below 1.", advice="Give whole numbers from 1 on.")
 
 
