@@ -308,7 +308,7 @@ def _was_ended_here(stream: _Stream) -> bool:
     """Whether libzmq has closed a connection that its peer holds open: for a breach of ZMTP.
 
     Its own descriptor is closed, or about to be; ours shows that the peer has neither ended the connection
-    nor been silent until a heartbeat failed.
+    nor been silent until TCP gave it up.
     """
     if stream.kept < 0:
         return False

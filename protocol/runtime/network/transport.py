@@ -1,9 +1,10 @@
 """The common part of both ends of a connection: the form of an address, and the options of a socket.
 
-Times are milliseconds, as ZeroMQ takes them. ZMTP heartbeats are answered by ZeroMQ's own thread: they find a
-dead machine or a cut cable, never a process that spins, for which the parties' own messages must look. They
-are slow on purpose: a pong waits behind the frame that is being sent, and on a line of 10 Mbit/s the largest
-frame takes 13 s.
+Times are milliseconds where nothing else is said, as ZeroMQ takes them. A dead machine or a cut cable is found by
+TCP: keepalives where nothing is under way, and a limit on what stays unacknowledged. Neither finds a process that
+spins, for which the parties' own messages must look. ZMTP's heartbeats stay off: with them libzmq 4.3.5 aborts a
+process whose peer fills its queue and hangs up (`Assertion failed: !_io_error`, libzmq issue 4364), so any peer
+could end the curator.
 """
 
 from __future__ import annotations
@@ -42,9 +43,13 @@ LINGER_MS: Final = 2_000
 HANDSHAKE_MS: Final = 10_000
 """How long a connection may take from TCP to the end of authentication."""
 
-HEARTBEAT_INTERVAL_MS: Final = 5_000
-HEARTBEAT_TIMEOUT_MS: Final = 30_000
-HEARTBEAT_TTL_MS: Final = 60_000
+KEEPALIVE_IDLE_S: Final = 15
+KEEPALIVE_INTERVAL_S: Final = 5
+KEEPALIVES: Final = 3
+"""An idle connection ends after so many keepalives without an answer: 30 s with the idle time before them."""
+
+UNACKNOWLEDGED_MS: Final = 30_000
+"""How long what was sent may stay unacknowledged, or a peer take nothing, before a connection ends (Linux)."""
 
 CURVE_OVERHEAD_BYTES: Final = 33
 """Bytes that CURVE's MESSAGE command adds to a frame (RFC 26): name 8, nonce 8, authenticator 16, flags 1."""
@@ -176,10 +181,11 @@ def configure(socket: zmq.Socket[bytes], where: Address, *, secure: bool, longes
     socket.set(zmq.SNDTIMEO, 0)
     socket.set(zmq.LINGER, LINGER_MS)
     socket.set(zmq.HANDSHAKE_IVL, HANDSHAKE_MS)
-    socket.set(zmq.HEARTBEAT_IVL, HEARTBEAT_INTERVAL_MS)
-    socket.set(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS)
-    socket.set(zmq.HEARTBEAT_TTL, HEARTBEAT_TTL_MS)
     socket.set(zmq.TCP_KEEPALIVE, 1)
+    socket.set(zmq.TCP_KEEPALIVE_IDLE, KEEPALIVE_IDLE_S)
+    socket.set(zmq.TCP_KEEPALIVE_INTVL, KEEPALIVE_INTERVAL_S)
+    socket.set(zmq.TCP_KEEPALIVE_CNT, KEEPALIVES)
+    socket.set(zmq.TCP_MAXRT, UNACKNOWLEDGED_MS)
     # On an IPv6 socket an IPv4 address would be bound, and shown, as one mapped into IPv6:
     # tcp://[::ffff:127.0.0.1]:5555.
     socket.set(zmq.IPV6, 0 if where.is_ipv4 else 1)
