@@ -19,10 +19,20 @@ from typing import Any, Self
 from protocol.names import CONSUMER, CURATOR
 from tests.conftest import ROOT
 
-__all__ = ["IMAGE", "VOLUMES", "Deployment", "clean_clone", "compose_command", "docker", "why_no_engine"]
+__all__ = [
+    "IMAGE",
+    "USER",
+    "VOLUMES",
+    "Deployment",
+    "clean_clone",
+    "compose_command",
+    "docker",
+    "why_no_engine",
+]
 
 IMAGE = "hushbid:test"
 """Stays when the tests are done, so that the next ones build upon it."""
+USER = "10001"
 VOLUMES = ("key", "data", "state", "session")
 """What is mounted below /party in a party's container."""
 PATIENCE = 240.0

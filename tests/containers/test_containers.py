@@ -1,24 +1,17 @@
-"""The very Dockerfile and docker-compose.yml, in a real engine: a session from a clean clone, one in trouble.
-
-All is in one file, so that no two workers of pytest-xdist start sessions at the same time.
-"""
+"""The very Dockerfile and docker-compose.yml, in a real engine: a session that ends well, and one refused."""
 
 from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import ROOT
 from tests.containers.belongings import (
     contents,
     encoded,
@@ -27,86 +20,13 @@ from tests.containers.belongings import (
     rows_of,
     secrets_of,
 )
-from tests.containers.compose import IMAGE, Deployment, clean_clone, docker, why_no_engine
+from tests.containers.compose import IMAGE, Deployment, docker
+from tests.containers.ended import Session
 
 pytestmark = pytest.mark.timeout(1100)
 
-USER = "10001"
 POINTS = 200
 """Of the demonstration."""
-
-
-@pytest.fixture(scope="module")
-def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A clean clone on a machine that has the base image and the wheelhouse, and the image built from it."""
-    reason = why_no_engine()
-    if reason is not None:
-        pytest.skip(reason)
-    made = make("base-image")
-    if made.returncode != 0:
-        pytest.skip(f"no base image: {made.stderr.strip()[-300:]}")
-    fetched = make("wheelhouse")
-    assert fetched.returncode == 0, fetched.stderr
-    clone = clean_clone(tmp_path_factory.mktemp("clone"))
-    with Deployment(clone) as deployment:
-        built = deployment.compose("build", "setup", timeout=600)
-    assert built.returncode == 0, built.stdout[-2000:] + built.stderr[-2000:]
-    shutil.rmtree(clone / "wheelhouse")  # it is large, and the image has what it needs
-    return clone
-
-
-def make(target: str) -> subprocess.CompletedProcess[str]:
-    # `timeout` ends all that make has started, and so the pipes that are read here.
-    command = ["timeout", "--kill-after=10", "240", "make", "--silent", target]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-
-
-@dataclass(frozen=True)
-class Session:
-    """A session that is over, whose containers are still there."""
-
-    deployment: Deployment
-    files: Path
-    """Copies of every party's volumes, as PARTY/VOLUME."""
-
-    def transcript(self, party: str) -> Path:
-        return self.files / party / "state" / f"{party}.transcript"
-
-    def events(self, party: str) -> list[tuple[str, str]]:
-        """Every event in a party's transcript: its kind, or what message it is, and which peer or timer."""
-        return list(_events_in(self.transcript(party)))
-
-    def verified(self) -> bool:
-        """Whether all transcripts hold, and agree with each other."""
-        paths = [str(self.transcript(party)) for party in self.deployment.parties]
-        found = json.loads(hushbid("transcript", "verify", "--json", *paths))
-        assert len(found["transcripts"]) == len(paths)
-        assert {each["signature"] for each in found["transcripts"]} == {"holds"}
-        return bool(found["ok"])
-
-
-@cache
-def _events_in(transcript: Path) -> tuple[tuple[str, str], ...]:
-    shown = hushbid("transcript", "show", str(transcript), "--private", "--json")
-    events = [json.loads(line).get("event") for line in shown.splitlines()]
-    return tuple(_kind_and_whose(event) for event in events if event is not None)
-
-
-def _kind_and_whose(event: Mapping[str, Any]) -> tuple[str, str]:
-    fields = {**event["public"], **event["private"]}
-    if event["kind"] == "received":
-        return fields["frame"]["message"], fields["frame"]["peer"]
-    return event["kind"], fields.get("peer") or fields.get("name", "")
-
-
-def hushbid(*arguments: str) -> str:
-    """What a verb prints that ends well."""
-    done = subprocess.run(
-        [sys.executable, "-m", "hushbid", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, f"{arguments}: {done.stderr}\n{done.stdout}"
-    return done.stdout
-
 
 # -- a session from a clean clone -----------------------------------------------------------------------
 
@@ -248,135 +168,3 @@ def test_a_consumer_whose_session_is_hopeless_is_started_once_and_ends_with_4(cl
         assert log.count("A rehearsal of the session is hopeless") == 1, log
         assert deployment.inspect("consumer")["RestartCount"] == 0
         assert deployment.inspect("curator")["State"]["Running"]
-
-
-# -- a session in trouble -------------------------------------------------------------------------------
-
-UNTOUCHED, KILLED, PAUSED, CUT_OFF = "owner-1", "owner-2", "owner-3", "owner-4"
-ROUNDS = 300
-CADENCE = 0.25
-"""Seconds of a round: the session is not over before it was in trouble four times."""
-LOOK = """
-import os, pathlib, pwd
-print(os.getuid(), pwd.getpwuid(os.getuid()).pw_name)
-status = pathlib.Path("/proc/1/status").read_text().splitlines()
-print(*(line for line in status if line.startswith(("CapEff", "NoNewPrivs"))), sep="\\n")
-try:
-    pathlib.Path("/opt/hushbid/new").touch()
-except OSError as error:
-    print(error.strerror)
-key = os.stat("/party/key/secret.key")
-print(key.st_uid, oct(key.st_mode & 0o777))
-print(*pathlib.Path("/tmp").rglob("*"))
-"""
-LOCKED_DOWN = f"""{USER} hushbid
-CapEff:\t0000000000000000
-NoNewPrivs:\t1
-Read-only file system
-{USER} 0o600
-
-"""
-
-
-@dataclass(frozen=True)
-class Troubled(Session):
-    exit_codes: Mapping[str, int]
-    seen_inside: Mapping[str, str]
-    """By party, what a look around in its container printed in the middle of the session."""
-
-
-@pytest.fixture(scope="module")
-def troubled(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Troubled]:
-    """Four owners, of which one is killed, one paused and one cut off; and the curator is restarted."""
-    pace = {"session.points": ROUNDS, "session.batch": 1, "session.fixed_cadence": CADENCE}
-    with Deployment(clone, owners=4, settings=pace) as deployment:
-        up = deployment.compose("up", "--detach", timeout=300)
-        assert up.returncode == 0, up.stderr[-2000:]
-        deployment.until(lambda: deployment.healthy(deployment.parties), "all to be healthy")
-        deployment.until(lambda: deployment.round() > 1, "the second round")
-        seen_inside = {party: deployment.inside(party, LOOK) for party in deployment.parties}
-        make_trouble(deployment)
-        exit_codes = deployment.wait(deployment.parties, seconds=2 * ROUNDS * CADENCE)
-        files = deployment.copy_out(tmp_path_factory.mktemp("troubled"))
-        yield Troubled(deployment, files, exit_codes, seen_inside)
-
-
-def make_trouble(deployment: Deployment) -> None:
-    """One thing after another, each as soon as the curator has seen the end of the last."""
-    network = f"{deployment.project}_session"
-    for owner, trouble, cure in (
-        (KILLED, ["kill"], ["start"]),
-        (PAUSED, ["pause"], ["unpause"]),
-        (CUT_OFF, ["network", "disconnect", network], ["network", "connect", network]),
-    ):
-        deployment.until(partial(done, *trouble, deployment.container(owner)), f"{owner}'s {trouble[0]}")
-        deployment.until(partial(told, deployment, rf"{owner} is (gone|silent)", 1), f"{owner} to be missed")
-        docker(*cure, deployment.container(owner))
-        deployment.until(partial(told, deployment, rf"{owner} is (here|back)", 2), f"{owner} to be back")
-    last = deployment.round()
-    docker("restart", "--time", "20", deployment.container("curator"))
-    deployment.until(lambda: deployment.round() > last + 1, "the rounds to go on")
-
-
-def done(*arguments: str) -> bool:
-    """Whether docker did it: runc gives up a pause after 0.2 s if a process waits for its disk just then."""
-    try:
-        docker(*arguments)
-    except AssertionError:
-        return False
-    return True
-
-
-def told(deployment: Deployment, what: str, times: int) -> bool:
-    """Whether the curator's log has something that often."""
-    return len(re.findall(what, deployment.log("curator"))) >= times
-
-
-def test_a_session_survives_them_all(troubled: Troubled) -> None:
-    parties = troubled.deployment.parties
-    assert troubled.exit_codes == dict.fromkeys(parties, 0), troubled.deployment.story()
-    assert f"{ROUNDS} of {ROUNDS}, 0 disputed" in troubled.deployment.log("consumer")
-    assert troubled.verified()
-
-
-@pytest.mark.parametrize("owner", [KILLED, PAUSED, CUT_OFF])
-def test_rounds_go_on_without_an_owner_until_it_is_back(troubled: Troubled, owner: str) -> None:
-    events = troubled.events("curator")
-    lost = events.index(("lost", owner))
-    bids = [place for place, event in enumerate(events) if event == ("bid", owner)]
-    last = max(place for place in bids if place < lost)
-    next_one = min((place for place in bids if place > lost), default=None)
-    assert next_one is not None, "it takes part again"
-    away = events[last:next_one]
-    assert away.count(("timer", "round")) > 1, "it is absent when a round's time for bids is over"
-    assert {("hello", owner), ("returned", owner)} & set(away)
-
-
-def test_an_owner_that_was_killed_goes_on_from_its_transcript(troubled: Troubled) -> None:
-    assert ("restarted", "") in troubled.events(KILLED)
-    assert "goes on after record" in troubled.deployment.log(KILLED)
-
-
-def test_an_owner_that_was_paused_goes_on_as_the_process_that_it_was(troubled: Troubled) -> None:
-    assert ("restarted", "") not in troubled.events(PAUSED)
-    assert "goes on after record" not in troubled.deployment.log(PAUSED)
-
-
-def test_an_owner_that_was_cut_off_connects_again(troubled: Troubled) -> None:
-    events = troubled.events(CUT_OFF)
-    assert ("restarted", "") not in events
-    assert ("connected", "") in events[events.index(("lost", "curator")) :]
-
-
-def test_a_curator_that_is_told_to_stop_goes_on_when_it_is_started_again(troubled: Troubled) -> None:
-    log = troubled.deployment.log("curator")
-    assert "Stopped by SIGTERM; what was recorded is kept." in log
-    assert "goes on after record" in log
-    assert troubled.events("curator").count(("restarted", "")) == 1
-    for party in (UNTOUCHED, "consumer"):
-        events = troubled.events(party)
-        assert ("connected", "") in events[events.index(("lost", "curator")) :]
-
-
-def test_a_container_can_do_no_more_than_it_must(troubled: Troubled) -> None:
-    assert troubled.seen_inside == dict.fromkeys(troubled.deployment.parties, LOCKED_DOWN)
