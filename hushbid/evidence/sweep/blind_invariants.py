@@ -103,17 +103,7 @@ def boxes_are_opened_once(evidence: Evidence) -> Iterator[str]:
                 yield f"{box} is none that its owner sent under this number"
     if len(evidence.weighed.delivered) != len(evidence.weighed.awards):
         yield f"{len(evidence.weighed.awards)} awards were checked {len(evidence.weighed.delivered)} times"
-    rows = {
-        owner: Counter(row.tobytes() for row in evidence.data[owner].features)
-        for owner in evidence.honest_owners
-    }
-    for entry in evidence.outcome.consumer.delivered:
-        if entry.owner in rows and entry.candidate is not None:
-            row = entry.candidate.point.tobytes()
-            if not rows[entry.owner][row]:
-                number = entry.chosen_round
-                yield f"{entry.owner} has no such point, or no more, as was delivered of round {number}"
-            rows[entry.owner][row] -= 1
+    yield from evidence.delivered_that_was_not_owned()
 
 
 def weights_have_their_own_noise(evidence: Evidence) -> Iterator[str]:

@@ -143,6 +143,19 @@ class Evidence:
         """Owners that keep to the protocol."""
         return tuple(owner for owner in self.plan.owners if owner not in self.byzantine)
 
+    def delivered_that_was_not_owned(self) -> Iterator[str]:
+        """Points of honest owners that their owner does not have, or not as often; in words."""
+        rows = {
+            owner: Counter(row.tobytes() for row in self.data[owner].features) for owner in self.honest_owners
+        }
+        for entry in self.outcome.consumer.delivered:
+            if entry.owner in rows and entry.candidate is not None:
+                row = entry.candidate.point.tobytes()
+                if not rows[entry.owner][row]:
+                    number = entry.chosen_round
+                    yield f"{entry.owner} has no such point, or no more, as was delivered of round {number}"
+                rows[entry.owner][row] -= 1
+
     def said(self, sender: str, *kinds: str) -> Iterator[Sent]:
         """The frames of some kinds that a party sent."""
         return (frame for frame in self.sent if frame.sender == sender and frame.kind in kinds)

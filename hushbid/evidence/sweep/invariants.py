@@ -220,17 +220,7 @@ def points_were_bid(evidence: Evidence) -> Iterator[str]:
         if win.owner in evidence.honest_owners and not _was_said(win, said.get((win.owner, win.handle))):
             chosen = f"what was chosen in round {win.chosen_round}"
             yield f"{win.owner} did not bid in round {win.bid_round} {chosen}"
-    rows = {
-        owner: Counter(row.tobytes() for row in evidence.data[owner].features)
-        for owner in evidence.honest_owners
-    }
-    for entry in outcome.consumer.delivered:
-        if entry.owner in rows and entry.candidate is not None:
-            row = entry.candidate.point.tobytes()
-            if not rows[entry.owner][row]:
-                number = entry.chosen_round
-                yield f"{entry.owner} has no such point, or no more, as was delivered of round {number}"
-            rows[entry.owner][row] -= 1
+    yield from evidence.delivered_that_was_not_owned()
 
 
 def books_agree(evidence: Evidence) -> Iterator[str]:
