@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -11,11 +13,17 @@ from functools import partial
 import pytest
 import zmq
 
-from protocol.limits import MAX_CONNECTIONS_PER_PEER, MAX_UNNAMED_CONNECTIONS, SMALL_FRAME_BYTES
+from protocol.limits import (
+    ARRIVED_QUEUE_FRAMES,
+    MAX_CONNECTIONS_PER_PEER,
+    MAX_UNNAMED_CONNECTIONS,
+    SMALL_FRAME_BYTES,
+)
 from protocol.runtime.keys import KeyPair, new_keypair
 from protocol.runtime.network import connection_limits
 from protocol.runtime.network.connection_limits import ConnectionLimits, Cut
 from protocol.runtime.network.router import Arrival, Drop, RouterEndpoint
+from tests.conftest import ROOT
 
 CURATOR, ALICE, BOB = (new_keypair() for _ in range(3))
 DEADLINE_S = 60.0
@@ -230,3 +238,34 @@ def test_who_just_leaves_has_broken_nothing(door: Door) -> None:
         door.until(partial(gone, door, route), "the end")
     assert not door.router.cuts
     assert door.router.oversized() == []
+
+
+HUNG_UP_ON = """
+import os, subprocess, sys, time
+from protocol.runtime.network.router import RouterEndpoint
+
+FLOOD = '''
+import os, sys, zmq
+socket = zmq.Context().socket(zmq.DEALER)
+socket.set(zmq.SNDTIMEO, 500)
+socket.connect(sys.argv[1])
+try:
+    while True:
+        socket.send(bytes(1000))
+except zmq.Again:
+    os._exit(0)
+'''
+router = RouterEndpoint("tcp://127.0.0.1:*", pair=None, roster={})
+subprocess.run([sys.executable, "-c", FLOOD, router.address], check=True)
+time.sleep(11.0)  # two of ZMTP's heartbeats, when they were on: one found the error, and the next aborted
+print(len(router.receive(1000)))
+router.close()
+"""
+
+
+def test_a_peer_that_fills_its_queue_and_hangs_up_ends_nobody() -> None:
+    # libzmq aborted at a heartbeat of such a connection: any owner could end the curator.
+    command = [sys.executable, "-c", HUNG_UP_ON]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False, cwd=ROOT)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert int(done.stdout) >= ARRIVED_QUEUE_FRAMES
