@@ -200,16 +200,6 @@ def test_a_party_of_a_blind_session_that_is_killed_again_and_again_goes_on(
         ended_as(crashes.cluster, expected)
 
 
-def test_all_parties_together_go_on(tmp_path: Path, undisturbed: Callable[[str], Undisturbed]) -> None:
-    """As after a power cut."""
-    expected = undisturbed("sealed")
-    with crashing(tmp_path, "sealed", 5) as (crashes, rng):
-        crashes.reach(rng.uniform(0.1, 0.7) * expected.bytes)
-        crashes.kill(*crashes.cluster.names)
-        assert len(crashes.killed) == len(crashes.cluster.names)
-        ended_as(crashes.cluster, expected)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", [CONSUMER, CURATOR])
 def test_who_is_killed_at_an_open_delivery_ends_it(
