@@ -21,9 +21,11 @@ from protocol.runtime.keys import PublicKey, new_keypair
 _KEPT = 3_000
 """Connections that an attack holds open at a time."""
 _MOST = 4_000
-"""Connections after which an attack is over, in all; and of an attack that takes more of the curator's time:"""
+"""Connections after which an attack is over."""
 _FEWER = 1_000
+"""The same of one that takes more of the curator's time with each."""
 _SLOW = 600
+"""Connections whose greetings are slow."""
 
 
 def _greeting(mechanism: bytes) -> bytes:

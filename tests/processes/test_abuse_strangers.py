@@ -28,7 +28,7 @@ WINDOW = 0.5
 MOSTLY = 0.75
 """Of a rate before: frames come more or fewer at a time, and a round takes less or more of the processor."""
 MOST_BYTES = 30 * 10**6
-"""More than before an attack, besides what unnamed connections may hold: both together are less than 100 MB."""
+"""More than before an attack, besides what unnamed connections may hold."""
 ROOT = Path(__file__).resolve().parents[2]
 
 

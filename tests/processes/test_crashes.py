@@ -144,7 +144,8 @@ def test_each_role_is_killed_in_each_phase(
 
 
 def reach_delivery(crashes: Crashing, expected: Undisturbed) -> None:
-    """Wait until points are being delivered, or have been: by far the largest thing that a consumer records."""
+    """Wait until points are being delivered, or have been."""
+    # They are by far the largest thing that the consumer records.
     cluster = crashes.cluster
     least = sum(array.nbytes for array in expected.delivered.values()) // 2
     path = cluster.directory(CONSUMER) / "state" / "delivered.npz"
