@@ -18,7 +18,7 @@ import sys
 import time
 import tomllib
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -148,7 +148,7 @@ class Cluster:
         owners: Names of the owners.
         rows: Points of each.
         changes: Values of the session file at dotted paths; None takes a key out.
-        anew: Whether Python is started anew for each process; else they are forked (`ForkedProcess`).
+        anew: For whose processes Python is started anew; the others are forked (`ForkedProcess`).
     """
 
     def __init__(
@@ -158,10 +158,10 @@ class Cluster:
         *,
         rows: int = 40,
         changes: Mapping[str, Any] | None = None,
-        anew: bool = False,
+        anew: Collection[str] = (),
     ) -> None:
         self.place = place
-        self.anew = anew
+        self.anew = frozenset(anew)
         self.owners = tuple(owners)
         self.names = (CURATOR, CONSUMER, *self.owners)
         self.keys: dict[str, KeyPair] = {name: new_keypair() for name in self.names}
@@ -246,7 +246,7 @@ class Cluster:
                 # Its connections end before it does: others may have missed it already.
                 self.end(name)
             arguments = ["--session", "session.toml", "--config", "party.toml", "--json"]
-            if self.anew or any(variable.startswith(_READ_AT_THE_START) for variable in environment):
+            if name in self.anew or any(variable.startswith(_READ_AT_THE_START) for variable in environment):
                 self.run(name, ["-m", self.role(name), *arguments], environment)
             else:
                 self.processes[name] = self._fork(name, arguments, environment, self.directory(name), name)

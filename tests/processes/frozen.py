@@ -1,15 +1,38 @@
 """Imported last by the process that forks others: what it holds by then, no collector of theirs looks at.
 
-Else the first collection in each of them touches, and so copies, all pages.
+Else the first collection in each of them touches, and so copies, all pages. A small session is played before:
+what is made at its first use, such as what checks the values of a file, each of them would make for itself.
 """
 
 from __future__ import annotations
 
 import gc
+import tempfile
+from pathlib import Path
+
+from threadpoolctl import threadpool_info
 
 from hushbid.cli.app import app
+from hushbid.simulation.simulator import Simulation
+from protocol.names import CONSUMER
 from protocol.runtime.command import built
+from tests.processes.cluster import Cluster
+
+
+def play() -> None:
+    """A whole session, without a process, a connection or a thread."""
+    with tempfile.TemporaryDirectory() as place:
+        cluster = Cluster(Path(place))
+        Simulation(
+            cluster.session,
+            owners={name: cluster.dataset(name) for name in cluster.owners},
+            validation=cluster.dataset(CONSUMER, "validation.npz"),
+            seed_set=cluster.dataset(CONSUMER, "seed.npz"),
+        ).run()
+
 
 built(app)
+threadpool_info()  # looks up where all libraries are, and keeps that
+play()
 gc.collect()
 gc.freeze()

@@ -20,6 +20,12 @@ from protocol.runtime.keys import PublicKey, new_keypair
 
 _KEPT = 3_000
 """Connections that an attack holds open at a time."""
+_MOST = 4_000
+"""Connections after which an attack is over."""
+_FEWER = 1_000
+"""The same of one that takes more of the curator's time with each."""
+_SLOW = 600
+"""Connections whose greetings are slow."""
 
 
 def _greeting(mechanism: bytes) -> bytes:
@@ -30,14 +36,10 @@ def _greeting(mechanism: bytes) -> bytes:
 class Stranger:
     """Somebody who can reach the curator's port, and may know its public key."""
 
-    def __init__(self, port: int, curator: PublicKey, until: float) -> None:
+    def __init__(self, port: int, curator: PublicKey) -> None:
         self._port = port
         self._curator = curator
-        self._until = until
         self.connections = 0
-
-    def _more(self) -> bool:
-        return time.monotonic() < self._until
 
     def _connect(self) -> socket.socket:
         self.connections += 1
@@ -45,10 +47,10 @@ class Stranger:
         made.settimeout(0.1)
         return made
 
-    def _each(self, kept: int) -> Iterator[socket.socket]:
-        """New connections as fast as they can be had, of which the newest so many stay open."""
+    def _each(self, kept: int, most: int = _MOST) -> Iterator[socket.socket]:
+        """So many new connections as fast as they can be had, of which the newest so many stay open."""
         held: deque[socket.socket] = deque()
-        while self._more():
+        while self.connections < most:
             with contextlib.suppress(OSError):
                 held.append(self._connect())
                 yield held[-1]
@@ -75,24 +77,18 @@ class Stranger:
 
     def slow(self) -> None:
         """Greetings a byte at a time."""
-        held: list[socket.socket] = []
-        for byte in range(64):
-            for connection in self._each(0) if byte == 0 else ():
-                held.append(connection.dup())
-                if len(held) == 600:
-                    break
+        held = [connection.dup() for connection in self._each(0, _SLOW)]
+        for byte in range(16):
             for connection in held:
                 with contextlib.suppress(OSError):
                     connection.sendall(_greeting(b"CURVE")[byte : byte + 1])
-            if not self._more():
-                return
-            time.sleep(0.05)
+            time.sleep(0.02)
 
     def bytes(self) -> None:
         """The longest command that is read, on every connection, and never its last bytes."""
         flood = _greeting(b"CURVE") + b"\x06" + struct.pack(">Q", SMALL_FRAME_BYTES)
         flood += bytes(SMALL_FRAME_BYTES - 100)
-        for connection in self._each(_KEPT):
+        for connection in self._each(_KEPT, _FEWER):
             with contextlib.suppress(OSError):
                 connection.sendall(flood)
 
@@ -108,7 +104,7 @@ class Stranger:
         """Handshakes with keys of nobody."""
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         held: deque[zmq.Socket[bytes]] = deque()
-        while self._more():
+        while self.connections < _FEWER:
             pair = new_keypair()
             try:
                 dealer = context.socket(zmq.DEALER)
@@ -140,11 +136,11 @@ ATTACKS: dict[str, Callable[[Stranger], None]] = {
 }
 
 
-def main(kind: str, port: str, curator: str, seconds: str) -> None:
+def main(kind: str, port: str, curator: str) -> None:
     """Attack, and print how many connections were made."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    stranger = Stranger(int(port), PublicKey(curator), time.monotonic() + float(seconds))
+    stranger = Stranger(int(port), PublicKey(curator))
     ATTACKS[kind](stranger)
     print(stranger.connections)
 

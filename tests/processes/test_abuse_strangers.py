@@ -16,19 +16,19 @@ from typing import NamedTuple
 
 import pytest
 
-from protocol.limits import MAX_UNNAMED_CONNECTIONS
+from protocol.limits import MAX_UNNAMED_BYTES, MAX_UNNAMED_CONNECTIONS
 from protocol.runtime.network.connection_limits import UNREAD_EVENTS
 from tests.processes.cluster import Cluster
 from tests.processes.forked import ForkedProcess
 from tests.processes.strangers import ATTACKS
 from tests.processes.watch import Watch
 
-SECONDS = 1.0
-"""How long each attack lasts."""
-WINDOW = 1.0
+WINDOW = 0.5
+"""Seconds over which a rate is taken."""
 MOSTLY = 0.75
 """Of a rate before: frames come more or fewer at a time, and a round takes less or more of the processor."""
-MOST_BYTES = 100 * 10**6
+MOST_BYTES = 30 * 10**6
+"""More than before an attack, besides what unnamed connections may hold."""
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -90,7 +90,7 @@ def attack(kind: str, cluster: Cluster, watch: RoundWatch) -> Attacked:
         path.touch()
     process = ForkedProcess(
         "tests.processes.strangers",
-        [kind, str(cluster.port), cluster.keys["curator"].public.text, str(SECONDS)],
+        [kind, str(cluster.port), cluster.keys["curator"].public.text],
         directory=ROOT,
         environment=os.environ,
         out=out,
@@ -115,7 +115,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         watch = RoundWatch(cluster)
         cluster.until(lambda: cluster.transcript_path("curator").exists(), "a transcript")
         start = watch.recorded()
-        cluster.until(lambda: watch.recorded() > start + 500_000, "rounds")
+        cluster.until(lambda: watch.recorded() > start + 200_000, "rounds")
         before = watch.rates()
         attacked = {kind: attack(kind, cluster, watch) for kind in ATTACKS}
         # What is asked is whether the rates are had again, not in which second: others use this machine too.
@@ -132,8 +132,8 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
 def test_an_attack_costs_less_than_100_mb(story: Story, kind: str) -> None:
     attacked = story.attacked[kind]
     print(kind, attacked)
-    assert attacked.connections > 20
-    assert attacked.memory < MOST_BYTES
+    assert attacked.connections >= 600
+    assert attacked.memory < MOST_BYTES + (MAX_UNNAMED_BYTES if kind == "long commands" else 0) < 100 * 10**6
 
 
 @pytest.mark.parametrize("kind", ATTACKS)

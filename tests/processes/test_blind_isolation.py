@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from protocol.crypto.blinding import MASK_BYTES, BlindKeys
+from protocol.names import CURATOR
 from protocol.space.grid import exact_scores
 from protocol.transcript.record import RecordedItem
 from tests.processes.cluster import SEALED, SECURE, Cluster, bodies
@@ -43,7 +44,7 @@ Wanted = dict[str, list[bytes]]
 @pytest.fixture(scope="module")
 def blind(tmp_path_factory: pytest.TempPathFactory) -> Session:
     place = tmp_path_factory.mktemp("blind")
-    with Cluster(place, OWNERS, rows=ROWS, changes={**CHANGES, **BLIND}, anew=True) as cluster:
+    with Cluster(place, OWNERS, rows=ROWS, changes={**CHANGES, **BLIND}, anew=[CURATOR]) as cluster:
         furnish(cluster)
         cluster.start("curator", "consumer", *OWNERS)
         award = ("curator", "consumer", "award")

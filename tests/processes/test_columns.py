@@ -18,12 +18,11 @@ from typer.testing import CliRunner
 from consumer.delivered import delivered_table
 from hushbid.cli.app import app
 from hushbid.cluster.file import open_cluster
-from hushbid.running.launcher import run
-from hushbid.running.results import RunResult
 from hushbid.running.simulate import simulate
 from protocol.config.session import DraftSession
 from protocol.data.schema import Schema
 from protocol.errors import DataError
+from tests.processes.test_run import start
 
 COLUMNS: list[dict[str, Any]] = [
     {"name": "age", "kind": "integer", "lower": 18, "upper": 90},
@@ -73,14 +72,16 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def ran(place: Path) -> RunResult:
-    return run(open_cluster(place / "cluster.toml"), directory=place / "runs")
+def ran(place: Path) -> dict[str, Any]:
+    """What a run of the cluster prints."""
+    ended = start(place / "cluster.toml", place / "runs").end()
+    assert ended.code == 0, ended.err
+    return ended.json
 
 
-def test_what_is_bought_are_rows_of_the_owners_tables(ran: RunResult) -> None:
-    assert ran.points_delivered == 20
-    assert ran.data is not None
-    table = ran.data.with_suffix(".parquet")
+def test_what_is_bought_are_rows_of_the_owners_tables(ran: dict[str, Any]) -> None:
+    assert ran["points_delivered"] == 20
+    table = Path(ran["data"]).with_suffix(".parquet")
     rows = pq.read_table(table).to_pylist()
     assert list(rows[0]) == ["age", "job", "member", "paid", "owner", "round", "weight"]
     for row in rows:
@@ -89,12 +90,10 @@ def test_what_is_bought_are_rows_of_the_owners_tables(ran: RunResult) -> None:
     assert table.stat().st_mode & 0o777 == 0o600
 
 
-def test_it_is_weighed_by_a_table_of_the_session_s_columns(place: Path, ran: RunResult) -> None:
-    assert ran.data is not None
-    assert ran.directory is not None
+def test_it_is_weighed_by_a_table_of_the_session_s_columns(place: Path, ran: dict[str, Any]) -> None:
     given = [
         "weigh",
-        str(ran.data),
+        ran["data"],
         "--validation",
         str(place / "validation.csv"),
         "--label",
@@ -103,10 +102,10 @@ def test_it_is_weighed_by_a_table_of_the_session_s_columns(place: Path, ran: Run
     ]
     alone = CliRunner().invoke(app, given)
     assert alone.exit_code == 4
-    session = next(ran.directory.rglob("session.toml"))
+    session = next(Path(ran["directory"]).rglob("session.toml"))
     done = CliRunner().invoke(app, [*given, "--session", str(session)])
     assert done.exit_code == 0, done.stderr
-    assert json.loads(done.stdout)["older"] == str(ran.data.with_suffix(".parquet"))
+    assert json.loads(done.stdout)["older"] == str(Path(ran["data"]).with_suffix(".parquet"))
 
 
 def test_a_simulation_reads_the_same_tables(place: Path) -> None:

@@ -1,9 +1,9 @@
-"""Parties are killed at random moments and started again: the session ends as if nothing had happened.
+"""Parties are killed and started again: the session ends as if nothing had happened.
 
-Each kill is a SIGKILL to a real process, between its start and the last rounds; some hit two parties
-together, some a party that is still replaying. `HUSHBID_TEST_KILLS` says how many there are at least in all
-sessions of a slow test together (30), `HUSHBID_TEST_SEED` draws other victims and moments (0); a failure
-names the seed.
+Each kill is a SIGKILL to a real process. In the slow tests moments are random, between the start and the last
+rounds; some kills hit two parties together, some a party that is still replaying. `HUSHBID_TEST_KILLS` says
+how many there are at least in all sessions of a slow test together (30), `HUSHBID_TEST_SEED` draws other
+victims and moments (0); a failure names the seed.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from protocol.names import CONSUMER, CURATOR
 from tests.processes.cluster import Cluster
 from tests.processes.recovery import (
     OWNERS,
+    POINTS,
     check_whole,
     delivery,
     differences,
@@ -35,8 +36,7 @@ from tests.processes.recovery import (
 
 KILLS: Final = int(os.environ.get("HUSHBID_TEST_KILLS", "30"))
 SEED: Final = int(os.environ.get("HUSHBID_TEST_SEED", "0"))
-FEW: Final = 4
-"""Kills of a session of the test that is not slow."""
+ROLES: Final = (CURATOR, CONSUMER, OWNERS[0])
 SESSIONS: Final = (("sealed", 0), ("ask-all", 2), ("winner-only", 4), ("blind", 7))
 """What is run, each with a number that its moments are drawn from."""
 LAST: Final = OWNERS[-1]
@@ -65,6 +65,11 @@ class Crashing:
             if code == -signal.SIGKILL:
                 self.killed.append(name)
                 self.cluster.start(name)
+
+    def kill_one_by_one(self, *names: str) -> None:
+        """The next while the one before it starts, or replays."""
+        for name in names:
+            self.kill(name)
 
     def reach(self, size: float) -> None:
         """Wait until the curator's transcript has a size, in bytes."""
@@ -109,14 +114,58 @@ def crashing(
             raise
 
 
-@pytest.mark.parametrize(
-    "moments", [FEW, pytest.param(-(-KILLS // len(SESSIONS)), marks=pytest.mark.slow)], ids=["few", "many"]
-)
+@pytest.mark.parametrize("kind", ["sealed", "blind-simulated"])
+def test_each_role_is_killed_in_each_phase(
+    tmp_path: Path, undisturbed: Callable[[str], Undisturbed], kind: str
+) -> None:
+    """While owners enrol, in the rounds, and at the delivery, where it can be held up.
+
+    The simulator has a crash at every step of every rule (`tests/simulation/test_crashes.py`).
+    """
+    expected = undisturbed(kind)
+    with crashing(tmp_path, kind, 0, without=LAST) as (crashes, _):
+        cluster = crashes.cluster
+        cluster.until(lambda: all(recorded_bytes(cluster, name) for name in ROLES), "transcripts")
+        crashes.kill_one_by_one(*ROLES)
+        cluster.start(LAST)
+        for part, victim in zip((0.15, 0.3, 0.45), ROLES, strict=True):
+            crashes.reach(part * expected.bytes)
+            crashes.kill(victim)
+        crashes.reach(0.6 * expected.bytes)
+        crashes.kill(CONSUMER, CURATOR)
+        if not cluster.session.rule.blind:  # else a round waits for the consumer
+            crashes.reach(0.7 * expected.bytes)
+            cluster.signal(CONSUMER, signal.SIGSTOP)
+            cluster.until(lambda: cluster.round() == POINTS, "the delivery")
+            crashes.kill_one_by_one(CONSUMER, CURATOR, OWNERS[0])
+            assert crashes.killed[8:] == [CONSUMER, CURATOR, OWNERS[0]]
+        assert crashes.killed[:8] == [*ROLES, *ROLES, CONSUMER, CURATOR]
+        ended_as(cluster, expected)
+
+
+def reach_delivery(crashes: Crashing, expected: Undisturbed) -> None:
+    """Wait until points are being delivered, or have been."""
+    # They are by far the largest thing that the consumer records.
+    cluster = crashes.cluster
+    least = sum(array.nbytes for array in expected.delivered.values()) // 2
+    path = cluster.directory(CONSUMER) / "state" / "delivered.npz"
+    cluster.until(lambda: recorded_bytes(cluster, CONSUMER) > least or path.exists(), "the delivery")
+
+
+def ended_as(cluster: Cluster, expected: Undisturbed) -> None:
+    """All that has to hold in the end; and the same delivery, unless noise was fresh."""
+    check_whole(cluster, end_well(cluster))
+    if not cluster.session.noise_protects:
+        assert differences(delivery(cluster), expected.delivered) == []
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "number"), SESSIONS)
 def test_a_session_ends_as_it_would_have_without_the_crashes(
-    tmp_path: Path, undisturbed: Callable[[str], Undisturbed], kind: str, number: int, moments: int
+    tmp_path: Path, undisturbed: Callable[[str], Undisturbed], kind: str, number: int
 ) -> None:
-    expected = undisturbed(kind)
+    """At random moments, of one party or two, some of them again while they start."""
+    expected, moments = undisturbed(kind), -(-KILLS // len(SESSIONS))
     with crashing(tmp_path, kind, number, without=LAST) as (crashes, rng):
         names = crashes.cluster.names
         time.sleep(rng.uniform(0.0, 2.0))  # who enrols is killed too
@@ -131,25 +180,8 @@ def test_a_session_ends_as_it_would_have_without_the_crashes(
                 # While it starts, or replays. Rounds do not wait for the consumer, and would soon be over.
                 time.sleep(0.0 if victims == [CONSUMER] else rng.uniform(0.3, 1.2))
                 crashes.kill(victims[0])
-        ended = end_well(crashes.cluster)
+        ended_as(crashes.cluster, expected)
         assert len(crashes.killed) >= moments
-        check_whole(crashes.cluster, ended)
-        if not crashes.cluster.session.noise_protects:  # else it is fresh
-            assert differences(delivery(crashes.cluster), expected.delivered) == []
-
-
-@pytest.mark.parametrize("victims", [(CONSUMER,), (CURATOR,), (CONSUMER, CURATOR)])
-def test_who_weighs_and_who_orders_go_on_with_the_same_noise(
-    tmp_path: Path, undisturbed: Callable[[str], Undisturbed], victims: tuple[str, ...]
-) -> None:
-    """Where the curator is blind, a round waits for the consumer."""
-    expected = undisturbed("blind-simulated")
-    with crashing(tmp_path, "blind-simulated", 8) as (crashes, _):
-        crashes.reach(0.4 * expected.bytes)
-        crashes.kill(*victims)
-        assert sorted(crashes.killed) == sorted(victims)
-        check_whole(crashes.cluster, end_well(crashes.cluster))
-        assert differences(delivery(crashes.cluster), expected.delivered) == []
 
 
 @pytest.mark.slow
@@ -166,33 +198,17 @@ def test_a_party_of_a_blind_session_that_is_killed_again_and_again_goes_on(
             time.sleep(rng.uniform(0.0, 0.02))
             crashes.kill(victim)
         assert crashes.killed == [victim] * KILLS
-        check_whole(crashes.cluster, end_well(crashes.cluster))
-        assert differences(delivery(crashes.cluster), expected.delivered) == []
+        ended_as(crashes.cluster, expected)
 
 
-def test_all_parties_together_go_on(tmp_path: Path, undisturbed: Callable[[str], Undisturbed]) -> None:
-    """As after a power cut."""
-    expected = undisturbed("ask-all")
-    with crashing(tmp_path, "ask-all", 5) as (crashes, rng):
-        crashes.reach(rng.uniform(0.1, 0.7) * expected.bytes)
-        crashes.kill(*crashes.cluster.names)
-        assert len(crashes.killed) == len(crashes.cluster.names)
-        ended = end_well(crashes.cluster)
-        check_whole(crashes.cluster, ended)
-        assert differences(delivery(crashes.cluster), expected.delivered) == []
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("victim", [CONSUMER, CURATOR])
-def test_who_is_killed_at_the_delivery_ends_it(
+def test_who_is_killed_at_an_open_delivery_ends_it(
     tmp_path: Path, undisturbed: Callable[[str], Undisturbed], victim: str
 ) -> None:
+    """Alone, where points are not sealed."""
     expected = undisturbed("ask-all")
     with crashing(tmp_path, "ask-all", 6) as (crashes, _):
-        cluster = crashes.cluster
-        # The delivery is by far the largest thing that the consumer records.
-        least = sum(array.nbytes for array in expected.delivered.values()) // 2
-        path = cluster.directory(CONSUMER) / "state" / "delivered.npz"
-        cluster.until(lambda: recorded_bytes(cluster, CONSUMER) > least or path.exists(), "the delivery")
+        reach_delivery(crashes, expected)
         crashes.kill(victim)
-        check_whole(cluster, end_well(cluster))
-        assert differences(delivery(cluster), expected.delivered) == []
+        ended_as(crashes.cluster, expected)

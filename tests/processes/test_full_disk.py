@@ -15,13 +15,15 @@ from protocol.names import CONSUMER, CURATOR
 from protocol.runtime.files.box_file import read_boxes
 from protocol.transcript.reader import read_transcript
 from tests.processes.cluster import Cluster, Ended
-from tests.processes.recovery import OWNERS, SHORT, check_whole, end_well, recorded_bytes, session
+from tests.processes.recovery import OWNERS, check_whole, end_well, recorded_bytes, session
 
 OWNER = OWNERS[0]
 UNDER_WAY = 30_000
 """Bytes of a transcript by which the rounds have begun."""
 ROOM = 60_000
 """Bytes that no file can grow beyond, long before the session's end."""
+MORE = 10_000
+"""By which an owner's transcript still grows."""
 
 
 def allow_no_file_beyond(limit: int, cluster: Cluster, name: str) -> None:
@@ -42,50 +44,40 @@ def stopped(cluster: Cluster, name: str) -> Ended:
     return ended
 
 
-def ends_well_after_all(cluster: Cluster, name: str) -> None:
-    """With room the party goes on where it was, and nothing is lost."""
-    cluster.start(name)
+def ends_well_after_all(cluster: Cluster, *names: str) -> None:
+    """With room they go on where they were, and nothing is lost."""
     ended = end_well(cluster)
     check_whole(cluster, ended)
-    assert "goes on after record" in ended[name].err
+    for name in names:
+        assert "goes on after record" in ended[name].err
 
 
-@pytest.mark.parametrize("name", [CURATOR, OWNER])
-def test_who_has_no_room_for_its_transcript_stops_and_goes_on(tmp_path: Path, name: str) -> None:
+def test_who_has_no_room_for_its_transcript_stops_and_goes_on(tmp_path: Path) -> None:
+    """The curator, an owner, and the consumer: what was delivered is on record, and written in the end."""
     with session(tmp_path / "session", "ask-all") as cluster:
         cluster.start_all()
-        cluster.until(lambda: recorded_bytes(cluster, name) > UNDER_WAY, "some rounds")
-        allow_no_file_beyond(ROOM, cluster, name)
-        told = stopped(cluster, name).error["what"]
-        assert f"{name}.transcript: cannot write the transcript: File too large." in told
-        assert UNDER_WAY < recorded_bytes(cluster, name) <= ROOM
-        ends_well_after_all(cluster, name)
-
-
-def test_the_consumer_has_no_room_for_its_delivery(tmp_path: Path) -> None:
-    with session(tmp_path / "session", "ask-all") as cluster:
-        cluster.start_all()
-        cluster.until(lambda: recorded_bytes(cluster, CURATOR) > UNDER_WAY, "the target to be sent")
-        before = recorded_bytes(cluster, CONSUMER)
-        allow_no_file_beyond(before + 1000, cluster, CONSUMER)
+        cluster.until(lambda: recorded_bytes(cluster, CURATOR) > UNDER_WAY, "some rounds")
+        allow_no_file_beyond(ROOM, cluster, CURATOR)
+        # Each is limited while all wait for the one before it.
+        for name, following, more in ((CURATOR, OWNER, MORE), (OWNER, CONSUMER, 1000)):
+            told = stopped(cluster, name).error["what"]
+            assert f"{name}.transcript: cannot write the transcript: File too large." in told
+            before = recorded_bytes(cluster, following)
+            allow_no_file_beyond(before + more, cluster, following)
+            cluster.start(name)
         told = stopped(cluster, CONSUMER).error["what"]
         assert "consumer.transcript: cannot write the transcript: File too large." in told
-        assert recorded_bytes(cluster, CONSUMER) == before
-        ends_well_after_all(cluster, CONSUMER)
-
-
-def test_the_consumer_cannot_write_what_was_delivered(tmp_path: Path) -> None:
-    """It is on record, and written when the consumer starts again."""
-    with session(tmp_path / "session", "ask-all", SHORT) as cluster:
+        assert before <= recorded_bytes(cluster, CONSUMER) <= before + 1000, "the delivery is not there"
         obstacle = cluster.directory(CONSUMER) / "state" / ".delivered.npz.partial"
-        obstacle.mkdir(parents=True)
-        cluster.start_all()
+        obstacle.mkdir()
+        cluster.start(CONSUMER)
         ended = cluster.end(CONSUMER)[CONSUMER]
         assert ended.error["kind"] == "DataError"
         assert "delivered.npz: the delivered points cannot be written: Is a directory." in ended.error["what"]
         assert cluster.running(CURATOR), "it waits for the receipt"
         obstacle.rmdir()
-        ends_well_after_all(cluster, CONSUMER)
+        cluster.start(CONSUMER)
+        ends_well_after_all(cluster, CURATOR, OWNER, CONSUMER)
 
 
 def test_the_curator_has_no_room_for_sealed_boxes(tmp_path: Path) -> None:
@@ -100,6 +92,7 @@ def test_the_curator_has_no_room_for_sealed_boxes(tmp_path: Path) -> None:
         told = stopped(cluster, CURATOR).error["what"]
         assert "curator.boxes: cannot write the sealed boxes: File too large." in told
         assert sum(4 + len(box) for box in read_boxes(boxes)) == boxes.stat().st_size
+        cluster.start(CURATOR)
         ends_well_after_all(cluster, CURATOR)
         assert not boxes.exists(), "what was not bought is destroyed in the end"
 
@@ -139,4 +132,5 @@ def test_a_disk_that_is_really_full(tmp_path: Path, name: str, kind: str) -> Non
         cluster.start(name)
         assert cluster.end(name)[name].error["kind"] == "TranscriptUnwritable", "there is still no room"
         ballast.unlink()
+        cluster.start(name)
         ends_well_after_all(cluster, name)

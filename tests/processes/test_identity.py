@@ -27,14 +27,14 @@ SUBSPACE = {"target": _SUBSPACE | _TARGET, "summary": _SUBSPACE | _SUMMARY}
 _RACE = {"mechanism": "race", "epsilon": 3.0}
 RACE = {"target": _RACE | _TARGET, "summary": _RACE | _SUMMARY, "features.map": "lsh"}
 SESSIONS = [
-    pytest.param({}, id="exact, ask-all"),
     pytest.param(GAUSSIAN | {"acquisition.rule": "winner-only"}, id="gaussian, winner-only"),
     pytest.param({"network.insecure": True}, id="exact, ask-all, without CURVE"),
     pytest.param(MWEM | {"acquisition.rule": "published"}, id="mwem, published"),
     pytest.param(GAUSSIAN | SEALED, id="gaussian, sealed"),
     pytest.param(SUBSPACE, id="subspace, ask-all"),
     pytest.param(RACE | SEALED, id="race, sealed"),
-    # Without CURVE the rule makes no difference to the transport, and with it every rule is above.
+    # With CURVE every rule is above, and without it what is exact; the transport knows of neither.
+    pytest.param({}, id="exact, ask-all", marks=pytest.mark.slow),
     pytest.param(
         SEALED | {"network.insecure": True}, id="exact, sealed, without CURVE", marks=pytest.mark.slow
     ),
@@ -98,14 +98,16 @@ def run(
 
 @pytest.mark.parametrize("changes", SESSIONS)
 def test_processes_exchange_the_bytes_of_the_simulation(tmp_path: Path, changes: dict[str, Any]) -> None:
-    real, simulation, cluster = run(tmp_path, changes)
+    # Of three owners bids come in more orders: that is looked at where all that is sent has noise.
+    real, simulation, cluster = run(tmp_path, changes, OWNERS if changes == GAUSSIAN | SEALED else OWNERS[:2])
     assert real == simulation
     assert all(len(real["curator", owner, "broadcast"]) == 20 for owner in cluster.owners)
     assert all(len(real[owner, "curator", "bid"]) == 20 for owner in cluster.owners)
     assert len(real["curator", "consumer", "delivery"]) == 1
 
 
-@pytest.mark.parametrize("rule", ["ask-all", "sealed"])
+# Noise is drawn by the same functions under every rule.
+@pytest.mark.parametrize("rule", [pytest.param("ask-all", marks=pytest.mark.slow), "sealed"])
 def test_a_session_with_secure_noise_runs_to_its_end_and_no_two_are_alike(tmp_path: Path, rule: str) -> None:
     changes = GAUSSIAN | SECURE | (SEALED if rule == "sealed" else {})
     found = []

@@ -52,7 +52,7 @@ def look(process: psutil.Process) -> Seen:
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    with Cluster(tmp_path_factory.mktemp("isolation"), anew=True) as cluster:
+    with Cluster(tmp_path_factory.mktemp("isolation"), anew=PROCESSES) as cluster:
         pacer = cluster.puppet(PACER)
         pacer.hold_bids_from(ROUNDS // 2)
         cluster.start(*PROCESSES)

@@ -21,9 +21,9 @@ from tests.processes.cluster import SEALED, SECURE, Cluster, bodies
 OWNERS = ("heron", "magpie")
 ROUNDS = 140
 """More than are run before the curator is killed: it has drawn one batch of noise then, or two, of three."""
-MOMENTS = 6
-"""Half of them sealed. A simulated curator crashes at a third of all its moments, and drivers that
-break what is claimed here are caught: `tests/simulation/test_crash_noise.py`."""
+MOMENTS = 2
+"""Half of them sealed; the slow tests have three times as many. A simulated curator crashes at a third of all
+its moments, and drivers that break what is claimed here are caught: `tests/simulation/test_crash_noise.py`."""
 _GAUSSIAN: dict[str, Any] = {"mechanism": "gaussian", "epsilon": 8.0}
 CHANGES: dict[str, Any] = {
     "session.points": ROUNDS,
@@ -69,13 +69,15 @@ def kill(cluster: Cluster, *, after_round: int, seconds: float) -> None:
     cluster.until(lambda: time.monotonic() >= quiet, "the last frames")
 
 
-@pytest.fixture(scope="module")
-def killed(tmp_path_factory: pytest.TempPathFactory) -> Any:
+@pytest.fixture(
+    scope="module", params=[MOMENTS, pytest.param(3 * MOMENTS, marks=pytest.mark.slow)], ids=["some", "more"]
+)
+def killed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Sessions whose curator was killed at random moments, half of them sealed."""
     rng = np.random.default_rng(9)
     with ExitStack() as stack:
         clusters = []
-        for moment in range(MOMENTS):
+        for moment in range(request.param):
             changes = CHANGES | SECURE | (SEALED if moment % 2 else {})
             place = tmp_path_factory.mktemp("killed")
             cluster = stack.enter_context(Cluster(place, OWNERS, rows=ROUNDS, changes=changes))
@@ -97,7 +99,7 @@ def test_what_owners_were_shown_is_on_record_and_of_one_value(killed: list[Clust
             assert kept[number] == values
         rounds.append(max(seen))
     assert max(rounds) < ROUNDS, "none had ended"
-    assert len(set(rounds)) > MOMENTS // 2, "they were killed at different moments"
+    assert len(set(rounds)) > len(killed) // 2, "they were killed at different moments"
 
 
 def test_noise_and_charge_of_every_release_are_on_record(killed: list[Cluster]) -> None:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,8 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from typer.testing import CliRunner, Result
 
 from curator.connections import Ignored
+from hushbid.cli.app import app
 from protocol.errors import Offence
 from protocol.privacy.acquisition import RULES as RULES_BY_NAME
 from protocol.runtime.network.authentication import Refusal
@@ -87,14 +86,12 @@ class Session:
             self.metrics[name] = urllib.request.urlopen(url, timeout=20).read().decode()
 
 
-def hushbid(*arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "COLUMNS": "200"}
-    command = [sys.executable, "-m", "hushbid", *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+def hushbid(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments, env={"COLUMNS": "200"})
 
 
 def health(session: Session, name: str, *options: str) -> int:
-    return hushbid("health", "--state", str(session.state(name).parent), *options).returncode
+    return hushbid("health", "--state", str(session.state(name).parent), *options).exit_code
 
 
 PARAMETERS = [pytest.param(rule, marks=pytest.mark.slow if rule == "published" else ()) for rule in RULES]

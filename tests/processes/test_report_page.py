@@ -6,8 +6,6 @@ import base64
 import json
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,10 +15,12 @@ from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.support.ui import WebDriverWait
+from typer.testing import CliRunner
 
+from hushbid.cli.app import app
 from hushbid.report.plots import STATE_NAMES
 from protocol.names import CONSUMER, CURATOR
-from tests.conftest import ROOT
+from tests.processes.test_run import start
 from tests.unit.hushbid.cluster.test_cluster import DIGITS
 
 EXACT = DIGITS.with_name("exact.toml")
@@ -37,18 +37,17 @@ pytestmark = pytest.mark.skipif(
 
 def hushbid(*arguments: object) -> dict[str, Any]:
     """The JSON that a verb prints."""
-    done = subprocess.run(
-        [sys.executable, "-m", "hushbid", *map(str, arguments), "--json"],
-        cwd=ROOT, capture_output=True, text=True, check=False, timeout=240,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    done = CliRunner().invoke(app, [*map(str, arguments), "--json"])
+    assert done.exit_code == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return hushbid("run", EXACT, "--directory", tmp_path_factory.mktemp("runs"), "--set", "session.points=60")
+    ended = start(EXACT, tmp_path_factory.mktemp("runs") / "exact", "session.points=60").end()
+    assert ended.code == 0, ended.err
+    return ended.json
 
 
 @pytest.fixture(scope="module")

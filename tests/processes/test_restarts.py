@@ -66,13 +66,15 @@ def contents(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in paths if path.suffix not in passing}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_party_that_is_told_to_stop_goes_on_when_it_is_started_again(
-    tmp_path: Path, number: signal.Signals
-) -> None:
+def test_a_party_that_is_told_to_stop_goes_on_when_it_is_started_again(tmp_path: Path) -> None:
     with session(tmp_path / "session", "ask-all") as cluster:
         begin(cluster)
-        for name in (OWNER, CURATOR) if number is signal.SIGINT else (CURATOR, CONSUMER):
+        for name, number in (
+            (OWNER, signal.SIGINT),
+            (CURATOR, signal.SIGINT),
+            (CONSUMER, signal.SIGTERM),
+            (CURATOR, signal.SIGTERM),
+        ):
             cluster.signal(name, number)
             ended = cluster.end(name)[name]
             assert ended.code == ExitCode.FAILED
@@ -163,7 +165,8 @@ def test_a_damaged_transcript_is_refused_and_left_as_it_is(
     assert contents(directory) == before
 
 
-def test_what_a_crash_left_of_a_record_is_cut_off(tmp_path: Path) -> None:
+def test_all_parties_together_go_on_and_what_a_crash_left_of_a_record_is_cut_off(tmp_path: Path) -> None:
+    """As after a power cut."""
     with session(tmp_path / "session", "ask-all") as cluster:
         begin(cluster)
         kill_all(cluster)
@@ -176,15 +179,6 @@ def test_what_a_crash_left_of_a_record_is_cut_off(tmp_path: Path) -> None:
             assert "its last record was cut off by a crash (7 bytes)" in ended[name].err
             assert "goes on after record" in ended[name].err
         check_whole(cluster, ended)
-
-
-def test_a_party_that_was_killed_before_its_first_byte_begins(tmp_path: Path) -> None:
-    with session(tmp_path / "session", "ask-all", SHORT) as cluster:
-        for name in cluster.names:
-            cluster.transcript_path(name).parent.mkdir()
-            cluster.transcript_path(name).touch()
-        cluster.start_all()
-        check_whole(cluster, end_well(cluster))
 
 
 def test_a_curator_that_lost_records_is_found_out(tmp_path: Path) -> None:
@@ -215,8 +209,11 @@ def test_a_session_that_is_over_is_told_of_again(over: tuple[Cluster, dict[str, 
     assert set(before) == {f"{name}.transcript", *(["delivered.npz"] if name == CONSUMER else [])}
 
 
-def test_a_party_that_came_too_early_takes_part_when_it_is_started_again(tmp_path: Path) -> None:
+def test_who_came_too_early_or_was_killed_before_its_first_byte_takes_part(tmp_path: Path) -> None:
     with session(tmp_path / "session", "sealed", SHORT) as cluster:
+        for name in cluster.names:
+            cluster.transcript_path(name).parent.mkdir()
+            cluster.transcript_path(name).touch()
         cluster.change(OWNER, {"timeouts.enrolment": 1.0})
         cluster.start(OWNER)
         early = cluster.end(OWNER)[OWNER]

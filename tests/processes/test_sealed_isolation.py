@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from protocol.names import CURATOR
 from protocol.runtime.files.box_file import read_boxes
 from protocol.space.features import SEED_BYTES
 from tests.processes.byte_search import those_in
@@ -101,7 +102,8 @@ def memory_of(process: int) -> bytes:
 
 
 def run(place: Path, changes: Mapping[str, Any]) -> Session:
-    with Cluster(place, OWNERS, rows=ROWS, changes={**CHANGES, **changes}, anew=True) as cluster:
+    # The others are forked; into a forked curator's memory would come what was in the memory before.
+    with Cluster(place, OWNERS, rows=ROWS, changes={**CHANGES, **changes}, anew=[CURATOR]) as cluster:
         furnish(cluster)
         pacer = cluster.puppet(PACER)
         pacer.hold_bids_from(ROUNDS // 2)

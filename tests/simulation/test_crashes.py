@@ -107,13 +107,20 @@ def test_a_crash_of_any_party_at_any_step(start: int, rule: str) -> None:
         survives(setting(rule), spread(own, 4 if party == CURATOR else 3, start))
 
 
+@pytest.mark.parametrize("count", [4, pytest.param(None, marks=pytest.mark.slow)], ids=["some", "every"])
 @pytest.mark.parametrize("rule", [name for name, rule in RULES.items() if rule.candidate_with_bid])
-def test_a_crash_of_any_party_at_any_step_of_a_session_that_buys_three_a_round(rule: str) -> None:
+def test_a_crash_of_any_party_at_any_step_of_a_session_that_buys_three_a_round(
+    rule: str, count: int | None
+) -> None:
     batches = setting(rule, rounds=4)._replace(batch=3)
     _, base = uncrashed(batches)
     assert len(base.result["wins"]) == 12
     assert {win[0] for win in base.result["wins"]} == {1, 2, 3, 4}
-    survives(batches, one_moment_each(base, tuple(base.steps)))
+    plan = one_moment_each(base, tuple(base.steps))
+    if count is not None:
+        of_each = ([each for each in plan if each[0].party == party] for party in base.steps)
+        plan = [crashes for own in of_each for crashes in spread(own, count, len(rule))]
+    survives(batches, plan)
 
 
 @pytest.mark.slow

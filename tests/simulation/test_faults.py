@@ -54,7 +54,7 @@ from tests.conftest import ROOT
 
 SEEDS = 100
 SHARES = 5
-QUICK = 3
+QUICK = 2
 """Shares that are not slow. All that a test below wants to happen does so in them; the others repeat it with
 other seeds, so that only what one plan in many shows is left to them."""
 

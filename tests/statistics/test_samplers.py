@@ -40,8 +40,8 @@ LAWS: Final[dict[str, tuple[Law, int, tuple[float, ...]]]] = {
     "discrete Gaussian, tiny": (TINY, 1, (3.0, 4.0)),
     "discrete Gaussian, small": (SMALL, 2, (3.0, 4.0)),
     "discrete Gaussian, medium": (MEDIUM, 2, (3.0, 4.0)),
-    # 315,000 values: 20 are expected beyond 4σ, so that it shows if there is none.
-    "discrete Gaussian, huge": (HUGE, 9, (3.0, 4.0)),
+    # 280,000 values: 18 are expected beyond 4σ, so that it shows if there is none.
+    "discrete Gaussian, huge": (HUGE, 8, (3.0, 4.0)),
     "discrete Laplace, tiny": (NARROW, 2, (3.0, 4.0)),
     "discrete Laplace, huge": (WIDE, 4, (3.0, 4.0)),
     "uniform": (Uniform(), 2, (1.73,)),  # the support ends at √3
