@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
@@ -193,6 +194,46 @@ def _replay(
     return bench_replay(
         owners=owners, points=points, columns=columns, rounds=rounds, repeats=repeats, say=_say
     )
+
+
+def _show_owners(result: Mapping[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    title = f"{result['owners']} owners, each a process; {result['rounds']} rounds, {result['bought']} points"
+    table = Table("", "", title=title)
+    table.add_row("from the start of processes to the end", f"{result['whole_seconds']:.0f} s")
+    table.add_row("of these, the rounds", f"{result['rounds_seconds']:.0f} s")
+    table.add_row("processor time of all", f"{result['processor_seconds']:.0f} s")
+    table.add_row("most memory of all", f"{result['memory_bytes'] / 1e9:.2f} GB")
+    table.add_row("frames to the curator", f"{result['received_bytes'] / 1e6:.1f} MB")
+    table.add_row("frames from it", f"{result['sent_bytes'] / 1e6:.1f} MB")
+    table.add_row("transcripts", f"{result['transcript_bytes'] / 1e6:.1f} MB")
+    table.add_row("rounds that owners missed", str(result["absent"]))
+    console = Console()
+    console.print(table)
+    console.print(f"The run's directory is {result['directory']}")
+
+
+@bench_app.command("owners")
+@verb(show=_show_owners)
+def _owners(
+    owners: Annotated[int, typer.Option(min=1, max=1000, help="Owners, a process each.")] = 200,
+    blind: Annotated[
+        bool, typer.Option("--blind", help="A blind curator in place of a sealed rule's.")
+    ] = False,
+    directory: Annotated[
+        Path, typer.Option(help="Where the parties' data and the run's directory are made.")
+    ] = Path("runs"),
+) -> dict[str, Any]:
+    """Run a session of many owners with a process for each on this machine, with CURVE and records."""
+    from hushbid.cli.progress import session_progress
+    from hushbid.evidence.bench.owners import bench_owners
+
+    with session_progress() as follow:
+        return bench_owners(
+            owners=owners, setting="blind" if blind else "private", place=directory, say=_say, follow=follow
+        )
 
 
 def _show_scale(result: Mapping[str, Any]) -> None:

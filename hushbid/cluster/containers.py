@@ -122,7 +122,7 @@ def set_up(
         DataError: A file that the cluster names cannot be used.
         KeyFileError: A key that is there cannot be used.
     """
-    cluster = _with_patience(cluster)
+    cluster = cluster.patient(_PATIENCE)
     # Before data are dealt out, which can fail for a number of owners that there is no place for anyway.
     names = cluster.owners if owners is None else tuple(f"owner-{number + 1}" for number in range(owners))
     parties = parties_in(place, names)
@@ -165,13 +165,6 @@ def _has_ended_well(party: Party) -> bool:
     except HushbidError:
         return False
     return status.finished and status.exit_code == ExitCode.DONE
-
-
-def _with_patience(cluster: Cluster) -> Cluster:
-    timeouts = cluster.file.timeouts
-    longer = {name: limit for name, limit in _PATIENCE.items() if name not in timeouts.model_fields_set}
-    file = cluster.file.model_copy(update={"timeouts": timeouts.model_copy(update=longer)})
-    return replace(cluster, file=file)
 
 
 def _check_places(place: Path, parties: tuple[Party, ...]) -> None:

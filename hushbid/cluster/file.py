@@ -247,6 +247,21 @@ class Cluster:
         }
         return validated(SessionFile, sections, where=str(self.where))
 
+    def patient(self, least: Mapping[str, float]) -> Cluster:
+        """The same cluster with time-outs of so many seconds at least, where its file gives none.
+
+        Args:
+            least: Some of the names of `TimeoutSection`, each with seconds.
+        """
+        timeouts = self.file.timeouts
+        longer = {
+            name: seconds
+            for name, seconds in least.items()
+            if name not in timeouts.model_fields_set and seconds > getattr(timeouts, name)
+        }
+        file = self.file.model_copy(update={"timeouts": timeouts.model_copy(update=longer)})
+        return replace(self, file=file)
+
     @property
     def drawing(self) -> dict[str, Any]:
         """What the consumer's private file says of a seed set that is drawn; nothing where it is not."""

@@ -21,8 +21,10 @@ from hushbid.evidence.experiment_fields import (
     QuickOption,
     SchedulerOption,
     argument_field,
+    bounded_field,
     data_field,
     epsilons_field,
+    refuse_out_of_bounds,
     seeds_field,
 )
 from hushbid.evidence.purchase_options import PURCHASES
@@ -193,7 +195,7 @@ class KmeOptions(ExperimentOptions):
     epsilons: Sequence[float] | None = epsilons_field("ε; may be repeated.")
     full: bool = option(bool, default=False, help="Settings of 10,000 points too; Algorithm 2 with one seed.")
     simulated: bool = option(bool, default=False, help="Simulated noise: faster, and protects nobody.")
-    records: int | None = None
+    records: int | None = bounded_field(int | None, default=None, least=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,7 +263,7 @@ def read_declaration(path: Path, **changes: Any) -> ExperimentOptions:
         changes: Attributes in place of the file's.
 
     Raises:
-        ConfigError: The file cannot be read, or a key is missing, unknown or of a wrong type.
+        ConfigError: The file cannot be read, or a key is missing, unknown, of a wrong type or out of bounds.
     """
     from pydantic import TypeAdapter, ValidationError
 
@@ -275,6 +277,7 @@ def read_declaration(path: Path, **changes: Any) -> ExperimentOptions:
             + ("missing." if kind is None else f"{kind!r}, which there is not."),
             advice=f"It is one of {', '.join(OPTIONS)}.",
         )
+    refuse_out_of_bounds(OPTIONS[kind], values)  # before types are made to fit: `true` would be a 1
     try:
         options = TypeAdapter(OPTIONS[kind]).validate_python(values | changes)
     except ValidationError as error:

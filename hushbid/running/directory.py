@@ -31,6 +31,18 @@ very port, and so find itself.
 """
 _PORT_TRIES: Final = 100
 
+_SHARED: Final = {
+    "enrolment": 2.0,
+    "round": 0.5,
+    "silence": 0.25,
+    "comeback": 0.5,
+    "closing": 0.5,
+    "abandon": 2.0,
+}
+"""Seconds of a time-out for each owner, where all of them share the processors of one machine. The usual ones
+are longer up to a dozen owners. With 200 on two cores they are not: each process takes a second to start, and
+an owner that misses the first round is out of the session."""
+
 
 @dataclass(frozen=True)
 class RunDirectory:
@@ -54,7 +66,7 @@ def prepare(
 
     A party's subdirectory (mode 0700) holds a fresh key, the party's private file, a copy of the session
     file, and its share of the dataset. Where the cluster file names data files, they are left where they
-    are.
+    are. Time-outs that the cluster file does not give are as long as so many processes of one machine need.
 
     Args:
         parent: Where to make it; created if need be.
@@ -68,7 +80,8 @@ def prepare(
     network = _network(cluster.file.network)
     keys = {} if network.insecure else {name: new_keypair() for name in names}
     public = {name: pair.public.text for name, pair in keys.items()}
-    session = cluster.session_file(roster_of(cluster.owners, public), network)
+    least = {name: len(cluster.owners) * seconds for name, seconds in _SHARED.items()}
+    session = cluster.patient(least).session_file(roster_of(cluster.owners, public), network)
     if check is not None:
         check(session)
     try:

@@ -23,6 +23,7 @@ from protocol.runtime.telemetry.log_events import PARTY_FAILED, PARTY_STOPPED
 from protocol.runtime.telemetry.logs import LogFormat, log, logs_json, printable
 
 __all__ = [
+    "OPTION",
     "JsonOption",
     "KeyOption",
     "KeywordFunction",
@@ -66,7 +67,8 @@ _Options = TypeVar("_Options")
 _Arguments = ParamSpec("_Arguments")
 _Rest = ParamSpec("_Rest")
 _Result = TypeVar("_Result")
-_OPTION: Final = "option"
+OPTION: Final = "option"
+"""The key of a field's metadata under which its option is."""
 
 
 def by_option(annotation: object) -> dict[str, object]:
@@ -75,7 +77,7 @@ def by_option(annotation: object) -> dict[str, object]:
     Args:
         annotation: As Typer takes it: an ``Annotated`` type with its option or argument.
     """
-    return {_OPTION: annotation}
+    return {OPTION: annotation}
 
 
 def option(kind: Any, *declared: str, default: Any = None, **settings: Any) -> Any:
@@ -130,7 +132,7 @@ def takes(
     declared = [
         each
         for each in fields(options)  # type: ignore[arg-type]
-        if _OPTION in each.metadata and each.name not in without
+        if OPTION in each.metadata and each.name not in without
     ]
 
     def decorate(verb: Callable[Concatenate[_Options, _Rest], None]) -> Callable[..., None]:
@@ -187,7 +189,7 @@ _JSON: Final = inspect.Parameter("as_json", _KEYWORD, default=False, annotation=
 
 def _parameter(of: Field[Any]) -> inspect.Parameter:
     default = inspect.Parameter.empty if of.default is MISSING else of.default
-    return inspect.Parameter(of.name, _KEYWORD, default=default, annotation=of.metadata[_OPTION])
+    return inspect.Parameter(of.name, _KEYWORD, default=default, annotation=of.metadata[OPTION])
 
 
 def run_verb(

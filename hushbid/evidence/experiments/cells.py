@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -21,7 +21,7 @@ from protocol import __version__
 from protocol.errors import ConfigError
 from protocol.runtime.files.durable import in_place_of
 
-__all__ = ["Cell", "CellFiles", "Configuration", "Measured", "sha256_of_file", "software", "write_whole"]
+__all__ = ["Cell", "CellFiles", "Configuration", "Measured", "data_of", "software", "write_whole"]
 
 Configuration: TypeAlias = Mapping[str, Any]
 """What is run, of values that JSON has."""
@@ -65,6 +65,25 @@ class Cell:
     def digest(self) -> str:
         """Of the identity: the file's name."""
         return _digest(self.identity)
+
+    def check_data(self, paths: Sequence[Path]) -> None:
+        """See that the data of this process, of another machine maybe, are those that the identity names.
+
+        Args:
+            paths: Where they are, as `data_of` takes them.
+
+        Raises:
+            ConfigError: They are others: figures would be kept under a name that they do not have.
+        """
+        here = data_of(paths)
+        if here == self.data:
+            return
+        others = {name for name, _ in {*here} ^ {*self.data}}
+        raise ConfigError(
+            "A process that shares the work has other data than this run began with: "
+            + (f"{', '.join(sorted(others))}." if others else "the same files in another order."),
+            advice="Have the same files under the same paths on all workers; change none in a run.",
+        )
 
     def check_software(self) -> None:
         """See that this process, of another machine maybe, has the software that the identity names.
@@ -164,8 +183,39 @@ def software() -> Mapping[str, str]:
     }
 
 
-def sha256_of_file(path: Path) -> str:
-    """SHA-256 of a file's content, in hexadecimal digits."""
+def data_of(paths: Iterable[Path]) -> tuple[tuple[str, str], ...]:
+    """Name and SHA-256 of each data file, as `Cell.data` has them.
+
+    Args:
+        paths: Files, and directories for all files in them; what is missing is for the experiment to say.
+
+    Raises:
+        ConfigError: A file cannot be read.
+    """
+    there = [file for path in paths for file in _files(path)]
+    try:
+        return tuple((path.name, _sha256(path, _state(path))) for path in there)
+    except OSError as error:
+        raise ConfigError(
+            f"{error.filename}: cannot be read: {error.strerror}.", advice="Check its mode."
+        ) from error
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_dir():
+        return sorted(file for file in path.iterdir() if file.is_file())
+    return [path] if path.is_file() else []
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    """What another content of a file would change, without reading it."""
+    found = path.stat()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+@lru_cache(maxsize=1024)
+def _sha256(path: Path, _state: tuple[int, ...]) -> str:
+    """Read once for all cells, as long as the file's state is the same."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

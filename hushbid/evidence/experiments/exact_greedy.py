@@ -11,17 +11,23 @@ from protocol.space.mmd import Points, kernel_means
 
 __all__ = ["exact_greedy"]
 
-_BLOCK: Final = 256
-"""Candidates that are looked at together: one product of matrices for all of them."""
+_BLOCK: Final = 32
+"""Candidates whose scores are worked out together."""
+_UNIT: Final = 2.0**-24
+"""Half the distance of 1 from the next number of float32."""
 
 
 def exact_greedy(candidates: Points, wanted: Points, gamma: float, p: int) -> npt.NDArray[np.intp]:
     """Choose the point of the largest gain in MMD², p times.
 
-    Of q chosen points the score of x is mean k(x, D_v) - Σ k(x, s)/(q + 1) (DPDS eq. 12, k(x, x) = 1). The
-    kernel is nowhere negative, so a sum over fewer of the chosen points is a bound from above. Only
-    candidates whose bound is above the best score are worked out anew: the choice is the same as if all
-    were, up to rounding (Minoux 1978).
+    Of q chosen points the score of x is mean k(x, D_v) - Σ k(x, s)/(q + 1) (DPDS eq. 12, k(x, x) = 1). Sums
+    are kept of products in float32, from which each is known within a factor that is proved below. So every
+    score has a bound from above, and only candidates whose bound reaches the best score are worked out in
+    float64: the choice is the same as if all were, up to float64's rounding (in the manner of Minoux 1978).
+
+    A product of two rows of c columns, rounded to float32 and summed in it, in any order, is off by
+    (c + 2)·u/(1 - (c + 2)·u)·‖x‖‖s‖ at most, u = 2⁻²⁴ (Higham 2002, §3.1). A squared distance, which has it
+    twice, is off by e = 2(c + 3)·u·‖x‖‖s‖ then, and a kernel value by a factor within exp(±γe).
 
     Args:
         candidates: Scaled, shape (n, columns).
@@ -32,25 +38,52 @@ def exact_greedy(candidates: Points, wanted: Points, gamma: float, p: int) -> np
     Returns:
         Places of the chosen ones, in order, shape (min(p, n),). Of equal scores the first place is taken.
     """
+    count, columns = candidates.shape
     gain = kernel_means(candidates, wanted, gamma)
-    squares = np.einsum("ij,ij->i", candidates, candidates)
-    sums, known = np.zeros(len(candidates)), np.zeros(len(candidates), dtype=np.intp)
-    free = np.ones(len(candidates), dtype=bool)
+    rough = _Rough(candidates, gamma)
+    sums, known = np.zeros(count), np.zeros(count, dtype=np.intp)
+    """Sums in float64 over as many of the chosen points as are known; those over the others are rough."""
+    free = np.ones(count, dtype=bool)
+    rows = np.empty((min(p, count), columns))
     chosen: list[int] = []
-    for q in range(min(p, len(candidates))):
+    for q in range(len(rows)):
         while True:
-            bounds = np.where(free, gain - sums / (q + 1), -np.inf)
-            best = bounds.max()
-            first = np.flatnonzero(bounds == best)
+            bounds = np.where(free, gain - (sums + rough.least) / (q + 1), -np.inf)
+            first = np.flatnonzero(bounds == bounds.max())
             if (known[first] == q).all():
                 break
             stale = np.flatnonzero(known < q)
             most = min(_BLOCK, len(stale))
             block = stale[np.argpartition(-bounds[stale], most - 1)[:most]]
-            _bring_up(sums, known, block, candidates, squares, chosen, gamma)
+            _bring_up(sums, known, block, candidates, rows[:q], gamma)
+            rough.least[block] = 0.0
         chosen.append(int(first[0]))
         free[first[0]] = False
+        rows[q] = candidates[first[0]]
+        rough.add(rows[q])
     return np.array(chosen, dtype=np.intp)
+
+
+class _Rough:
+    """Sums of kernel values that are never above the true ones, from float32.
+
+    Attributes:
+        least: Of each candidate, shape (n,).
+    """
+
+    def __init__(self, candidates: Points, gamma: float) -> None:
+        self.least = np.zeros(len(candidates))
+        self._gamma = gamma
+        self._squares = np.einsum("ij,ij->i", candidates, candidates)
+        self._rows = candidates.astype(np.float32)
+        lengths = np.sqrt(self._squares)
+        error = 2.0 * (candidates.shape[1] + 3) * _UNIT * lengths * lengths.max(initial=0.0)
+        self._factor = np.exp(-gamma * error)
+
+    def add(self, row: npt.NDArray[np.float64]) -> None:
+        """Add the kernel values of all candidates and a chosen one."""
+        distances = self._squares + row @ row - 2.0 * (self._rows @ row.astype(np.float32))
+        self.least += self._factor * np.exp(-self._gamma * np.maximum(distances, 0.0))
 
 
 def _bring_up(
@@ -58,14 +91,15 @@ def _bring_up(
     known: npt.NDArray[np.intp],
     block: npt.NDArray[np.intp],
     candidates: Points,
-    squares: npt.NDArray[np.float64],
-    chosen: list[int],
+    chosen: Points,
     gamma: float,
 ) -> None:
     """Add to the sums of a block the kernel values of the points that were chosen since."""
     since = int(known[block].min())
-    new = np.array(chosen[since:], dtype=np.intp)
-    distances = squares[block][:, None] + squares[new] - 2.0 * (candidates[block] @ candidates[new].T)
+    rows, new = candidates[block], chosen[since:]
+    distances = (
+        np.einsum("ij,ij->i", rows, rows)[:, None] + np.einsum("ij,ij->i", new, new) - 2.0 * (rows @ new.T)
+    )
     values = np.exp(-gamma * np.maximum(distances, 0.0))
     # A point that was looked at later has some of them already.
     values[np.arange(since, len(chosen)) < known[block][:, None]] = 0.0

@@ -20,7 +20,7 @@ from hushbid.evidence.experiments.cells import (
     CellFiles,
     Configuration,
     Measured,
-    sha256_of_file,
+    data_of,
     write_whole,
 )
 from hushbid.evidence.experiments.results import Figure, write_results
@@ -90,6 +90,7 @@ def run(experiment: Experiment[_Options, _Row], options: _Options) -> Outcome[_R
         DataError: Data cannot be used.
     """
     options = options.settled()
+    options.check()
     cells = list({cell.digest: cell for cell in _cells(experiment, options)}.values())
     files = CellFiles(options.out)
     if options.out is not None:
@@ -98,7 +99,7 @@ def run(experiment: Experiment[_Options, _Row], options: _Options) -> Outcome[_R
     kept = len(measured)
     missing = [cell for cell in cells if cell not in measured]
     # What is sent to other processes has no function of this one.
-    work = partial(_measure, experiment.measure, replace(options, say=None))
+    work = partial(_measure, experiment.measure, experiment.files, replace(options, say=None))
     try:
         for place, found in results_of(
             work,
@@ -120,13 +121,13 @@ def run(experiment: Experiment[_Options, _Row], options: _Options) -> Outcome[_R
 
 
 def refuse_none(**wanted: Sequence[Any]) -> None:
-    """Refuse an experiment of which there is nothing to run, or that buys no points.
+    """Refuse an experiment of which there is nothing to run.
 
     Args:
         wanted: What there has to be one of at least, by its name in words.
 
     Raises:
-        ConfigError: There is none of something, or ``a_number_of_points`` has one below 1.
+        ConfigError: There is none of something.
     """
     if not all(wanted.values()):
         names = [name.replace("_", " ") for name in wanted]
@@ -134,25 +135,12 @@ def refuse_none(**wanted: Sequence[Any]) -> None:
             f"An experiment needs {', '.join(names[:-1])} and {names[-1]} at least.",
             advice="Give one of each.",
         )
-    # The command line refuses this by itself; a file and Python come here. None: as the cluster file says.
-    if any(points is not None and points < 1 for points in wanted.get("a_number_of_points", ())):
-        raise ConfigError("A number of points is below 1.", advice="Give whole numbers from 1 on.")
 
 
 def _cells(experiment: Experiment[_Options, _Row], options: _Options) -> Iterator[Cell]:
-    digests: dict[Path, str] = {}
     for configuration, seed in experiment.pairs(options):
-        there = [file for path in experiment.files(options, configuration) for file in _files(path)]
-        digests |= {path: sha256_of_file(path) for path in there if path not in digests}
-        data = tuple((path.name, digests[path]) for path in there)
+        data = data_of(experiment.files(options, configuration))
         yield Cell(options.NAME, configuration, seed, data)
-
-
-def _files(path: Path) -> list[Path]:
-    """A file, the files of a directory, or none: what is missing is for the experiment to say."""
-    if path.is_dir():
-        return sorted(file for file in path.iterdir() if file.is_file())
-    return [path] if path.is_file() else []
 
 
 def _rows(experiment: Experiment[Any, _Row], measured: Mapping[Cell, Measured]) -> Iterator[_Row]:
@@ -174,13 +162,17 @@ def _told(
 
 
 def _measure(
-    measure: Callable[[_Options, Configuration, int], Measured], options: _Options, cell: Cell
+    measure: Callable[[_Options, Configuration, int], Measured],
+    files: Callable[[_Options, Configuration], Sequence[Path]],
+    options: _Options,
+    cell: Cell,
 ) -> Measured:
     """What is measured, as its file has it, so that a row is the same whether it was read from there.
 
     Raises:
-        ConfigError: As `Cell.check_software`.
+        ConfigError: As `Cell.check_software` and `Cell.check_data`.
     """
     cell.check_software()
+    cell.check_data(files(options, cell.configuration))
     found: Mapping[str, Any] = json.loads(json.dumps(measure(options, cell.configuration, cell.seed)))
     return found

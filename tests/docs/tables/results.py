@@ -86,6 +86,7 @@ RESULTS: Final[dict[str, Made]] = {
     "bench rounds": partial(returned, "hushbid/evidence/bench/rounds.py:bench_rounds"),
     "bench points": partial(returned, "hushbid/evidence/bench/points.py:bench_points"),
     "bench rules": partial(returned, "hushbid/evidence/bench/rules.py:bench_rules"),
+    "bench owners": partial(returned, "hushbid/evidence/bench/owners.py:bench_owners"),
     "experiment selection": partial(fields, selection.Row),
     "experiment kme": partial(fields, kme.KmeRow),
     "experiment race": partial(fields, race.RaceRow),

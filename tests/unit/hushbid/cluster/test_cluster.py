@@ -18,7 +18,7 @@ from hushbid.running.process import party_environment
 from hushbid.running.simulate import simulate
 from protocol.config.loading import load_toml, validated
 from protocol.config.party import ConsumerFile, CuratorFile, OwnerFile
-from protocol.config.session import SessionFile
+from protocol.config.session import SessionFile, TimeoutSection
 from protocol.errors import ConfigError, DataError
 from protocol.runtime.keys import new_keypair, read_secret
 from protocol.session.session import open_session
@@ -325,6 +325,22 @@ def test_an_earlier_run_is_never_touched(digits: Cluster, tmp_path: Path) -> Non
 def test_an_address_with_a_port_is_kept(tmp_path: Path) -> None:
     cluster = open_cluster(DIGITS, settings=["network.address=tcp://127.0.0.1:23456"])
     assert prepare(cluster, tmp_path).session.network.address == "tcp://127.0.0.1:23456"
+
+
+def test_a_run_of_many_owners_waits_longer_than_the_cluster_file_leaves_open(tmp_path: Path) -> None:
+    """All of 200 processes start at once on one machine: after the usual 10 s many would be out of it."""
+    usual = TimeoutSection()
+    owners = {f"owner-{number}": {"data": "north.npz"} for number in range(40)}
+    given = {"round": 11.0, "comeback": 3.0}
+    for many, patience in (
+        (owners, {"enrolment": 80.0, "abandon": 80.0, "silence": 10.0, "closing": 20.0}),
+        ({}, {}),
+    ):
+        changes = {"timeouts": given} | ({"owners": many} if many else {})
+        prepared = prepare(open_cluster(files_cluster(tmp_path, **changes)), tmp_path / "runs")
+        assert prepared.session.timeouts == usual.model_copy(update=given | patience)
+        for party in prepared.parties:
+            assert load_toml(SessionFile, party.directory / "session.toml") == prepared.session
 
 
 def test_an_insecure_session_has_no_keys(tmp_path: Path) -> None:

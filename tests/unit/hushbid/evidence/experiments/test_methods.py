@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from hushbid.datasets import Partition, build
-from hushbid.evidence.experiments.exact_greedy import exact_greedy
+from hushbid.evidence.experiments.exact_greedy import _Rough, exact_greedy
 from hushbid.evidence.experiments.market import Market
 from hushbid.evidence.experiments.methods import METHODS, check_methods, proportional
 from hushbid.evidence.experiments.purchases import judged
 from protocol.errors import ConfigError
-from protocol.space.mmd import marginal_gains
+from protocol.space.mmd import kernel_means, marginal_gains
 
 P = 12
 
@@ -55,6 +55,36 @@ def test_exact_greedy_takes_the_point_of_the_largest_gain_each_time(
         gains[places[:step]] = -np.inf
         assert gains[place] == pytest.approx(gains.max(), abs=1e-12)
     assert len(exact_greedy(candidates, wanted, gamma, 100)) == 60
+
+
+@pytest.mark.parametrize("gamma", [0.01, 0.1])
+def test_exact_greedy_tells_points_apart_that_float32_does_not(gamma: float) -> None:
+    """Rows as wide as an image's, of which each has others beside it that differ in the ninth digit."""
+    generator = np.random.default_rng(7)
+    candidates = np.repeat(generator.random((12, 784)), 5, axis=0)
+    candidates += 1e-8 * generator.standard_normal(candidates.shape)
+    wanted = generator.random((6, 784))
+    places = exact_greedy(candidates, wanted, gamma, 30)
+    told_apart = 0
+    for step, place in enumerate(places):
+        gains = marginal_gains(wanted, candidates[places[:step]], candidates, gamma)
+        gains[places[:step]] = -np.inf
+        assert gains[place] == pytest.approx(gains.max(), abs=1e-14)
+        told_apart += int((gains > gains.max() - 1e-9).sum() > 1)
+    assert told_apart > 15, "else any choice is as good"
+
+
+@pytest.mark.parametrize(("columns", "gamma"), [(3, 8.0), (784, 0.01), (784, 0.1)])
+def test_rough_sums_are_below_the_true_ones_and_near_them(columns: int, gamma: float) -> None:
+    generator = np.random.default_rng(8)
+    candidates = generator.random((200, columns))
+    candidates[:20] = candidates[20:40] * (1.0 + 1e-7)
+    rough = _Rough(candidates, gamma)
+    for row in candidates[:15]:
+        rough.add(row)
+    true = len(candidates[:15]) * kernel_means(candidates, candidates[:15], gamma)
+    assert (rough.least <= true).all()
+    assert rough.least == pytest.approx(true, rel=0.01)
 
 
 def test_uniform_draws_alike_of_each_owner_and_proportional_by_its_size() -> None:

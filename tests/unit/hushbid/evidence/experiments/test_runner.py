@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
+import tomli_w
 from typer.testing import CliRunner
 
 from hushbid.cli.app import app
@@ -20,12 +21,13 @@ from hushbid.evidence.experiment_options import (
     ExperimentOptions,
     KmeOptions,
     RegressionOptions,
+    ScreeningOptions,
     SelectionOptions,
     declaration,
     experiment,
     read_declaration,
 )
-from hushbid.evidence.experiments.cells import Cell, CellFiles, Configuration, Measured
+from hushbid.evidence.experiments.cells import Cell, CellFiles, Configuration, Measured, data_of
 from hushbid.evidence.experiments.cells import software as software_here
 from hushbid.evidence.experiments.results import Figure
 from hushbid.evidence.experiments.runner import Experiment, Outcome, run
@@ -162,6 +164,45 @@ def test_a_worker_with_other_software_is_refused(monkeypatch: pytest.MonkeyPatch
     arrived.check_software()
 
 
+def test_a_process_with_other_data_is_refused(tmp_path: Path) -> None:
+    """A worker's file may have the same name and place, and yet be another."""
+    path, other = tmp_path / "data.csv", tmp_path / "other.csv"
+    path.write_text("1")
+    other.write_text("1")
+    cell = Cell("toy", {"width": 1.0}, 0, data_of([path, other]))
+    arrived, digest = pickle.loads(pickle.dumps((cell, cell.digest)))
+    assert arrived.digest == digest
+    arrived.check_data([path, other])
+    path.write_text("2")
+    with pytest.raises(ConfigError, match=r"has other data than this run began with: data\.csv\."):
+        arrived.check_data([path, other])
+    path.unlink()
+    with pytest.raises(ConfigError, match=r"other data than this run began with: data\.csv\."):
+        arrived.check_data([path, other])
+    path.write_text("1")
+    with pytest.raises(ConfigError, match="the same files in another order"):
+        arrived.check_data([other, path])
+
+
+def test_data_that_change_in_a_run_leave_no_figure_under_the_name_of_the_old_ones(tmp_path: Path) -> None:
+    data = tmp_path / "data.csv"
+    data.write_text("1")
+    with pytest.raises(ConfigError, match="other data than this run began with"):
+        ran(tmp_path / "out", data=data, say=lambda said: data.write_text("22") if said == "2, 0" else None)
+    assert RUNS == [(1.0, 0)]
+    assert len(cells(tmp_path / "out")) == 1
+
+
+def test_data_that_cannot_be_read_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, *_: Any, **__: Any) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    (tmp_path / "data.csv").write_text("1")
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(ConfigError, match=r"data\.csv: cannot be read: Permission denied"):
+        data_of([tmp_path])
+
+
 def test_where_data_lie_makes_no_other_cell(tmp_path: Path) -> None:
     for place in ("here", "there"):
         (tmp_path / place).mkdir()
@@ -282,12 +323,69 @@ def test_a_declaration_that_cannot_hold_is_refused(text: str, says: str, tmp_pat
         read_declaration(path)
 
 
-@pytest.mark.parametrize("name", ["rare", "rivals"])
-def test_a_declaration_that_buys_no_points_is_refused(name: str, tmp_path: Path) -> None:
+OUT_OF_BOUNDS: list[tuple[str, str, Any, str]] = [
+    ("rare", "points", [0], "points: 0 is below 1"),
+    ("rivals", "points", [10, 0], "points: 0 is below 1"),
+    ("rare", "shares", [2.0], r"shares: 2\.0 is above 1"),
+    ("rare", "shares", [-0.1], r"shares: -0\.1 is below 0"),
+    ("rare", "pool", 9, "pool: 9 is below 10"),
+    ("mnist", "gammas", [float("nan")], "gammas: nan is not a finite number"),
+    ("insurance", "epsilons", [1.0, float("nan")], "epsilons: nan is not a finite number"),
+    ("privacy-utility", "epsilons", [float("inf")], "epsilons: inf is not a finite number"),
+    ("selection", "epsilons", [-1.0], r"epsilons: -1\.0 is below 0"),
+    ("selection", "jitter", float("nan"), "jitter: nan is not a finite number"),
+    ("selection", "seed_weight", True, "seed_weight: True is no number"),
+    ("selection", "batch", 1.5, r"batch: 1\.5 is not a whole number"),
+    ("selection", "seeds", True, "seeds: True is no number"),
+    ("regression", "seeds", 0, "seeds: 0 is below 1"),
+    ("regression", "seeds", [0, -1], "seeds: -1 is below 0"),
+    ("regression", "seeds", [0, False], "seeds: False is no number"),
+    ("regression", "first_seed", -1, "first_seed: -1 is below 0"),
+    ("scaling", "owners", [4, 0], "owners: 0 is below 1"),
+    ("scaling", "jobs", 0, "jobs: 0 is below 1"),
+]
+"""An experiment, a field, what it cannot be, and what is said."""
+
+
+@pytest.mark.parametrize(("name", "key", "value", "says"), OUT_OF_BOUNDS)
+def test_a_file_and_python_have_the_bounds_of_the_command_line(
+    name: str, key: str, value: Any, says: str, tmp_path: Path
+) -> None:
     path = tmp_path / "experiment.toml"
-    path.write_text(f'experiment = "{name}"\npoints = [0]\n')
-    with pytest.raises(ConfigError, match="A number of points is below 1"):
-        run(experiment(name), read_declaration(path))
+    path.write_text(tomli_w.dumps({"experiment": name, key: value}))
+    with pytest.raises(ConfigError, match=says):
+        read_declaration(path)
+    with pytest.raises(ConfigError, match=says):
+        run(experiment(name), OPTIONS[name](**{key: value}))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("selection", "--epsilon", "nan"), "--epsilon"),
+        (("selection", "--seed-weight", "nan"), "seed_weight: nan is not a finite number"),
+        (("rare", "--share", "2.0"), "--share"),
+        (("rivals", "--points", "0"), "--points"),
+    ],
+)
+def test_the_command_line_refuses_what_is_out_of_bounds(arguments: Sequence[str], says: str) -> None:
+    done = CliRunner().invoke(app, ["experiment", *arguments])
+    assert done.exit_code != 0
+    assert says in done.output
+
+
+def test_bounds_refuse_nothing_that_was_not_said_and_every_experiment_s_defaults() -> None:
+    for kind in OPTIONS.values():
+        given: Any = {"data": Path()} if kind in (KmeOptions, ScreeningOptions) else {}
+        kind(**given).check()
+        kind(**given, quick=True).settled().check()
+    SelectionOptions(seeds=[0, 5], epsilons=(1, 2.5), points=None).check()
+
+
+@pytest.mark.parametrize(("records", "says"), [(0, "is below 1"), (True, "is no number")])
+def test_bounds_hold_for_what_no_verb_takes(records: int, says: str) -> None:
+    with pytest.raises(ConfigError, match=f"records: {records} {says}"):
+        KmeOptions(Path(), records=records).check()
 
 
 @pytest.mark.parametrize("name", OPTIONS)

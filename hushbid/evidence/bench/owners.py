@@ -1,0 +1,139 @@
+"""`hushbid bench owners`: a session of many owners on one machine, a process each, and what it costs."""
+
+from __future__ import annotations
+
+import resource
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from hushbid.cluster.file import open_cluster
+from hushbid.cluster.parties import Party
+from hushbid.evidence.bench.rules import with_setting
+from hushbid.evidence.bench.session import write_cluster
+from hushbid.running.directory import RunDirectory, prepare
+from hushbid.running.launcher import run_parties
+from hushbid.running.simulate import Follow
+from protocol import platform
+from protocol.names import CONSUMER, CURATOR
+from protocol.runtime.telemetry.status_file import Status, status_path
+
+__all__ = ["bench_owners"]
+
+_POINTS: Final = 100
+_COLUMNS: Final = 16
+_ROUNDS: Final = 50
+_BATCH: Final = 2
+_BETWEEN_LOOKS: Final = 2.0
+"""Seconds between two looks at the memory of all processes, each of which takes some milliseconds of each."""
+
+
+def bench_owners(
+    *, owners: int, setting: str, place: Path, say: Callable[[str], None], follow: Follow | None = None
+) -> dict[str, Any]:
+    """Run a session with a process for each party, to the end.
+
+    Each owner has 100 points of 16 bytes, and 100 are bought in rounds of two, with d = 140. The session has
+    CURVE, records and secure noise, and every record is on the disk before a frame leaves.
+
+    Args:
+        owners: K.
+        setting: "private", which is sealed, or "blind" (`hushbid.evidence.bench.rules`).
+        place: Directory for the parties' data and the run's directory; created if need be.
+        say: Told the last lines of parties that fail.
+        follow: Called about ten times a second.
+
+    Returns:
+        The figures under the names of the command line's JSON.
+
+    Raises:
+        ConfigError: This is not Linux, or the directory cannot be written.
+        PartyFailed: The run failed.
+    """
+    platform.check_linux("A session of many processes")
+    place.mkdir(parents=True, exist_ok=True)
+    plain = write_cluster(
+        place, owners=owners, points=_POINTS, columns=_COLUMNS, rounds=_ROUNDS, batch=_BATCH, whole=True
+    )
+    prepared = prepare(open_cluster(with_setting(plain, setting)), place / "runs")
+    began, before = time.monotonic(), _processor_seconds()
+    with _Memory() as memory:
+        ended = run_parties(prepared, follow, say)
+    took, spent = time.monotonic() - began, _processor_seconds() - before
+    curator = ended.results[CURATOR]
+    counted = Status.read(status_path(_state(prepared.parties[0]), CURATOR)).counters
+    return {
+        "owners": owners,
+        "setting": setting,
+        "rounds": curator["rounds"],
+        "bought": ended.results[CONSUMER]["points_delivered"],
+        "absent": sum(curator["absences"].values()),
+        "failed": len(ended.failed),
+        "whole_seconds": took,
+        "rounds_seconds": float(curator["wall_seconds"]),
+        "processor_seconds": spent,
+        "memory_bytes": memory.most,
+        "received_bytes": counted["bytes_received"],
+        "sent_bytes": counted["bytes_sent"],
+        "transcript_bytes": sum(path.stat().st_size for path in _transcripts(prepared)),
+        "directory": str(prepared.path),
+    }
+
+
+def _transcripts(prepared: RunDirectory) -> Iterable[Path]:
+    for party in prepared.parties:
+        yield from _state(party).glob("*.transcript")
+
+
+def _state(party: Party) -> Path:
+    return party.directory / "state"
+
+
+def _processor_seconds() -> float:
+    """Of all children of this process that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+class _Memory:
+    """Looks at the memory of this process's children from time to time, in a thread of its own.
+
+    A page that several processes share counts for each by its part (``Pss`` of Linux), so that the sum is
+    what the machine has to have.
+    """
+
+    def __init__(self) -> None:
+        self.most = 0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._ended.wait(_BETWEEN_LOOKS):
+            self.most = max(self.most, sum(map(_share, _children())))
+
+
+def _children() -> list[int]:
+    tasks = Path("/proc/self/task").iterdir()
+    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+
+
+def _share(process: int) -> int:
+    """The bytes of a process, shared pages by its part; 0: it has ended."""
+    try:
+        with open(f"/proc/{process}/smaps_rollup", encoding="ascii") as sums:
+            return next((1024 * int(line.split()[1]) for line in sums if line.startswith("Pss:")), 0)
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return 0
