@@ -111,15 +111,16 @@ class Rehearsal:
     """The outcome with all kinds of stand-in owners.
 
     Attributes:
-        staged: The first have what is wanted in other shares, the others little of it; none where the kernel
-            can tell nothing, or nothing could be played.
+        staged: The first have what is wanted in other shares, the others little of it, the last of these
+            among points like the seed set (records of before have no such). None where the kernel can tell
+            nothing, or nothing could be played.
         kernel: Mean kernel value of two different rows of D_v: 1 if all are alike to the session, or there
             is one alone, and 0 if none is.
         beside: Mean kernel value of a row of D_v and one of the seed set; None on records of before.
         drawn: Whether the seed set is drawn within the bounds, and so shows nothing of how wide these are
             beside data.
         expected: Where nothing could be played, what the rule of thumb of `hushbid plan` expects: MMD² over
-            that of a uniform choice, without weights. Else None.
+            that of a uniform choice, without weights and without what the seed set adds. Else None.
     """
 
     staged: tuple[Staged, ...]
@@ -153,6 +154,14 @@ class Rehearsal:
         return self.drawn and self.narrow
 
     @property
+    def little(self) -> float:
+        """The larger ratio of those where a tenth and a fiftieth is wanted, among points of any kind.
+
+        Infinite where nothing was played.
+        """
+        return max((each.ratio for each in self.staged[1:3]), default=float("inf"))
+
+    @property
     def weights_alone(self) -> bool:
         """Whether it is `hopeless` with weights alone: without them, not with all stand-ins."""
         return (
@@ -163,10 +172,11 @@ class Rehearsal:
 
     @property
     def word(self) -> Word:
-        """``good``: with little of what is wanted, `GOOD` of a uniform choice's MMD² or less, weighed.
+        """``good``: with `little` of what is wanted, `GOOD` of a uniform choice's MMD² or less, weighed.
 
-        ``hopeless``: `HOPELESS` times it or more with all stand-ins, or `EXPECTED_HOPELESS` by the rule of
-        thumb where nothing could be played and D_v is not `narrow`, or the kernel is `blind`.
+        ``hopeless``: `HOPELESS` times it or more with all stand-ins, and without weights too with those like
+        the seed set; or `EXPECTED_HOPELESS` by the rule of thumb where nothing could be played and D_v is
+        not `narrow`; or the kernel is `blind`.
         ``uncertain``: it depends on what owners have, or nothing shows whether the bounds are right
         (`unseen`).
         """
@@ -175,9 +185,11 @@ class Rehearsal:
         if not self.staged:
             drowned = self.expected is not None and self.expected >= EXPECTED_HOPELESS
             return "hopeless" if drowned and not self.narrow else "uncertain"
-        ratios = [each.ratio for each in self.staged]
-        if max(ratios[1:]) <= GOOD:
+        if self.little <= GOOD:
             return "uncertain" if self.unseen else "good"
+        ratios = [each.ratio for each in self.staged]
+        # A choice among points that are easily told apart is one without weights too, which scatter.
+        ratios += [each.ratio_plain for each in self.staged[3:]]
         return "hopeless" if min(ratios) >= HOPELESS else "uncertain"
 
     @property

@@ -11,7 +11,7 @@ import tomlkit
 from pydantic import TypeAdapter, ValidationError
 
 from hushbid.advice.proposal import Advice
-from hushbid.advice.trials import SEED_POINTS, Bounds
+from hushbid.advice.trials import Bounds, Request
 from hushbid.cluster.file import ClusterFile
 from hushbid.plan.tables import names_only, no_network
 from hushbid.text_files import one_at_a_time, replace_file, write_new_file
@@ -21,7 +21,7 @@ from protocol.data.schema import Schema
 from protocol.errors import ConfigError
 from protocol.session.session import open_session
 
-__all__ = ["bounds_of", "complete", "next_steps", "owners_of", "stated_in", "write_session"]
+__all__ = ["bounds_of", "complete", "next_steps", "owners_of", "seeds_in", "stated_in", "write_session"]
 
 _TEMPLATE: Final = """\
 # A session as `hushbid advise` proposes it. Every key: docs/configuration.md. What is still missing is who
@@ -241,20 +241,39 @@ def _key(name: str) -> str:
     return f'"{name}"' if "." in name else name
 
 
-def next_steps(path: Path, *, validation: Path, rows: int, seed_set: Path | None) -> list[str]:
+def seeds_in(path: Path) -> tuple[Path | None, int | None]:
+    """The seed set's file that a cluster file names, or how many points are to be drawn; None: neither.
+
+    Raises:
+        ConfigError: The file cannot be read.
+    """
+    consumer = read_toml(path).get("consumer")
+    named = consumer.get("seed_set") if isinstance(consumer, dict) else None
+    points = consumer.get("seed_points") if isinstance(consumer, dict) else None
+    return (
+        path.parent / named if isinstance(named, str) else None,
+        points if isinstance(points, int) and points > 0 else None,
+    )
+
+
+def next_steps(path: Path, *, validation: Path, request: Request, seed_set: Path | None) -> list[str]:
     """What to do with a file that was written.
 
     Args:
         path: The file.
         validation: D_v's.
-        rows: m.
+        request: What was known: the sizes go into the plan.
         seed_set: D_init's; None: it is to be drawn.
     """
     if "roster" not in read_toml(path):
         return [f"hushbid simulate {path}"]
-    seeds = f"seed_points = {SEED_POINTS}" if seed_set is None else f'seed_set = "{seed_set}"'
+    points = request.seed_points if request.seed_set is None else len(request.seed_set)
+    seeds = f"seed_points = {points}" if seed_set is None else f'seed_set = "{seed_set}"'
+    sizes = f"--validation {len(request.validation)} --seed-points {points}"
+    if request.owners:
+        sizes += f" --owner-points {max(1, sum(request.owners.values()) // len(request.owners))}"
     return [
-        f"hushbid plan {path} --validation {rows}",
+        f"hushbid plan {path} {sizes}",
         f'in the consumer\'s file: validation = "{validation}", {seeds}',
         "owners and curator: docs/deploy.md; then `hushbid preflight` for everybody",
     ]

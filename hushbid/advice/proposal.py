@@ -18,7 +18,8 @@ from scipy.spatial.distance import pdist
 
 from consumer.party import check_disjoint
 from consumer.verdict import ALIKE, UNLIKE, Rehearsal
-from hushbid.advice.trials import DIMENSION, MOST, SEED_POINTS, Bounds, Request, Trial, Trials
+from hushbid.advice.trials import DIMENSION, MOST, Bounds, Request, Trial, Trials
+from hushbid.plan.quality import Word
 from hushbid.plan.wanted import wanted_of
 from hushbid.rehearsal.rehearsal import FEWEST, looked_at, rehearse
 from protocol import limits
@@ -81,6 +82,8 @@ class Advice:
         trials: The settings that were tried; the first is the proposal.
         effect: The ratio that was wanted; None: ε was given.
         own: The outcome of the proposal with D_v itself, where public rows stood for it; None: nothing.
+        verdict: What `preflight` and `consumer` say of the proposal, and `hushbid plan` if they did not.
+        reason: Why.
         notes: What else there is to know, a sentence or two each.
         file: The session, with owners but without keys.
     """
@@ -89,6 +92,8 @@ class Advice:
     trials: tuple[Trial, ...]
     effect: float | None
     own: Rehearsal | None
+    verdict: Word
+    reason: str
     notes: tuple[str, ...]
     file: SessionFile
 
@@ -122,6 +127,8 @@ class Advice:
             "effect": self.effect,
             "reached": self.reached,
             "own": None if self.own is None else self.own.as_json(),
+            "verdict": self.verdict,
+            "reason": self.reason,
             "disclosed": self.disclosed,
             "disclosure": self.disclosure,
             "notes": list(self.notes),
@@ -152,6 +159,8 @@ def advise(request: Request, *, say: Callable[[str], object]) -> Advice:
     others = _alternatives(trials, proposed)
     file = trials.session(proposed.gamma, proposed.dimension, proposed.epsilon).file
     notes = _notes(request, trials, proposed)
+    own = _own_view(request, trials, proposed, say)
+    verdict, reason = trials.verdict(proposed, own)
     return Advice(
         proposals=(
             _bounds_proposal(request, bounds),
@@ -170,7 +179,9 @@ def advise(request: Request, *, say: Callable[[str], object]) -> Advice:
         ),
         trials=(proposed, *others),
         effect=None if request.epsilon is not None else trials.effect,
-        own=_own_view(request, trials, proposed, say),
+        own=own,
+        verdict=verdict,
+        reason=reason,
         notes=tuple(notes),
         file=file,
     )
@@ -422,7 +433,7 @@ def _seed_proposal(request: Request) -> Proposal:
             "seed set", request.seed_set.name, "As given; the curator must not guess it.", "given"
         )
     why = "Drawn within the bounds (`seed_points`): a file of related rows of your own does better."
-    return Proposal("seed set", SEED_POINTS, why, "public")
+    return Proposal("seed set", request.seed_points, why, "public")
 
 
 # -- what comes of them ----------------------------------------------------------------------------------

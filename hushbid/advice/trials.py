@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from consumer.drawn_seed_set import STREAM, drawn_seed_set
-from consumer.verdict import GOOD, Rehearsal
+from consumer.verdict import GOOD, Rehearsal, Verdict
 from hushbid.plan.flags import PlanFlags
 from hushbid.plan.noise import release_errors
-from hushbid.plan.quality import predict
-from hushbid.plan.setting import plan_setting
+from hushbid.plan.quality import Word, predict, verdict
+from hushbid.plan.setting import PlanSetting, plan_setting
 from hushbid.plan.tables import DEFAULT_RELEASE, names_only, no_network, release_table
 from hushbid.rehearsal.rehearsal import FEWEST, looked_at, rehearse
+from hushbid.rehearsal.verdict import what_is_wrong
 from protocol.config.loading import validated
 from protocol.config.session import SessionFile
 from protocol.data import Dataset
@@ -58,6 +59,7 @@ class Request:
         points: p; None: to be proposed.
         wanted: Share of the owners' points that is like D_v; None: not known.
         gamma, dimension, epsilon: Likewise.
+        seed_points: Points of the seed set that will be drawn.
         column_values: The session's: most different values of a column; None: any number.
         effect: MMD² over that of a uniform choice, both with weights, that ε is to reach; None: `GOOD`.
         rehearse: Whether sessions may be rehearsed; else ε follows the rule of thumb of `hushbid plan`.
@@ -74,6 +76,7 @@ class Request:
     gamma: float | None = None
     dimension: int | None = None
     epsilon: float | None = None
+    seed_points: int = SEED_POINTS
     column_values: int | None = None
     effect: float | None = None
     rehearse: bool = True
@@ -145,7 +148,7 @@ class Trials:
         dtype = request.validation.features.dtype
         seeds = request.seed_set or drawn_seed_set(
             features,
-            SEED_POINTS,
+            request.seed_points,
             dtype,
             SimulatedNoise(0, STREAM).random_bytes,
             column_values=request.column_values,
@@ -189,8 +192,7 @@ class Trials:
             if self.rehearses:
                 self._say(f"Rehearsing γ = {gamma:g}, d = {dimension}, ε = {epsilon:g}.")
                 played = rehearse(session, self.rows, self.seeds, looked=looked)
-                ratio = max((each.ratio for each in played.staged[1:]), default=math.inf)
-                self._found[key] = Trial(*key, kernel, ratio, played)
+                self._found[key] = Trial(*key, kernel, played.little, played)
             else:
                 self._found[key] = Trial(*key, kernel, self._expected(dimension, epsilon), None)
         return self._found[key]
@@ -200,11 +202,36 @@ class Trials:
         """The trials, in that order."""
         return list(self._found.values())
 
+    def verdict(self, trial: Trial, own: Rehearsal | None) -> tuple[Word, str]:
+        """The verdict on a trial, and why: what `preflight` and `consumer` say, or else `hushbid plan`.
+
+        Args:
+            trial: The trial.
+            own: Its rehearsal with D_v itself, where public rows stood for it; None: there was none.
+        """
+        session = self.session(trial.gamma, trial.dimension, trial.epsilon)
+        looked = looked_at(session, self.rows, self.seeds, drawn=self.request.seed_set is None)
+        found = Verdict(own or trial.rehearsal or looked)
+        if found.rehearsal in (own, trial.rehearsal) or looked.blind:
+            if found.word != "hopeless":
+                return found.word or "uncertain", found.sentence()
+            what, advice = what_is_wrong(session, self.rows, found)
+            return "hopeless", f"A rehearsal of the session is {found.called}: {what}. {advice}"
+        setting = self._setting(trial.dimension, trial.epsilon)
+        errors = release_errors(setting)
+        judged = verdict(setting, *errors, predict(setting, *errors))
+        return judged.verdict, f"By the rule of thumb of `hushbid plan`: {judged.reason}"
+
     def _expected(self, dimension: int, epsilon: float) -> float:
         """MMD² over that of a uniform choice, by the rule of thumb of `hushbid plan`, without weights."""
+        setting = self._setting(dimension, epsilon)
+        prediction = predict(setting, *release_errors(setting))
+        return prediction.expected / prediction.uniform
+
+    def _setting(self, dimension: int, epsilon: float) -> PlanSetting:
         request = self.request
         sizes = list(request.owners.values())
-        setting = plan_setting(
+        return plan_setting(
             None,
             PlanFlags(
                 owners=len(request.names),
@@ -219,8 +246,6 @@ class Trials:
                 delta=self.delta,
             ),
         )
-        prediction = predict(setting, *release_errors(setting))
-        return prediction.expected / prediction.uniform
 
 
 def _stand_in(request: Request) -> _Rows:
@@ -229,5 +254,7 @@ def _stand_in(request: Request) -> _Rows:
     count = min(len(rows), MOST)
     if request.public is not None:
         rows = request.public.features
+    elif len(rows) == count:  # in their order: `hushbid preflight` rehearses with the same
+        return np.asarray(rows, dtype=np.float64)
     few = len(rows) < count
     return np.asarray(rows[generator.choice(len(rows), size=count, replace=few)], dtype=np.float64)

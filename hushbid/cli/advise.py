@@ -53,7 +53,9 @@ def advise_command(
     ] = None,
     seed_set: Annotated[
         Path | None,
-        typer.Option(help="D_init; default: one that is drawn.", envvar="HUSHBID_SEED_SET"),
+        typer.Option(
+            help="D_init; default: that of a cluster file, or one that is drawn.", envvar="HUSHBID_SEED_SET"
+        ),
     ] = None,
     lower: Annotated[
         str | None, typer.Option(help="Public lower bounds: one number, or one for each column: 0,0,18.")
@@ -98,9 +100,9 @@ def advise_command(
     steps: list[str] = []
 
     def body() -> dict[str, Any]:
-        from hushbid.advice.files import bounds_of, next_steps, owners_of, stated_in
+        from hushbid.advice.files import bounds_of, next_steps, owners_of, seeds_in, stated_in
         from hushbid.advice.proposal import advise
-        from hushbid.advice.trials import Request
+        from hushbid.advice.trials import SEED_POINTS, Request
         from hushbid.text_files import check_new_file
         from protocol.data import DataColumns, load_dataset
         from protocol.runtime.party import one_blas_thread
@@ -126,13 +128,17 @@ def advise_command(
                     f"{source} has [[columns]], and the file of --write would have none.",
                     advice="Copy it, and have the proposals put into the copy (--into).",
                 )
+        seeds, drawn = seed_set, None
+        if source is not None and seeds is None:
+            seeds, drawn = seeds_in(source)
         named = None if features is None else tuple(part.strip() for part in features.split(","))
         columns = DataColumns(named, label, identifier, schema)
         request = Request(
             validation=load_dataset(validation, columns),
             schema=schema,
             public=None if public is None else load_dataset(public, columns),
-            seed_set=None if seed_set is None else load_dataset(seed_set, columns),
+            seed_set=None if seeds is None else load_dataset(seeds, columns),
+            seed_points=drawn or SEED_POINTS,
             bounds=bounds,
             owners={} if owners is None else owners_of(owners),
             points=points,
@@ -149,8 +155,7 @@ def advise_command(
         nonlocal found, steps
         found = advice
         if written is not None:
-            rows = len(request.validation)
-            steps = next_steps(written, validation=validation, rows=rows, seed_set=seed_set)
+            steps = next_steps(written, validation=validation, request=request, seed_set=seeds)
         return {**advice.as_json(), "written": None if written is None else str(written.resolve())}
 
     def show(_: Mapping[str, Any]) -> None:
@@ -168,6 +173,8 @@ def _written(advice: Advice, write: Path | None, into: Path | None, name: str) -
     elif into is not None:
         complete(into, advice)
     written = write or into
+    if written is not None and advice.verdict == "hopeless":
+        _say(f"WARNING: the proposal is hopeless. {advice.reason}")
     if written is not None and advice.disclosed:
         _say(f"WARNING: {advice.disclosure}")
     return written
@@ -192,6 +199,7 @@ def _show(advice: Advice, *, next_steps: list[str]) -> None:
             f"{advice.trials[0].ratio:.2g} at ε = {advice.trials[0].epsilon:g}. More rows of validation data "
             "make the noise less; or buy at random and weigh (`hushbid weigh`).\n"
         )
+    console.print(f"Verdict: {advice.verdict}. {advice.reason}\n")
     if advice.own is not None:
         own = "\n".join(advice.own.lines())
         console.print(f"With the validation set itself: {advice.own.word}.\n{own}\n")
@@ -251,7 +259,7 @@ def _trials(advice: Advice) -> Table:
     for trial in advice.trials:
         figures = [f"{trial.ratio:.2f}"]
         if trial.rehearsal is not None:
-            figures = [f"{each.ratio:.2f}" for each in trial.rehearsal.staged]
+            figures = [f"{each.ratio:.2f}" for each in trial.rehearsal.staged[: len(ratios)]]
         table.add_row(
             f"{trial.gamma:g}",
             str(trial.dimension),

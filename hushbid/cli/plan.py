@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
@@ -22,6 +24,11 @@ def plan_command(options: PlanOptions, as_json: JsonOption = False) -> dict[str,
     """
     from hushbid.plan.result import render
 
-    plan = plan_session.of(options)
+    plan = plan_session.of(replace(options, say=_say))
     render(plan, Console(stderr=as_json))
     return plan
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()

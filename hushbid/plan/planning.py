@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,6 +21,9 @@ class PlanOptions(PlanFlags):
     """A request to plan: each option's help describes it.
 
     Without a file `owners`, `points`, `validation` and both ε are needed.
+
+    Attributes:
+        say: Gets how far a rehearsal is, in lines for people; None: nobody does.
     """
 
     file: GivenPath = field(
@@ -44,6 +48,14 @@ class PlanOptions(PlanFlags):
     round_trip: float = option(
         float, default=100.0, min=0.0, help="Milliseconds that a frame and its answer are under way."
     )
+    rehearsal: bool = option(
+        bool,
+        "--rehearsal/--no-rehearsal",
+        default=True,
+        help="With a cluster file's data: play the session, which the verdict follows from.",
+        envvar="HUSHBID_REHEARSAL",
+    )
+    say: Callable[[str], object] | None = None
 
 
 @keywords_of(PlanOptions)
@@ -57,13 +69,19 @@ def plan_session(options: PlanOptions) -> dict[str, Any]:
         ConfigError: A value that is missing, unknown or out of range.
         DataError: A cluster file's data cannot be used.
     """
+    from hushbid.plan.rehearsed import rehearsed
     from hushbid.plan.result import make_plan
     from hushbid.plan.setting import plan_setting
     from hushbid.plan.speed import measure_speed
+    from hushbid.rehearsal.verdict import Rehearsing
     from protocol.runtime.party import with_one_blas_thread
 
     with with_one_blas_thread():  # as the parties' processes do
         setting = plan_setting(path_of(options.file), options, data=path_of(options.data))
+        how = Rehearsing(
+            wanted=options.rehearsal, drawn=setting.drawn, say=options.say or (lambda _line: None)
+        )
+        played = rehearsed(setting, how)
         speed = measure_speed(setting)
         return make_plan(
             setting,
@@ -71,4 +89,5 @@ def plan_session(options: PlanOptions) -> dict[str, Any]:
             round_trip=options.round_trip / 1000.0,
             wanted=options.wanted,
             theory=options.theory,
+            played=played,
         )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
+from consumer.verdict import EXPECTED_HOPELESS, Staged
 from hushbid.plan.noise import ReleaseError, release_errors
 from hushbid.plan.setting import PlanSetting
 from hushbid.plan.tables import DEFAULT_RELEASE
@@ -16,7 +17,9 @@ from protocol.privacy.accounting.validation import check_delta_of
 from protocol.privacy.acquisition import acquisition_rule
 from protocol.privacy.releases import RELEASES, Neighbours
 
-__all__ = ["Prediction", "Verdict", "predict", "verdict"]
+__all__ = ["RANGE", "Prediction", "Verdict", "Word", "predict", "refusal", "verdict"]
+
+Word: TypeAlias = Literal["good", "uncertain", "poor", "hopeless"]
 
 SUMMARY_WEIGHT: Final = 0.3
 """Share of the summary's squared error beside the target's: its noise is another in every round."""
@@ -78,16 +81,43 @@ class Prediction:
         expected: The rule's figure.
         low, high: Half and twice that.
         floor: The expected value without any noise.
+        seeds: What the seed set adds to both. It is the roughest term, and is no reason to call a session
+            hopeless (`drowned`).
         uniform: U.
         measured: Whether U was measured; else it is assumed.
+        staged: What came out in sessions with the owners' points, and without noise, where these were
+            played: all figures are these then, and not the rule's. Else None.
     """
 
     expected: float
     low: float
     high: float
     floor: float
+    seeds: float
     uniform: float
     measured: bool = False
+    staged: tuple[Staged, Staged] | None = None
+
+    def by_rehearsal(self, found: Staged, without_noise: Staged) -> Prediction:
+        """What was played in place of what the rule expects: half and twice as before."""
+        expected = found.bought_plain
+        return replace(
+            self,
+            expected=expected,
+            low=expected / RANGE,
+            high=expected * RANGE,
+            floor=without_noise.bought_plain,
+            uniform=found.uniform_plain,
+            staged=(found, without_noise),
+        )
+
+    @property
+    def drowned(self) -> float:
+        """MMD² over that of a random choice that is expected of noise and few rounds, whatever the seed set.
+
+        From `EXPECTED_HOPELESS` on a session is hopeless.
+        """
+        return (self.expected - self.seeds) / self.uniform
 
     @property
     def times_random(self) -> dict[str, float]:
@@ -107,6 +137,26 @@ class Prediction:
             "uniform": self.uniform,
             "uniform_is_measured": self.measured,
             "times_random": self.times_random,
+            "by": "the rule of thumb" if self.staged is None else "sessions played with the owners' points",
+            "weighted": self._weighted(),
+        }
+
+    def _weighted(self) -> dict[str, Any] | None:
+        """The same with matching weights, which no rule expects."""
+        if self.staged is None:
+            return None
+        found, without_noise = self.staged
+        return {
+            "expected": found.bought,
+            "low": found.bought / RANGE,
+            "high": found.bought * RANGE,
+            "without_noise": without_noise.bought,
+            "uniform": found.uniform,
+            "times_random": {
+                "expected": found.ratio,
+                "low": found.ratio / RANGE,
+                "high": found.ratio * RANGE,
+            },
         }
 
 
@@ -115,14 +165,15 @@ class Verdict:
     """Whether a session is worth running.
 
     Attributes:
-        verdict: ``good``: MMD² is expected below half of a random choice's; ``poor``: below all of it;
-            ``hopeless``: not even that, or it cannot be run.
-        reason: One sentence.
+        verdict: ``good``: MMD² is expected below half of a random choice's; ``poor``: not that;
+            ``hopeless``: noise and few rounds alone bring it to a random choice's, or it cannot be run. Where
+            there are data it is a rehearsal's (`hushbid.plan.rehearsed`), with ``uncertain`` and no ``poor``.
+        reason: Why.
         remedies: Changes of which each alone would make it good: ``change``, the new values, and ``mmd2``
-            where there is a figure. Empty for a session that is good.
+            where there is a figure. Empty for a session that is good, or was rehearsed.
     """
 
-    verdict: Literal["good", "poor", "hopeless"]
+    verdict: Word
     reason: str
     remedies: tuple[dict[str, Any], ...] = ()
 
@@ -132,8 +183,8 @@ def predict(setting: PlanSetting, target: ReleaseError, summary: ReleaseError) -
     uniform = setting.mmd2_uniform
     wanted = setting.spread * setting.drift  # ‖g_v - g_init‖
     seeds = (setting.file.seed_weight * setting.seed_points / setting.p * wanted) ** 2
-    floor = FLOOR * uniform + seeds / (1.0 + seeds / (LARGEST_FLOOR * uniform))
-    floor += _few_rounds(setting) * uniform
+    seeds /= 1.0 + seeds / (LARGEST_FLOOR * uniform)
+    floor = FLOOR * uniform + seeds + _few_rounds(setting) * uniform
     square = _harm(target) + SUMMARY_WEIGHT * _harm(summary)
     strength = (square / HALFWAY) ** STEEPNESS
     expected = floor + SPOILT * uniform * strength / (1.0 + strength)
@@ -142,6 +193,7 @@ def predict(setting: PlanSetting, target: ReleaseError, summary: ReleaseError) -
         low=expected / RANGE,
         high=expected * RANGE,
         floor=floor,
+        seeds=seeds,
         uniform=uniform,
         measured=setting.has_data,
     )
@@ -160,19 +212,13 @@ def _harm(release: ReleaseError) -> float:
 def verdict(
     setting: PlanSetting, target: ReleaseError, summary: ReleaseError, prediction: Prediction
 ) -> Verdict:
-    """Whether the session is worth running, why, and what would make it so."""
-    if setting.refusal:
-        return Verdict(verdict="hopeless", reason=setting.refusal, remedies=_other_rules(setting))
-    if reason := _no_guarantee(setting):
-        return Verdict(verdict="hopeless", reason=reason)
-    available = sum(setting.owner_points)
-    if available <= setting.p:
-        return Verdict(
-            verdict="hopeless",
-            reason=f"The owners have {available:,} points in all, so that a session for {setting.p:,} "
-            "would buy every one of them and choose nothing.",
-            remedies=({"change": "points", "points": max(1, available // 10)},) if available > 1 else (),
-        )
+    """Whether the session is worth running by the rule of thumb, why, and what would make it so.
+
+    Where there are data, what the owners' can give at best is not known to the rule, so that nothing is good
+    by it, and ``uncertain`` stands for ``good`` and ``poor``.
+    """
+    if refused := refusal(setting):
+        return refused
     share = prediction.expected / prediction.uniform
     compared = f"an MMD² of about {prediction.expected:.2g} is expected, {share:.2g} times a random choice's"
     if not prediction.measured:
@@ -184,14 +230,33 @@ def verdict(
     if share < GOOD:
         private = all(RELEASES[release.mechanism].private for release in (target, summary))
         why = "The choice follows the data more than the noise" if private else "A release has no noise"
-        return Verdict(verdict="good", reason=f"{why}: {compared}.")
-    rank: Literal["poor", "hopeless"] = "poor" if share < 1.0 else "hopeless"
+        word: Word = "uncertain" if prediction.measured else "good"
+        return Verdict(verdict=word, reason=f"{why}: {compared}.")
     cause = (
         _floor_as_cause(setting)
         if prediction.floor > 0.5 * prediction.expected
         else _noise_as_cause(setting, target, summary)
     )
+    hopeless = prediction.drowned >= EXPECTED_HOPELESS
+    rank: Word = "hopeless" if hopeless else "uncertain" if prediction.measured else "poor"
     return Verdict(verdict=rank, reason=f"{cause}: {compared}.", remedies=_remedies(setting))
+
+
+def refusal(setting: PlanSetting) -> Verdict | None:
+    """Why a session is hopeless whatever is released; None if it is not."""
+    if setting.refusal:
+        return Verdict(verdict="hopeless", reason=setting.refusal, remedies=_other_rules(setting))
+    if reason := _no_guarantee(setting):
+        return Verdict(verdict="hopeless", reason=reason)
+    available = sum(setting.owner_points)
+    if available > setting.p:
+        return None
+    return Verdict(
+        verdict="hopeless",
+        reason=f"The owners have {available:,} points in all, so that a session for {setting.p:,} "
+        "would buy every one of them and choose nothing.",
+        remedies=({"change": "points", "points": max(1, available // 10)},) if available > 1 else (),
+    )
 
 
 def _no_guarantee(setting: PlanSetting) -> str:

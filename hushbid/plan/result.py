@@ -15,7 +15,8 @@ from rich.text import Text
 
 from hushbid.plan.batches import batches
 from hushbid.plan.noise import noise_values, release_errors
-from hushbid.plan.quality import predict, verdict
+from hushbid.plan.quality import Prediction, predict, verdict
+from hushbid.plan.rehearsed import NOT_REHEARSED, Rehearsed, judge
 from hushbid.plan.setting import PlanSetting
 from hushbid.plan.speed import Speed, times
 from hushbid.plan.theory import theory_of
@@ -26,7 +27,7 @@ from protocol.session.guarantee import privacy_lines
 
 __all__ = ["make_plan", "render"]
 
-_STYLES = {"good": "bold green", "poor": "bold yellow", "hopeless": "bold red"}
+_STYLES = {"good": "bold green", "uncertain": "bold yellow", "poor": "bold yellow", "hopeless": "bold red"}
 
 
 def make_plan(
@@ -37,6 +38,7 @@ def make_plan(
     round_trip: float = 0.1,
     wanted: float | None = None,
     theory: bool = False,
+    played: Rehearsed | None = None,
 ) -> dict[str, Any]:
     """Every figure of a plan, under the names of docs/plan.md.
 
@@ -49,14 +51,18 @@ def make_plan(
         round_trip: Seconds that a frame and its answer are under way (`batches`).
         wanted: The share of the owners' points that are like the target; None: nobody says.
         theory: Whether to say what the theorems of DPDS ask and promise.
+        played: The rehearsal, where there are data (`hushbid.plan.rehearsed`); None: it was left out.
 
     Raises:
         ConfigError: A mechanism is impossible, or a share is invalid.
     """
     cores = cores or os.cpu_count() or 1
     target, summary = release_errors(setting)
-    prediction = predict(setting, target, summary)
-    judged = verdict(setting, target, summary, prediction)
+    by_rule = predict(setting, target, summary)
+    judged, prediction = verdict(setting, target, summary, by_rule), by_rule
+    if setting.has_data:
+        played = played or NOT_REHEARSED
+        judged, prediction = judge(setting, judged, played), played.measured(by_rule)
     available = sum(setting.owner_points)
     share = (
         None
@@ -93,6 +99,7 @@ def make_plan(
         "target": target.as_json(),
         "summary": summary.as_json(),
         "mmd2": prediction.as_json(),
+        "rehearsal": played.as_json() if played is not None else None,
         "points_accessed_curator": accessed,
         "parsimony": None if accessed is None else accessed / (setting.p + setting.m),
         "bytes": None if wire is None else asdict(wire),
@@ -101,10 +108,23 @@ def make_plan(
         "seconds": None if taken is None else taken.as_json(),
         "round_trip": round_trip,
         "theory": theory_of(setting) if theory else None,
-        "batches": [] if refused else list(batches(setting, speed, cores=cores, round_trip=round_trip)),
+        "batches": _compared_batches(setting, speed, cores, round_trip, by_rule, prediction),
         "speed": speed.as_json(),
         "privacy": [] if refused else [statement.as_json() for statement in setting.session().privacy()],
     }
+
+
+def _compared_batches(
+    setting: PlanSetting,
+    speed: Speed,
+    cores: int,
+    round_trip: float,
+    by_rule: Prediction,
+    prediction: Prediction,
+) -> list[dict[str, Any]]:
+    """The rows of `batches`; where sessions were played, their MMD² in proportion to what came out."""
+    rows = () if setting.refusal else batches(setting, speed, cores=cores, round_trip=round_trip)
+    return [row | {"mmd2": row["mmd2"] * prediction.expected / by_rule.expected} for row in rows]
 
 
 def render(plan: Mapping[str, Any], console: Console) -> None:
@@ -202,6 +222,11 @@ def _rest(plan: Mapping[str, Any]) -> Table:
         "MMD² of what is bought",
         f"{mmd2['low']:.2g} to {mmd2['high']:.2g}; at random {mmd2['uniform']:.2g} ({measured})",
     )
+    if (weighted := mmd2["weighted"]) is not None:
+        table.add_row(
+            "… with weights",
+            f"{weighted['low']:.2g} to {weighted['high']:.2g}; at random {weighted['uniform']:.2g}",
+        )
     if plan["points_accessed_curator"] is not None:
         table.add_row(
             "raw points that the curator sees",

@@ -58,7 +58,8 @@ class PlanSetting:
         drift: ‖mean of y‖ over D_v, of the clipped statistic y (`Statistic`): how far one bought point moves
             a total on average.
         mmd2_uniform: MMD² of p points drawn at random.
-        has_data: Whether the last three were measured on the parties' data; else they are assumed.
+        data: The parties' data, on which the last three were measured; None: they are assumed.
+        drawn: Whether the seed set of these is drawn within the bounds.
         sources: What each of the sizes comes from: the file, the command line, or "assumed".
         refusal: Why the acquisition rule is not for this session; empty if it is.
     """
@@ -71,9 +72,15 @@ class PlanSetting:
     spread: float
     drift: float
     mmd2_uniform: float
-    has_data: bool
     sources: Mapping[str, str]
     refusal: str = ""
+    data: ClusterData | None = None
+    drawn: bool = False
+
+    @property
+    def has_data(self) -> bool:
+        """Whether there are the parties' data."""
+        return self.data is not None
 
     @property
     def p(self) -> int:
@@ -178,7 +185,8 @@ def _with_data(cluster: Cluster, flags: PlanFlags) -> PlanSetting:
     roster = RosterSection.model_validate(names_only(list(data.owners)))
     file = cluster.session_file(roster, NetworkSection.model_validate(no_network()))
     sizes = ("owners", "points", "validation", "owner_points", "seed_points", "columns")
-    return _assembled(file.model_dump(), flags, data, dict.fromkeys(sizes, _FILE), where=str(cluster.where))
+    found = _assembled(file.model_dump(), flags, data, dict.fromkeys(sizes, _FILE), where=str(cluster.where))
+    return replace(found, drawn=cluster.file.consumer.seed_points is not None)
 
 
 def _assembled(
@@ -206,8 +214,8 @@ def _assembled(
         spread=float(ASSUMED["spread"]),
         drift=float(ASSUMED["drift"]),
         mmd2_uniform=float(ASSUMED["mmd2_uniform"]),
-        has_data=data is not None,
         sources={},
+        data=data,
     )
     assumed = [name for name in ("owner_points", "seed_points", "columns") if name not in sources]
     if data is None:

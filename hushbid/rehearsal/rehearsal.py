@@ -9,11 +9,11 @@ simulated, and thrown away with what it was added to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from statistics import fmean
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,11 +28,22 @@ from protocol.data import Dataset
 from protocol.data.schema import Schema
 from protocol.errors import DataError
 from protocol.privacy.acquisition.ask_all import AskAll
+from protocol.privacy.releases.exact import ExactRelease
 from protocol.runtime.party import ensure_done, one_blas_thread
 from protocol.session.session import Session, open_session
 from protocol.space.mmd import at_even_distances, kernel_means
 
-__all__ = ["FEWEST", "MOST", "kernel_beside", "looked_at", "mean_kernel", "rehearse", "why_not_rehearsed"]
+__all__ = [
+    "FEWEST",
+    "MOST",
+    "Points",
+    "kernel_beside",
+    "looked_at",
+    "mean_kernel",
+    "play_with_owners",
+    "rehearse",
+    "why_not_rehearsed",
+]
 
 FEWEST: Final = 8
 """Rows of D_v that can be parted into what is wanted and what owners have of it."""
@@ -42,9 +53,17 @@ MOST: Final = 50_000
 _TIMES: Final = 5
 """Points that stand-in owners have for each that is bought."""
 _REPEATS: Final = 2
-_KINDS: Final = 3
+_KINDS: Final = 4
 """Kinds of stand-in owners (`_stand_ins`)."""
+_JITTER: Final = 0.25
+"""Noise on a row of the seed set that stands for an owner's, in standard deviations of its column there: else
+a seed set of five rows would be five points."""
 
+_OWNERS_SEED: Final = 1000
+"""Of the first session with the owners' own points: no seed of a rehearsal, and none that people take."""
+
+Points: TypeAlias = npt.NDArray[Any]
+"""Raw points, shape (n, columns)."""
 _Rows: TypeAlias = npt.NDArray[np.float64]
 
 
@@ -121,12 +140,57 @@ def rehearse(
         order = generator.permutation(m)
         wanted, theirs = validation[order[: m // 2]], validation[order[m // 2 :]]
         target = np.concatenate([wanted, wanted, theirs[: m % 2]])
-        kinds = _stand_ins(session, schema, theirs, _TIMES * points, generator)
+        kinds = _stand_ins(session, schema, theirs, seed_set, _TIMES * points, generator)
         for kind, (owners, rows) in enumerate(kinds, repeat * _KINDS):
-            played = _played(session, rows, target, seed_set, repeat, partial(played_so_far, kind))
-            found.setdefault(owners, []).append(_compared(session, played, rows, target, generator))
+            played = _played(session.file, rows, target, seed_set, repeat, partial(played_so_far, kind))
+            uniform = rows[generator.choice(len(rows), size=len(played), replace=False)]
+            found.setdefault(owners, []).append(_compared(session, played, uniform, target))
     staged = (Staged(owners, *map(fmean, zip(*each, strict=True))) for owners, each in found.items())
     return replace(looked, staged=tuple(staged))
+
+
+def play_with_owners(
+    session: Session,
+    validation: Points,
+    seed_set: Points,
+    points: Points,
+    uniform: Sequence[Points],
+    *,
+    progress: Callable[[float], object],
+) -> tuple[Staged, Staged]:
+    """The session with the owners' own points, which only the operator of a demonstration has.
+
+    Noise and map are others in each of the plays, and none is those of a session that anybody runs.
+
+    Args:
+        validation: D_v, raw, shape (m, columns).
+        seed_set: D_init, raw, shape (n, columns).
+        points: All that owners have, raw; if they are more than a rehearsal has (`MOST`), so many of them.
+        uniform: Uniform choices of them, of p points each. There is a play for each.
+        progress: Called after each round with the share of all rounds that have been played, in (0, 1].
+
+    Returns:
+        What came out on average; and the same of one more play, whose releases have no noise.
+
+    Raises:
+        HushbidError: The session cannot be played.
+    """
+    one_blas_thread()
+    plays = len(uniform)
+    if len(points) > _TIMES * MOST:
+        points = points[np.random.default_rng(0).choice(len(points), size=_TIMES * MOST, replace=False)]
+
+    def played(number: int, *, exact: bool = False) -> Points:
+        def so_far(share: float) -> None:
+            progress((number + share) / (plays + 1))
+
+        seed = _OWNERS_SEED + number
+        return _played(session.file, points, validation, seed_set, seed, so_far, exact=exact)
+
+    found = [_compared(session, played(number), each, validation) for number, each in enumerate(uniform)]
+    noisy = Staged("the owners' own points", *map(fmean, zip(*found, strict=True)))
+    bought, _, plain, _ = _compared(session, played(plays, exact=True), uniform[0], validation)
+    return noisy, replace(noisy, owners=f"{noisy.owners}, without noise", bought=bought, bought_plain=plain)
 
 
 def kernel_beside(session: Session, rows: _Rows, others: _Rows) -> float:
@@ -156,9 +220,18 @@ def mean_kernel(session: Session, rows: _Rows) -> float:
 
 
 def _stand_ins(
-    session: Session, schema: Schema | None, wanted: _Rows, count: int, generator: np.random.Generator
+    session: Session,
+    schema: Schema | None,
+    wanted: _Rows,
+    seed_set: _Rows,
+    count: int,
+    generator: np.random.Generator,
 ) -> Iterator[tuple[str, _Rows]]:
-    """Kinds of owners, and `count` points of each: what they have of D_v are rows of it, again and again."""
+    """Kinds of owners, and `count` points of each: what they have of D_v are rows of it, again and again.
+
+    The last kind can speak against ``hopeless`` alone. A seed set that is far from D_v is easily told from
+    it, whatever the noise: where owners' other points are like that, a choice by noisy totals is a good one.
+    """
     bounds, columns, schema = session.file.features, wanted.shape[1], session.file.rows or schema
     lower, upper = (np.broadcast_to(np.asarray(bound), columns) for bound in (bounds.lower, bounds.upper))
     widths = [1] * columns if schema is None else [column.width for column in schema.columns]
@@ -186,18 +259,26 @@ def _stand_ins(
         few = max(1, count // share)
         parts = [drawn(wanted, few), none_of_it(count - few)]
         yield f"{words} of it among other points", np.concatenate(parts)
+    few = max(1, count // 10)
+    others = drawn(seed_set, count - few)
+    if schema is None:  # else rows are the schema's
+        spread = _JITTER * seed_set.std(axis=0)
+        others = np.clip(others + generator.standard_normal(others.shape) * spread, lower, upper)
+    yield "a tenth of it among points like the seed set", np.concatenate([drawn(wanted, few), others])
 
 
 def _played(
-    session: Session,
-    rows: _Rows,
-    target: _Rows,
-    seed_set: _Rows,
-    repeat: int,
+    file: SessionFile,
+    rows: Points,
+    target: Points,
+    seed_set: Points,
+    seed: int,
     progress: Callable[[float], object],
-) -> _Rows:
+    *,
+    exact: bool = False,
+) -> Points:
     """The points that a session buys; `progress` is called with the share of its rounds that have begun."""
-    played = open_session(_of_one_owner(session.file, repeat))
+    played = open_session(_of_one_owner(file, seed, exact=exact))
     simulation = Simulation(
         played,
         owners={"stand-ins": Dataset.from_arrays("stand-ins", rows)},
@@ -217,8 +298,8 @@ def _played(
     return np.stack([entry.candidate.point for entry in delivered if entry.candidate is not None])
 
 
-def _of_one_owner(file: SessionFile, seed: int) -> SessionFile:
-    """The session with an owner, a map and noise that are all made up."""
+def _of_one_owner(file: SessionFile, seed: int, *, exact: bool) -> SessionFile:
+    """The session with an owner, a map and noise that are all made up; `exact`: without noise."""
     values = file.in_force()
     values["session"] |= {
         "batch": 1,
@@ -237,6 +318,8 @@ def _of_one_owner(file: SessionFile, seed: int) -> SessionFile:
     values["roster"] = {"owners": {"stand-ins": ""}}
     for table in ("settlement", "wishes"):
         values.pop(table, None)
+    if exact:
+        values |= {name: {"mechanism": ExactRelease.name} for name in ("target", "summary")}
     made = SessionFile.model_validate(values, strict=False)
     # Open points can be larger than sealed ones, so that fewer go into a message.
     batch = min(file.batch, made.most_in_a_bid)
@@ -244,7 +327,7 @@ def _of_one_owner(file: SessionFile, seed: int) -> SessionFile:
 
 
 def _compared(
-    session: Session, bought: _Rows, rows: _Rows, target: _Rows, generator: np.random.Generator
+    session: Session, bought: Points, uniform: Points, target: Points
 ) -> tuple[float, float, float, float]:
     """MMD² with weights, of what was bought and of a uniform choice; and the same without.
 
@@ -252,7 +335,6 @@ def _compared(
     """
     space = session.space
     judge = Judge(space.scale(at_even_distances(target)), space.gamma)
-    uniform = rows[generator.choice(len(rows), size=len(bought), replace=False)]
     scaled = [space.scale(at_even_distances(each)) for each in (bought, uniform)]
     figures = [judge.judge(each, [None] * len(each)) for each in scaled]
     weighted = [each.plain.mmd2 if each.weighted is None else each.weighted.quality.mmd2 for each in figures]

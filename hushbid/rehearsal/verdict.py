@@ -96,7 +96,7 @@ class Rehearsing:
             return Verdict(why="its releases are exact, and have no noise")
         try:
             given = sets()
-            found = self._rehearsed(session, given)
+            found = self.measured(session, given)
         except KeyboardInterrupt as interrupt:
             interrupt.add_note(_NOTHING_CHARGED)  # said with the word that it was interrupted
             raise
@@ -111,7 +111,8 @@ class Rehearsing:
         self.say(found.sentence())
         return found
 
-    def _rehearsed(self, session: Session, given: Sets) -> Verdict:
+    def measured(self, session: Session, given: Sets) -> Verdict:
+        """What a rehearsal says of a session, whatever it says, and whatever was to be left out."""
         rows, seeds = (dataset.features.astype(np.float64) for dataset in (given.validation, given.seed_set))
         looked = looked_at(session, rows, seeds, drawn=given.drawn or self.drawn)
         if looked.blind:
@@ -121,7 +122,7 @@ class Rehearsing:
             try:
                 return Verdict(
                     rehearse(
-                        session, rows, seeds, schema=self.schema, looked=looked, progress=self._progress()
+                        session, rows, seeds, schema=self.schema, looked=looked, progress=self.progress()
                     )
                 )
             except HushbidError as error:
@@ -130,16 +131,17 @@ class Rehearsing:
             return Verdict(why=why)
         setting = setting_of(session.file, validation=len(rows), seed_points=len(seeds))
         prediction = predict(setting, *release_errors(setting))
-        return Verdict(replace(looked, expected=prediction.expected / prediction.uniform), why)
+        return Verdict(replace(looked, expected=prediction.drowned), why)
 
-    def _progress(self) -> Callable[[float], None]:
+    def progress(self, what: str = "Rehearsing the session") -> Callable[[float], None]:
+        """Something to call with the share that is done: it is said after a second, and now and then."""
         due = time.monotonic() + _FIRST_SECONDS
 
         def tell(share: float) -> None:
             nonlocal due
             if time.monotonic() >= due:
                 due = time.monotonic() + _NEXT_SECONDS
-                self.say(f"Rehearsing the session: {share:.0%} (--no-rehearsal leaves it out).")
+                self.say(f"{what}: {share:.0%} (--no-rehearsal leaves it out).")
 
         return tell
 

@@ -129,7 +129,7 @@ def test_it_is_what_the_command_line_runs(procured: Procured, tmp_path: Path) ->
     assert differing <= {"wall_seconds", "rounds_per_second", "verdict", "verdict_why"}
     rehearsed = procured.result.verdict.rehearsal
     assert rehearsed is not None, "which `simulate` leaves to its caller"
-    assert len(rehearsed.staged) == 3
+    assert len(rehearsed.staged) == 4
 
 
 def _gamma(seeds: Path) -> float:

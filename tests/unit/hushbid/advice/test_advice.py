@@ -192,7 +192,7 @@ def test_without_a_rehearsal_the_rule_of_thumb_says_what_epsilon_does() -> None:
 def test_a_rehearsal_is_played(staged: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     advice = advised(rehearse=True, epsilon=3.0, points=20, dimension=40)
-    assert all(each.rehearsal is not None and len(each.rehearsal.staged) == 3 for each in advice.trials)
+    assert all(each.rehearsal is not None and len(each.rehearsal.staged) == 4 for each in advice.trials)
 
 
 # -- what of it tells of the validation set --------------------------------------------------------------

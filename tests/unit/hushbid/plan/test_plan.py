@@ -440,7 +440,7 @@ def test_simulated_noise_where_there_is_no_secure_one() -> None:
 @pytest.mark.parametrize("file", sorted(CONFIGS.glob("digits/*.toml")), ids=lambda path: path.stem)
 def test_every_configuration_of_the_demonstration_has_a_plan(file: Path) -> None:
     plan = make_plan(plan_setting(file, PlanFlags()), SPEED, cores=2)
-    assert plan["verdict"] in ("good", "poor", "hopeless")
+    assert plan["verdict"] in ("uncertain", "hopeless"), "nothing is good that was not rehearsed"
     assert len(plan["privacy"]) == 3
 
 

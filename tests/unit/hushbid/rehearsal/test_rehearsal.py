@@ -56,7 +56,7 @@ def curve(count: int, seed: int) -> npt.NDArray[np.float64]:
 def test_without_noise_it_pays_where_little_of_what_is_wanted_is_there() -> None:
     found = rehearse(session(None), curve(120, 1), curve(40, 2))
     assert found.word == "good"
-    assert len(found.staged) == 3
+    assert len(found.staged) == 4
     for each in found.staged[1:]:
         assert each.bought < each.uniform
         assert each.bought_plain < each.uniform_plain
@@ -70,11 +70,24 @@ def test_where_noise_chooses_a_uniform_choice_is_better_with_all_owners() -> Non
     assert min(each.ratio for each in found.staged) > 1.2
 
 
+def test_a_seed_set_that_is_easily_told_from_what_is_wanted_is_not_hopeless() -> None:
+    """The choice is far better than a uniform one if owners' other points are like the seed set."""
+
+    def place(count: int, seed: int, centre: float) -> npt.NDArray[np.float64]:
+        drawn = np.random.default_rng(seed).normal(size=(count, COLUMNS))
+        return np.clip(centre + 0.08 * drawn, 0.0, 1.0)
+
+    found = rehearse(session(0.02), place(60, 1, 0.75), place(40, 2, 0.25))
+    assert min(each.ratio for each in found.staged[:3]) > 1.2, "hopeless by the other kinds"
+    assert found.staged[3].ratio < 0.5
+    assert found.word == "uncertain"
+
+
 def test_it_is_the_same_every_time_and_says_how_far_it_is() -> None:
     shares: list[float] = []
     first = rehearse(session(1.0), curve(40, 1), curve(40, 2), progress=shares.append)
     assert rehearse(session(1.0), curve(40, 1), curve(40, 2)) == first
-    assert len(shares) == 6 * session(1.0).rounds
+    assert len(shares) == 8 * session(1.0).rounds
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
 
@@ -100,7 +113,7 @@ def test_a_narrow_validation_set_is_judged_by_whether_the_seed_set_is_told_from_
     one, related = session(1.0), curve(60, 2)
     found = rehearse(one, narrow(60, 1), related)
     assert found.kernel > 0.98 > (found.beside or 1.0)
-    assert len(found.staged) == 3, "it is played"
+    assert len(found.staged) == 4, "it is played"
     assert found.word in ("good", "uncertain")
     assert found.word == replace(found, drawn=False).word
     alike = looked_at(one, narrow(60, 1), narrow(60, 2))
@@ -136,7 +149,7 @@ def test_rows_of_categories_are_played_by_rows_of_the_schema() -> None:
     rows[:, :3] = [1.0, 0.0, 0.0]
     seeds = schema.drawn(30, generator)
     found = rehearse(open_session(file), rows, seeds)
-    assert len(found.staged) == 3
+    assert len(found.staged) == 4
     few = Sets(Dataset.from_arrays("few", rows[:5]), Dataset.from_arrays("seeds", seeds))
     planned = Rehearsing(anyway=True).verdict(open_session(file), lambda: few)
     assert planned.rehearsal is not None
@@ -150,7 +163,7 @@ def test_columns_of_few_values_are_played_though_rows_are_shared() -> None:
     one = session(1.0)
     declared = one.file.session.model_copy(update={"column_values": 5})
     found = rehearse(open_session(one.file.model_copy(update={"session": declared})), few(60, 1), few(30, 2))
-    assert len(found.staged) == 3
+    assert len(found.staged) == 4
 
 
 def test_a_batch_that_open_points_have_no_room_for_is_played_all_the_same() -> None:
@@ -170,7 +183,7 @@ def test_of_a_large_purchase_a_thousand_points_are_compared(monkeypatch: pytest.
         "hushbid.rehearsal.rehearsal.at_even_distances", lambda rows: at_even_distances(rows, 50)
     )
     assert rehearse(session(1.0), curve(40, 1), curve(40, 2)).staged
-    assert compared == [50] * 12
+    assert compared == [50] * 16
 
 
 def test_it_is_of_the_session_and_of_no_other_rule_or_map() -> None:
@@ -187,15 +200,22 @@ def test_it_is_of_the_session_and_of_no_other_rule_or_map() -> None:
     ((0.1, 0.6, 0.1), "uncertain"),
     ((1.3, 1.3, 1.1), "uncertain"),
     ((1.2, 1.3, 5.0), "hopeless"),
+    ((1.2, 1.3, 5.0, 1.2), "hopeless"),
+    ((1.2, 1.3, 5.0, 1.1), "uncertain"),
+    ((1.5, 0.5, 0.1, 9.0), "good"),
 ])  # fmt: skip
 def test_verdicts(ratios: tuple[float, ...], verdict: str) -> None:
-    staged = tuple(Staged("some", ratio, 1.0, 0.0, 0.0) for ratio in ratios)
+    staged = tuple(Staged("some", ratio, 1.0, ratio, 1.0) for ratio in ratios)
     found = Rehearsal(staged, 0.5)
     assert found.word == found.as_json()["verdict"] == verdict
     assert {Rehearsal(staged, kernel).word for kernel in (0.001, 0.99)} == {"hopeless"}
     assert Rehearsal((), 0.5, expected=ratios[0]).word == ("hopeless" if ratios[0] >= 1.0 else "uncertain")
     assert Rehearsal.from_json(found.as_json()) == found
     assert [each["mmd2_weighted"] for each in found.as_json()["staged"]] == list(ratios)
+    without = tuple(replace(each, bought_plain=0.5) for each in staged)
+    assert Rehearsal(without, 0.5).word == (
+        "uncertain" if len(ratios) == 4 and verdict != "good" else verdict
+    )
 
 
 def test_what_is_too_little_or_too_much_is_refused() -> None:

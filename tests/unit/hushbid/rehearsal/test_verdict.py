@@ -89,7 +89,7 @@ def test_the_verdict_is_said_without_a_figure(monkeypatch: pytest.MonkeyPatch) -
     assert said[1].startswith("Rehearsing the session: ")
     assert said[-2] == "Rehearsing the session: 100% (--no-rehearsal leaves it out)."
     figures = [figure for each in found.as_json()["verdict"]["staged"] for figure in list(each.values())[1:]]
-    assert len(figures) == 12
+    assert len(figures) == 16
     assert not [figure for figure in figures if f"{figure:.2g}" in "\n".join(said)]
 
 
@@ -283,7 +283,7 @@ def test_a_simulation_has_the_verdict_with_its_figures(tmp_path: Path) -> None:
         "anyway",
     }
     assert found["verdict_why"] == ""
-    assert len(found["verdict"]["staged"]) == 3
+    assert len(found["verdict"]["staged"]) == 4
     assert ended.stderr.startswith("A rehearsal of the session is ")
     left_out = json.loads(CliRunner().invoke(app, [*arguments, "--no-rehearsal"]).stdout)
     assert (left_out["verdict"], left_out["verdict_why"]) == (None, "it was to be left out")

@@ -1,0 +1,176 @@
+"""A plan's rehearsal where there are data: the consumer's own, and the session with the owners' points.
+
+The verdict is that of `hushbid.rehearsal`, which `preflight`, `consumer`, `run` and `simulate` have too: what
+the consumer can know beforehand. The operator of a demonstration has the owners' points besides, and so the
+range of what will come out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from consumer.verdict import GOOD, HOPELESS, Staged, Verdict
+from hushbid.cluster.data import ClusterData
+from hushbid.cluster.evaluation import uniform
+from hushbid.plan import quality
+from hushbid.plan.setting import PlanSetting
+from hushbid.rehearsal.rehearsal import MOST, play_with_owners
+from hushbid.rehearsal.verdict import Rehearsing, Sets, what_is_wrong
+from protocol.errors import HushbidError
+
+__all__ = ["NOT_REHEARSED", "Rehearsed", "judge", "rehearsed"]
+
+_PLAYS: Final = 3
+"""Sessions with the owners' points: half and twice their mean hold that of three more (docs/plan.md)."""
+_RANKS: Final[tuple[quality.Word, ...]] = ("good", "uncertain", "hopeless")
+_LEFT_OUT: Final = "it was to be left out"
+
+
+@dataclass(frozen=True)
+class Rehearsed:
+    """What was played.
+
+    Attributes:
+        verdict: The consumer's, who knows no owner's points.
+        owners: What came out with the owners' own points, on average; None: they were not played with.
+        without_noise: The same of a session without noise; None likewise.
+        why: Why they were not; empty if they were.
+    """
+
+    verdict: Verdict
+    owners: Staged | None = None
+    without_noise: Staged | None = None
+    why: str = ""
+
+    @property
+    def at_best(self) -> quality.Word:
+        """The best word that what came out with the owners' points allows."""
+        if self.owners is None or self.owners.ratio <= GOOD:
+            return "good"
+        drowned = min(self.owners.ratio, self.owners.ratio_plain) >= HOPELESS
+        return "hopeless" if drowned else "uncertain"
+
+    def measured(self, prediction: quality.Prediction) -> quality.Prediction:
+        """What came out with the owners' points in place of what is expected, where they were played with."""
+        if self.owners is None or self.without_noise is None:
+            return prediction
+        return prediction.by_rehearsal(self.owners, self.without_noise)
+
+    def said(self) -> str:
+        """What came out with the owners' points, for people, or why it is not known."""
+        if self.owners is None or self.without_noise is None:
+            return f"What the owners' data can give at best is not known: {self.why}."
+        found, least = self.owners, self.without_noise
+        text = (
+            f"With the owners' own points it came to {found.ratio:.2g} times a random choice's MMD² with "
+            f"weights, and {found.ratio_plain:.2g} times without; without any noise to {least.ratio:.2g} and "
+            f"{least.ratio_plain:.2g}."
+        )
+        if least.ratio > GOOD:
+            text += (
+                " So the owners' data are the limit: neither a larger ε nor more rows of validation data "
+                f"would bring it, with weights, to {GOOD:g}."
+            )
+        return text
+
+    def as_json(self) -> dict[str, Any]:
+        """The verdict as in results, and the figures with the owners' points."""
+        return {
+            **self.verdict.as_json(),
+            "owners": None if self.owners is None else self.owners.as_json(),
+            "without_noise": None if self.without_noise is None else self.without_noise.as_json(),
+            "why": self.why,
+        }
+
+
+NOT_REHEARSED: Final = Rehearsed(Verdict(why=_LEFT_OUT), why=_LEFT_OUT)
+
+
+def rehearsed(setting: PlanSetting, rehearsing: Rehearsing) -> Rehearsed | None:
+    """Rehearse a planned session; None where there are no data.
+
+    A session that is refused whatever the data are, or has nothing to choose, is not played.
+
+    Args:
+        setting: What is planned.
+        rehearsing: How; a session that is hopeless goes on.
+    """
+    data = setting.data
+    if data is None:
+        return None
+    if why := _why_not(setting, data, rehearsing):
+        return Rehearsed(Verdict(why=why), why=why)
+    session = setting.session()
+    found = rehearsing.measured(session, Sets(data.validation, data.seed_set, setting.drawn))
+    if found.rehearsal is not None and found.rehearsal.blind:
+        return Rehearsed(found, why="to the session all points are alike, or none is like another")
+    if not session.rule.exact or setting.p > MOST:
+        return Rehearsed(found, why=found.why)
+    try:
+        owners, without_noise = play_with_owners(
+            session,
+            data.validation.features,
+            data.seed_set.features,
+            np.concatenate([data.owners[name].features for name in sorted(data.owners)]),
+            _uniform(setting, data),
+            progress=rehearsing.progress("Playing the session with the owners' points"),
+        )
+    except HushbidError as error:
+        return Rehearsed(found, why=f"it cannot be played: {error.what.rstrip('.')}")
+    return Rehearsed(found, owners, without_noise)
+
+
+def judge(setting: PlanSetting, by_rule: quality.Verdict, found: Rehearsed) -> quality.Verdict:
+    """The verdict of a plan with data: the rehearsal's, or a worse one if the owners' own points came to it.
+
+    It is never a better one: the consumer would still be refused, or not know.
+
+    Args:
+        setting: What is planned.
+        by_rule: What the rule of thumb says of it.
+        found: What was played.
+    """
+    if refused := quality.refusal(setting):
+        return refused
+    word: quality.Word | None = found.verdict.word
+    if word is None:
+        return replace(by_rule, reason=f"{found.said()} By the rule of thumb: {by_rule.reason}")
+    reason = found.verdict.sentence()
+    if word == "hopeless":
+        assert setting.data is not None, "it was rehearsed"
+        what, advice = what_is_wrong(setting.session(), setting.data.validation.features, found.verdict)
+        if found.verdict.rehearsal is not None and found.verdict.rehearsal.expected is None:
+            reason = f"A rehearsal of the session is {found.verdict.called}: {what}."
+        reason = f"{reason} {advice}"
+    if _RANKS.index(found.at_best) > _RANKS.index(word):
+        word = found.at_best
+        reason = f"{reason} With the data of these owners it is {word}."
+    return quality.Verdict(verdict=word, reason=f"{reason} {found.said()}")
+
+
+def _why_not(setting: PlanSetting, data: ClusterData, rehearsing: Rehearsing) -> str:
+    """Why the data do not show what is planned; empty if they do."""
+    if setting.refusal:
+        return "its rule is not for this session"
+    if not rehearsing.wanted:
+        return _LEFT_OUT
+    available = sum(map(len, data.owners.values()))
+    for name, planned, there in (
+        ("rows of validation data", setting.m, len(data.validation)),
+        ("points of a seed set", setting.seed_points, len(data.seed_set)),
+        ("points of owners", sum(setting.owner_points), available),
+    ):
+        if planned != there:
+            return f"{planned:,} {name} are planned, and the data have {there:,}"
+    if setting.p >= available:
+        return "the owners have no more points than are bought"
+    return ""
+
+
+def _uniform(setting: PlanSetting, data: ClusterData) -> list[np.ndarray[tuple[int, int], Any]]:
+    sizes = {name: len(dataset) for name, dataset in data.owners.items()}
+    drawn = (uniform(sizes, setting.p, np.random.default_rng(number)) for number in range(_PLAYS))
+    return [np.stack([data.owners[name].features[row] for name, row in each]) for each in drawn]

@@ -1,0 +1,259 @@
+"""A plan with data has the rehearsal's verdict, and the range that the owners' own points came to."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import tomli_w
+from typer.testing import CliRunner
+
+from consumer.verdict import Rehearsal, Staged, Verdict
+from hushbid.cli.app import app
+from hushbid.cluster.file import open_cluster
+from hushbid.plan import quality
+from hushbid.plan.flags import PlanFlags
+from hushbid.plan.noise import release_errors
+from hushbid.plan.planning import plan_session
+from hushbid.plan.quality import predict
+from hushbid.plan.rehearsed import NOT_REHEARSED, Rehearsed, judge, rehearsed
+from hushbid.plan.setting import PlanSetting, plan_setting
+from hushbid.rehearsal.verdict import Rehearsing
+from hushbid.running.simulate import simulate
+
+FEATURES: Final = {"map": "paired", "dimension": 60, "gamma": 4.0, "columns": 2, "lower": 0.0, "upper": 1.0}
+
+
+def place(count: int, seed: int, low: float, high: float) -> npt.NDArray[np.float64]:
+    return np.random.default_rng(seed).uniform(low, high, (count, 2))
+
+
+@pytest.fixture
+def common(tmp_path: Path) -> Path:
+    """All that owners have is wanted, and the seed set is not: a uniform choice is hard to beat."""
+    np.savez(tmp_path / "v.npz", features=place(200, 1, 0.3, 0.9))
+    np.savez(tmp_path / "s.npz", features=place(40, 2, 0.0, 0.3))
+    for number in range(2):
+        np.savez(tmp_path / f"o{number}.npz", features=place(300, 3 + number, 0.3, 0.9))
+    release = {"mechanism": "filtered-gaussian", "epsilon": 3.0}
+    path = tmp_path / "cluster.toml"
+    path.write_text(
+        tomli_w.dumps(
+            {
+                "session": {"name": "common", "points": 60},
+                "features": FEATURES,
+                "target": release | {"neighbours": "substitute-one"},
+                "summary": release | {"neighbours": "add-remove-one"},
+                "acquisition": {"rule": "sealed"},
+                "owners": {f"o{number}": {"data": f"o{number}.npz"} for number in range(2)},
+                "consumer": {"validation": "v.npz", "seed_set": "s.npz"},
+            }
+        )
+    )
+    return path
+
+
+def made(path: Path, verdict: Verdict, owners: Staged | None = None, **flags: Any) -> quality.Verdict:
+    """The verdict of a plan whose rehearsal came to this."""
+    setting = plan_setting(path, PlanFlags(**flags))
+    return judge(setting, by_rule(setting), Rehearsed(verdict, owners, owners))
+
+
+def by_rule(setting: PlanSetting) -> quality.Verdict:
+    errors = release_errors(setting)
+    return quality.verdict(setting, *errors, predict(setting, *errors))
+
+
+def staged(*ratios: float) -> Verdict:
+    return Verdict(Rehearsal(tuple(Staged("some", each, 1.0, each, 1.0) for each in ratios), 0.5))
+
+
+def test_the_verdict_is_that_of_everybody_s_rehearsal(common: Path) -> None:
+    plan = plan_session(common)
+    session = simulate(open_cluster(common), rehearsing=Rehearsing(anyway=True)).as_json()
+    rehearsal = plan["rehearsal"]
+    assert rehearsal["verdict"] == session["verdict"]
+    assert (rehearsal["verdict_why"], rehearsal["why"]) == ("", "")
+    assert plan["verdict"] == rehearsal["verdict"]["verdict"]
+    assert plan["remedies"] == []
+
+
+def test_what_the_rule_of_thumb_calls_good_is_not_where_the_owners_data_are_the_limit(common: Path) -> None:
+    setting = plan_setting(common, PlanFlags())
+    guess = predict(setting, *release_errors(setting))
+    assert guess.expected < 0.5 * guess.uniform, "good, said the rule"
+    plan = plan_session(common)
+    assert plan["verdict"] != "good"
+    found = plan["mmd2"]["weighted"]["times_random"]
+    assert found["high"] == pytest.approx(2.0 * found["expected"]) == pytest.approx(4.0 * found["low"])
+    assert f"it came to {found['expected']:.2g} times a random choice's MMD² with weights" in plan["reason"]
+    sessions = [
+        simulate(open_cluster(common, settings={"consumer.seed": seed})).as_json()["choices"]["run"]
+        for seed in (11, 12, 13)
+    ]
+    figures = plan["mmd2"]
+    assert figures["low"] < fmean(each["mmd2"] for each in sessions) < figures["high"]
+    weighted = figures["weighted"]
+    assert weighted["low"] < fmean(each["weighted"]["mmd2"] for each in sessions) < weighted["high"]
+
+
+def test_all_figures_are_of_the_sessions_that_were_played(common: Path) -> None:
+    plan = plan_session(common)
+    figures, played = plan["mmd2"], plan["rehearsal"]["owners"]
+    assert figures["by"] == "sessions played with the owners' points"
+    assert (figures["expected"], figures["uniform"]) == (played["mmd2"], played["mmd2_uniform"])
+    assert figures["without_noise"] == plan["rehearsal"]["without_noise"]["mmd2"]
+    assert figures["weighted"]["expected"] == played["mmd2_weighted"]
+    assert figures["uniform_is_measured"]
+    [row] = [row for row in plan["batches"] if row["batch"] == plan["batch"]]
+    assert row["mmd2"] == pytest.approx(figures["expected"]), "rows of other batches are in proportion"
+    assert plan_session(common)["rehearsal"] == plan["rehearsal"], "the same every time"
+
+
+def test_what_was_not_rehearsed_is_not_called_good(common: Path) -> None:
+    plan = plan_session(common, rehearsal=False)
+    assert plan["verdict"] == "uncertain"
+    assert plan["reason"].startswith(
+        "What the owners' data can give at best is not known: it was to be left out. By the rule of thumb: "
+    )
+    assert plan["mmd2"]["by"] == "the rule of thumb"
+    assert plan["mmd2"]["weighted"] is None
+    assert plan["rehearsal"]["verdict"] is None
+
+
+@pytest.mark.parametrize(
+    ("flags", "why"),
+    [
+        ({"validation": 400}, "400 rows of validation data are planned, and the data have 200"),
+        ({"owner_points": 5_000}, "10,000 points of owners are planned, and the data have 600"),
+        ({"seed_points": 41}, "41 points of a seed set are planned, and the data have 40"),
+    ],
+)  # fmt: skip
+def test_where_the_data_are_not_those_that_are_planned_the_floor_is_not_known(
+    common: Path, flags: dict[str, Any], why: str
+) -> None:
+    plan = plan_session(common, **flags)
+    assert plan["verdict"] in ("uncertain", "hopeless")
+    assert f"What the owners' data can give at best is not known: {why}" in plan["reason"]
+
+
+def test_of_a_rule_that_asks_by_coins_the_floor_is_not_known(common: Path) -> None:
+    setting = plan_setting(common, PlanFlags(rule="logistic", owners=300, epsilon_asks=1.0, batch=1))
+    assert not setting.refusal
+    found = rehearsed(setting, Rehearsing())
+    assert found is not None
+    judged = judge(setting, by_rule(setting), found)
+    assert judged.verdict in ("uncertain", "hopeless")
+    assert judged.reason.startswith(
+        "What the owners' data can give at best is not known: the rule logistic buys"
+    )
+
+
+def test_owners_among_whom_the_same_points_are_dealt_are_rehearsed(common: Path) -> None:
+    assert plan_session(common, owners=6)["rehearsal"] == plan_session(common)["rehearsal"]
+
+
+def test_good_is_taken_back_where_the_owners_own_points_are_not_as_good(common: Path) -> None:
+    good = staged(0.5, 0.4, 0.3, 1.0)
+    better, worse = (Staged("the owners' own points", ratio, 1.0, 0.4, 1.0) for ratio in (0.5, 0.6))
+    assert made(common, good, better).verdict == "good"
+    found = made(common, good, worse)
+    assert found.verdict == "uncertain"
+    assert (
+        "With the data of these owners it is uncertain. With the owners' own points it came" in found.reason
+    )
+
+
+@pytest.mark.parametrize(
+    ("with_weights", "without", "verdict"),
+    [(1.3, 1.2, "hopeless"), (1.3, 1.1, "uncertain"), (1.1, 1.3, "uncertain")],
+)
+def test_it_is_hopeless_where_the_owners_own_points_came_out_so(
+    common: Path, with_weights: float, without: float, verdict: str
+) -> None:
+    owners = Staged("the owners' own points", with_weights, 1.0, without, 1.0)
+    found = made(common, staged(1.0, 0.9, 0.8, 1.0), owners)
+    assert found.verdict == verdict
+    assert ("With the data of these owners it is hopeless." in found.reason) is (verdict == "hopeless")
+
+
+def test_the_owners_own_points_make_no_verdict_better(common: Path) -> None:
+    best = Staged("the owners' own points", 0.01, 1.0, 0.01, 1.0)
+    assert made(common, staged(2.0, 0.6, 0.6, 1.0), best).verdict == "uncertain"
+    found = made(common, staged(2.0, 2.0, 2.0, 2.0), best)
+    assert found.verdict == "hopeless"
+    assert "hopeless: the noise chooses" in found.reason
+    assert "Take more rows of validation data" in found.reason
+    assert "it came to 0.01 times" in found.reason
+
+
+def test_where_owners_data_are_the_limit_no_epsilon_is_promised(common: Path) -> None:
+    found = made(common, staged(1.0, 1.0, 1.0, 1.0), Staged("own", 0.9, 1.0, 0.9, 1.0)).reason
+    assert "neither a larger ε nor more rows of validation data would bring it, with weights, to 0.5" in found
+    least = Staged("own", 0.3, 1.0, 0.9, 1.0)
+    assert "are the limit" not in made(common, staged(1.0, 1.0, 1.0, 1.0), least).reason
+
+
+def test_a_session_that_can_choose_nothing_or_is_refused_is_not_played(common: Path) -> None:
+    for flags, says in (
+        (PlanFlags(points=600), "would buy every one of them"),
+        (PlanFlags(rule="logistic", epsilon_asks=1.0, batch=1), "logistic is not for 2 owners"),
+    ):
+        setting = plan_setting(common, flags)
+        found = rehearsed(setting, Rehearsing())
+        assert found is not None
+        assert (found.owners, found.verdict.rehearsal) == (None, None)
+        judged = judge(setting, by_rule(setting), found)
+        assert judged.verdict == "hopeless"
+        assert says in judged.reason
+
+
+def test_bounds_that_are_too_wide_are_hopeless_and_nothing_is_played(common: Path) -> None:
+    text = common.read_text()
+    common.write_text(text.replace("upper = 1.0", "upper = 1000.0"))
+    plan = plan_session(common)
+    assert plan["verdict"] == "hopeless"
+    assert "all rows of the validation set are alike to the session" in plan["reason"]
+    assert plan["rehearsal"]["owners"] is None
+
+
+def test_releases_without_noise_are_played_too(common: Path) -> None:
+    plan = plan_session(common, release="exact")
+    assert plan["rehearsal"]["verdict"]["staged"]
+    assert plan["rehearsal"]["owners"]["mmd2"] > 0.0
+
+
+def test_it_says_how_far_it_is(common: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hushbid.rehearsal.verdict._FIRST_SECONDS", 0.0)
+    monkeypatch.setattr("hushbid.rehearsal.verdict._NEXT_SECONDS", 0.0)
+    ended = CliRunner().invoke(app, ["plan", str(common), "--json"])
+    assert ended.exit_code == 0, ended.output
+    assert "Rehearsing the session: 100% (--no-rehearsal leaves it out)." in ended.stderr
+    assert "Playing the session with the owners' points: 100%" in ended.stderr
+    assert json.loads(ended.stdout)["rehearsal"]["owners"] is not None
+    shown = CliRunner().invoke(app, ["plan", str(common), "--no-rehearsal"])
+    assert "uncertain" in shown.stdout
+    assert "Rehearsing" not in shown.stderr
+
+
+def test_a_seed_set_is_no_reason_to_call_a_session_hopeless(common: Path) -> None:
+    """Ten points beside a seed set of 150 came to 0.4 to 2.3 times a random choice's (docs/plan.md)."""
+    flags = PlanFlags(owners=2, points=10, validation=100, epsilon_owners=3.0, epsilon_consumer=3.0)
+    few = plan_setting(None, flags)
+    found = predict(few, *release_errors(few))
+    assert found.expected > found.uniform
+    assert found.drowned < 1.0
+    assert by_rule(few).verdict == "poor"
+    noisy = plan_setting(None, replace(flags, validation=20, epsilon_owners=0.1, epsilon_consumer=0.1))
+    assert by_rule(noisy).verdict == "hopeless"
+
+
+def test_nothing_played_is_nothing_known() -> None:
+    assert NOT_REHEARSED.verdict.word is None
+    assert NOT_REHEARSED.at_best == "good"
