@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consumer.balance import Group
-from consumer.downstream import Labels, accuracy, known_labels, why_none_agree, wilson_interval
+from consumer.downstream import Labels, accuracy, known_labels, why_no_accuracy, wilson_interval
 from consumer.events import Delivered
 from consumer.matching import Matching, match
 from protocol.config.party import RIDGE
@@ -69,7 +69,8 @@ class Judgement:
         plain: As it is.
         weighted: With weights; None: they were not made.
         why: Why not; empty if they were, or there are no points.
-        labels_why: Why the accuracy is 0, if that is how labels are written (`why_none_agree`); else empty.
+        labels_why: Why there is no accuracy, or one of 0, if labels are the reason (`why_no_accuracy`); else
+            empty.
     """
 
     plain: Quality = Quality()
@@ -220,7 +221,7 @@ class Judge:
         return wilson_interval(right, len(known_labels(self._test[1])))
 
     def _labels_why(self, labels: Labels) -> str:
-        return "" if self._test is None or self._test[1] is None else why_none_agree(labels, self._test[1])
+        return "" if self._test is None or self._test[1] is None else why_no_accuracy(labels, self._test[1])
 
     @cached_property
     def _spread(self) -> float:

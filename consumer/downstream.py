@@ -20,11 +20,14 @@ from protocol.errors import ConfigError
 from protocol.extras import need
 
 __all__ = [
+    "AMOUNTS",
     "MODELS",
     "Labels",
     "accuracy",
     "check_model",
     "known_labels",
+    "no_classes",
+    "why_no_accuracy",
     "why_none_agree",
     "wilson_interval",
 ]
@@ -34,6 +37,13 @@ Labels: TypeAlias = Sequence[int | float | str | None] | npt.NDArray[Any]
 
 
 _JUDGING: Final = "A model that points are judged by, on test points with labels,"
+AMOUNTS: Final = (
+    "more than half of the test points' labels are different, as amounts are, and not classes. "
+    "`hushbid train --estimator Ridge` fits a model of amounts, and judges it"
+)
+"""What to say of labels that are `no_classes`."""
+_FEW: Final = 20
+"""Labels of so many points may all be different, and still be classes: scikit-learn draws the same line."""
 _NORMAL: Final = 1.959964
 """Standard normal deviations of 95 %, both sides."""
 
@@ -96,7 +106,8 @@ def accuracy(
     """Share of test points whose class the model, trained on the other points, gets right.
 
     Classes are the same when they are equal in Python: 3 is 3.0, but not "3". Points without a label are
-    left out, on both sides; a class that no training point has is always got wrong.
+    left out, on both sides; a class that no training point has is always got wrong. Labels that are no
+    classes are not judged (`no_classes`).
 
     Args:
         model: One of `MODELS`.
@@ -109,8 +120,8 @@ def accuracy(
             by which the labelled points weigh 1 on average, as models expect; None: equal ones.
 
     Returns:
-        From 0 to 1; None where there is nothing to judge: fewer than two classes to train on, or no
-        labelled test point.
+        From 0 to 1; None where there is nothing to judge: fewer than two classes to train on, no labelled
+        test point, or labels of test points that are no classes.
 
     Raises:
         ConfigError: There is no such model, or no scikit-learn.
@@ -123,7 +134,7 @@ def accuracy(
             train_rows.append(row)
             train_classes.append(classes.setdefault(label, len(classes)))
     judged = [(row, label) for row, label in enumerate(_plain(test_labels)) if label is not None]
-    if len(classes) < 2 or not judged:
+    if len(classes) < 2 or not judged or no_classes([label for _, label in judged]):
         return None
     need("sklearn", _JUDGING)
     from sklearn.exceptions import ConvergenceWarning
@@ -132,6 +143,8 @@ def accuracy(
     with warnings.catch_warnings():
         # A model that stopped early is still a model; how good it is shows in its accuracy.
         warnings.simplefilter("ignore", ConvergenceWarning)
+        # The test points' labels say whether there are classes; scikit-learn guesses by the bought points'.
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
         estimator.fit(train_features[train_rows], train_classes, **_sample_weight(weights, train_rows))
     predicted = estimator.predict(test_features[[row for row, _ in judged]])
     truth = [classes.get(label, -1) for _, label in judged]
@@ -157,6 +170,37 @@ def wilson_interval(share: float, count: int) -> tuple[float, float]:
 def known_labels(labels: Labels) -> list[int | float | str]:
     """The labels of points that have one, as Python's own numbers and text."""
     return [label for label in _plain(labels) if label is not None]
+
+
+def no_classes(labels: Labels) -> bool:
+    """Whether labels are amounts or names of rows, of which no share can be told or got right.
+
+    They are if more than half of them are different, where there are more than 20, or where a number among
+    them is not whole.
+
+    Args:
+        labels: One per point; None: it has none, and does not count.
+    """
+    known = known_labels(labels)
+    if 2 * len(set(known)) <= len(known):
+        return False
+    return len(known) > _FEW or any(isinstance(label, float) and not label.is_integer() for label in known)
+
+
+def why_no_accuracy(train_labels: Labels, test_labels: Labels) -> str:
+    """Why there is no accuracy, or why it is 0, if that follows from the labels; no label is told.
+
+    Args:
+        train_labels: Labels of the points that a model learns from.
+        test_labels: Labels of the points that it is judged by.
+
+    Returns:
+        A sentence without its full stop; empty where labels are no reason.
+    """
+    if no_classes(test_labels):
+        return f"There is no accuracy: {AMOUNTS}"
+    why = why_none_agree(train_labels, test_labels)
+    return f"The accuracy is 0: {why}" if why else ""
 
 
 def why_none_agree(train_labels: Labels, test_labels: Labels) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consumer.appraisal import Judgement, appraise, usable
-from consumer.downstream import Labels, accuracy, known_labels, wilson_interval
+from consumer.downstream import Labels, accuracy, known_labels, no_classes, wilson_interval
 from consumer.events import Delivered
 from consumer.matching import Matching, match
 from protocol.data import Dataset
@@ -294,10 +294,13 @@ def own_figures(
     if not len(points):
         return OwnFigures(validation_only)
     weights = None if matching is None else matching.weights
+    wanted_labels, wanted_from = _wanted(validation, test)
+    if no_classes(wanted_labels or labels):
+        # Amounts have no shares, and none of them is right more often than another.
+        labels, wanted_labels, wanted_from = [None] * len(points), (), ""
     common = Counter(known_labels(labels)).most_common(1)
     label = common[0][0] if common else None
     share = None if judged is None or label is None else _share(known_labels(judged[1]), label)
-    wanted_labels, wanted_from = _wanted(validation, test)
     why = _why_not(len(set(sellers)), len(points)) if matching is not None else ""
     ridge = None if matching is None or why else matching.ridge
     return OwnFigures(

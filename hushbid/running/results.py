@@ -329,7 +329,7 @@ def _quality(result: RunResult) -> RenderableType:
     if result.chosen.why:
         notes.append(Text(f"There are no weights: {result.chosen.why}.\n", style="yellow"))
     if result.chosen.labels_why:
-        notes.append(Text(f"The accuracy is 0: {result.chosen.labels_why}.\n", style="yellow"))
+        notes.append(Text(f"{result.chosen.labels_why}.\n", style="yellow"))
     return Group(table, *notes)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from consumer.downstream import known_labels, why_none_agree, wilson_interval
+from consumer.downstream import AMOUNTS, Labels, known_labels, no_classes, why_none_agree, wilson_interval
 from hushbid.tables.delivery import (
     columns_named,
     in_bounds,
@@ -73,7 +73,8 @@ class Trained:
         unlabelled: Delivered points without a label, which it did not learn from.
         classes: How many classes it knows; None: it is a regressor.
         tested: Test points with a label; None: there are no test points.
-        labels_why: Why no test point can be got right, if that is how labels are written; else empty.
+        labels_why: Why no test point can be got right, if that is how labels are written, or why few are, if
+            labels are amounts; else empty.
         output: Where the model was written; None: nowhere.
     """
 
@@ -190,9 +191,13 @@ def train(
         unlabelled=len(held) - len(labels),
         classes=None if regressor else len(np.unique(labels)),
         tested=None if judged is None else len(judged[1]),
-        labels_why="" if judged is None or regressor else why_none_agree(labels, judged[1]),
+        labels_why="" if judged is None or regressor else _labels_why(labels, judged[1]),
         output=None if place is None else place.resolve(),
     )
+
+
+def _labels_why(learned: Labels, judged: Labels) -> str:
+    return AMOUNTS if no_classes(judged) else why_none_agree(learned, judged)
 
 
 def _checked_output(place: Path, read: tuple[Path | str | None, ...]) -> Path:

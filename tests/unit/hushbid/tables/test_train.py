@@ -113,6 +113,14 @@ def test_a_regressor_learns_numbers(place: Path) -> None:
         hushbid.train(place / "delivered.npz", Ridge(), parameters={"alpha": 1.0})
 
 
+def test_a_classifier_of_amounts_is_said_to_be_the_wrong_kind(place: Path) -> None:
+    write(place, labels=np.arange(80))
+    np.savez(place / "test.npz", features=TEST, labels=np.arange(50))
+    assert "--estimator Ridge" in told(place, "--test", str(place / "test.npz"))["labels_why"]
+    fitted = told(place, "--estimator", "Ridge", "--test", str(place / "test.npz"))
+    assert (fitted["kind"], fitted["labels_why"]) == ("regressor", "")
+
+
 def test_text_labels_are_classes(place: Path) -> None:
     names = np.array(["benign", "malignant"])
     write(place, labels=names[LABELS])

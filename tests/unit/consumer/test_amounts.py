@@ -1,0 +1,68 @@
+"""Labels that are amounts, as of a regression: no class is got right, and no share is told."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from consumer.appraisal import Judge, Judgement
+from consumer.cli import quality_lines
+from consumer.downstream import no_classes
+from protocol.data import Dataset
+from tests.unit.consumer.test_own_figures import entry, figures, points
+
+RNG = np.random.default_rng(5)
+POINTS = RNG.random((60, 2))
+AMOUNTS = np.round(100 * POINTS[:, 0] + 30 * RNG.random(60), 1)
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (np.arange(21), True),
+        (np.arange(20), False),
+        ([1.5, 2.5, 3.5], True),
+        ([1.0, 2.0, 3.0], False),
+        ([0.5, 1.5] * 20, False),
+        ([f"P{row}" for row in range(21)], True),
+        (["a", "b"] * 20, False),
+        ([*range(21), *[None] * 40], True),
+        ([None, None], False),
+        ([], False),
+    ],
+)
+def test_labels_of_which_most_are_different_are_no_classes(labels: list[float], expected: bool) -> None:
+    assert no_classes(labels) is expected
+
+
+def test_amounts_are_judged_by_no_classifier_and_a_sentence_says_why() -> None:
+    judge = Judge(POINTS, 1.0, test=(POINTS[:30], AMOUNTS[:30]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        judgement = judge.judge(POINTS[30:], AMOUNTS[30:])
+    assert judgement.weighted is not None
+    assert (judgement.plain.accuracy, judgement.weighted.quality.accuracy) == (None, None)
+    assert judgement.plain.mmd2_test is not None
+    found = judgement.as_json()
+    assert "no accuracy" in found["labels_why"]
+    assert "--estimator Ridge" in quality_lines(found)["labels"]
+    assert Judgement.from_json(found) == judgement
+
+
+def test_bought_labels_of_many_kinds_warn_nobody_where_the_test_points_have_classes() -> None:
+    judge = Judge(POINTS, 1.0, test=(POINTS[:30], np.arange(30) % 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert judge.judge(POINTS[30:], np.arange(30)).plain.accuracy is not None
+
+
+def test_amounts_have_no_shares_and_no_class_that_is_most_bought() -> None:
+    rows = points(0.8, 40)
+    found = figures(
+        [entry("alpha", row, 0.7 + 0.2 * number) for number, row in enumerate(points(0.8, 30))],
+        validation=Dataset("validation", rows, np.linspace(0.5, 9.7, 40)),
+        test=Dataset("test", rows, np.linspace(0.5, 9.7, 40)),
+    )
+    assert (found.validation_only, found.majority, found.majority_label) == (None, None, None)
+    assert (found.wanted_from, found.classes, found.share_line(10)) == ("", (), "")
+    assert found.owners, "what owners added is told all the same"
