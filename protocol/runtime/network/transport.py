@@ -1,10 +1,10 @@
 """The common part of both ends of a connection: the form of an address, and the options of a socket.
 
-Times are milliseconds where nothing else is said, as ZeroMQ takes them. A dead machine or a cut cable is found by
-TCP: keepalives where nothing is under way, and a limit on what stays unacknowledged. Neither finds a process that
-spins, for which the parties' own messages must look. ZMTP's heartbeats stay off: with them libzmq 4.3.5 aborts a
-process whose peer fills its queue and hangs up (`Assertion failed: !_io_error`, libzmq issue 4364), so any peer
-could end the curator.
+Times are milliseconds where nothing else is said, as ZeroMQ takes them. A dead machine or a cut cable is
+found by TCP: keepalives where nothing is under way, and a limit on what stays unacknowledged. Neither
+finds a process that spins, for which the parties' own messages must look. ZMTP's heartbeats stay off:
+with them libzmq 4.3.5 aborts a process whose peer fills its queue and hangs up (`Assertion failed:
+!_io_error`, libzmq issue 4364), so any peer could end the curator.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ KEEPALIVES: Final = 3
 """An idle connection ends after so many keepalives without an answer: 30 s with the idle time before them."""
 
 UNACKNOWLEDGED_MS: Final = 30_000
-"""How long what was sent may stay unacknowledged, or a peer take nothing, before a connection ends (Linux)."""
+"""How long bytes may stay unacknowledged, or a peer take nothing, before a connection ends (Linux)."""
 
 CURVE_OVERHEAD_BYTES: Final = 33
 """Bytes that CURVE's MESSAGE command adds to a frame (RFC 26): name 8, nonce 8, authenticator 16, flags 1."""
