@@ -109,7 +109,7 @@ def cases(seed: int, count: int) -> list[Case]:
     return [case for case in (make_case(rng) for _ in range(count)) if case.weights[0].any()]
 
 
-# A settlement is a function of what was bought, which is the same under every exact rule: test_lemma.py shows it.
+# A settlement follows from what was bought, which is the same under every exact rule: test_lemma.py shows it.
 @pytest.mark.parametrize(
     "rule", [pytest.param(rule, marks=() if rule in QUICK else pytest.mark.slow) for rule in EXACT_RULES]
 )
