@@ -8,6 +8,7 @@ which says so; the distribution is that of the noise that ε needs.
 from __future__ import annotations
 
 import html
+import math
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -156,6 +157,7 @@ def procure(
         raise ConfigError("The schema is not a hushbid.Schema.", advice="Use `Schema.of` or `Schema.read`.")
     _check_owners(given[1])
     points, epsilon, seed_points = map(_plain, (points, epsilon, seed_points))
+    _check_epsilon(epsilon)
     begin: Any = _plain(seed)
     if not isinstance(begin, int) or begin < 0:
         raise ConfigError(f"The seed is {begin}.", advice="Give a whole number that is not negative.")
@@ -236,6 +238,15 @@ def _check_owners(given: Any) -> None:
         raise ConfigError("The owners are no mapping from names to tables.", advice='Give {"north": table}.')
     if not given:
         raise ConfigError("There are no owners.", advice='Give one table at least: {"north": table}.')
+
+
+def _check_epsilon(given: Any) -> None:
+    number = isinstance(given, int | float) and not isinstance(given, bool)
+    if not (number and 0.0 < given < math.inf):
+        raise ConfigError(
+            f"`epsilon` is {given!r}.",
+            advice="Give a positive number, such as 1.0: the ε of both guarantees.",
+        )
 
 
 def _wanted(validation: Frame, schema: Schema) -> ArrowTable:

@@ -103,6 +103,7 @@ def advise_command(
         from hushbid.advice.files import bounds_of, next_steps, owners_of, seeds_in, stated_in
         from hushbid.advice.proposal import advise
         from hushbid.advice.trials import SEED_POINTS, Request
+        from hushbid.tables.delivery import gaps_told
         from hushbid.text_files import check_new_file
         from protocol.data import DataColumns, load_dataset
         from protocol.runtime.party import one_blas_thread
@@ -133,11 +134,16 @@ def advise_command(
             seeds, drawn = seeds_in(source)
         named = None if features is None else tuple(part.strip() for part in features.split(","))
         columns = DataColumns(named, label, identifier, schema)
+        with gaps_told(source):
+            known, public_rows, seed_rows = (
+                None if path is None else load_dataset(path, columns) for path in (validation, public, seeds)
+            )
+        assert known is not None, "it has to be named"
         request = Request(
-            validation=load_dataset(validation, columns),
+            validation=known,
             schema=schema,
-            public=None if public is None else load_dataset(public, columns),
-            seed_set=None if seeds is None else load_dataset(seeds, columns),
+            public=public_rows,
+            seed_set=seed_rows,
             seed_points=drawn or SEED_POINTS,
             bounds=bounds,
             owners={} if owners is None else owners_of(owners),

@@ -26,16 +26,17 @@ MOST_CATEGORIES: Final = 100
 """Most categories of a text column in a draft: a column with more is left out."""
 
 
-def draft(path: Path, *, public: bool) -> str:
+def draft(path: Path, *, public: bool, label: str | None = None) -> str:
     """A schema for a table's columns, as TOML to be filled in.
 
     Args:
         path: A CSV or Parquet file.
         public: Whether its values may be shown to everybody: bounds and categories are then read off them.
             Else they are left for people to fill in, as they would tell something of private rows.
+        label: The column of labels, which points carry and are not compared by; None: there is none.
 
     Raises:
-        DataError: The file cannot be read.
+        DataError: The file cannot be read, or has no such column.
     """
     table = as_arrow(path, path.name)
     lines = [
@@ -46,7 +47,14 @@ def draft(path: Path, *, public: bool) -> str:
         raise DataError(
             f"{path.name} has two columns of one name.", advice="Give every column a name of its own."
         )
+    if label is not None and label not in table.column_names:
+        raise DataError(
+            f"{path.name} has no column {label!r}.", advice="Name the column of labels as the file does."
+        )
     for name in table.column_names:
+        if name == label:
+            lines.append(f"\n# {name!r} is left out: it is the label, which the party's own file names")
+            continue
         lines.append(_drafted(name, table.column(name), public=public))
     return "\n".join(lines) + "\n"
 

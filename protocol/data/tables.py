@@ -21,7 +21,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from protocol import limits
-from protocol.data.dataset import DataColumns, Dataset, first_empty
+from protocol.data.dataset import GAP_ADVICE, DataColumns, Dataset, first_empty
 from protocol.data.encoding import plain_types
 from protocol.data.names import are_header, feature_column, is_number, listed
 from protocol.data.schema import Schema
@@ -275,7 +275,7 @@ def _numbers(path: Path, column: Column, where: str) -> npt.NDArray[Any]:
         missing = _first(pc.is_null(column))
         raise DataError(
             f"{path.name}: row {missing}, {where} (both counted from 0) is missing (empty, NA or NaN).",
-            advice="Fill it in or remove the row.",
+            advice=GAP_ADVICE,
         )
     if pa.types.is_boolean(kind):
         column = pc.cast(column, pa.uint8())

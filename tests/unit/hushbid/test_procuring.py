@@ -234,7 +234,11 @@ def test_a_hopeless_procurement_is_refused_before_anything_is_made(tmp_path: Pat
         pytest.param({"test": pd.concat([TEST, TEST[["age"]]], axis=1)}, "two of one name", id="one name"),
         pytest.param({"owners": {}}, "There are no owners.", id="no owners"),
         pytest.param({"validation": WANTED[:0]}, "The validation set has no rows.", id="no validation rows"),
-        pytest.param({"epsilon": 0.0}, "epsilon", id="epsilon"),
+        pytest.param({"epsilon": 0.0}, "`epsilon` is 0.0.", id="epsilon"),
+        pytest.param({"epsilon": -1}, "`epsilon` is -1.", id="negative epsilon"),
+        pytest.param({"epsilon": float("nan")}, "`epsilon` is nan.", id="epsilon that is no number"),
+        pytest.param({"epsilon": None}, "`epsilon` is None.", id="no epsilon"),
+        pytest.param({"epsilon": True}, "`epsilon` is True.", id="a boolean for epsilon"),
         pytest.param({"label": "sold"}, "has no column 'sold'", id="label"),
         pytest.param(
             {"validation": WANTED.drop(columns="age")}, "validation has no column 'age'", id="column"

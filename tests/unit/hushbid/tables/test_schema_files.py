@@ -74,6 +74,17 @@ def test_a_draft_of_private_rows_says_nothing_of_them(place: Path) -> None:
     assert run("draft", place / "other.parquet") == said
 
 
+@pytest.mark.parametrize("public", [(), ("--public",)], ids=["private", "public"])
+def test_a_draft_leaves_the_label_out(place: Path, public: tuple[str, ...]) -> None:
+    said = run("draft", place / "rows.parquet", "--label", "job", *public)
+    assert "# 'job' is left out: it is the label" in said
+    assert 'name = "job"' not in said
+    assert 'name = "age"' in said
+    assert "rows.parquet has no column 'sold'" in run(
+        "draft", place / "rows.parquet", "--label", "sold", code=4
+    )
+
+
 def test_a_draft_of_public_rows_is_a_schema_that_they_fit(place: Path) -> None:
     rows = pa.table(ROWS).drop_columns(["height", "when"])
     pacsv.write_csv(rows, place / "rows.csv")
