@@ -9,11 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from consumer.downstream import Labels
-from protocol.config.loading import load_toml
+from protocol.config.invitation import Invitation
+from protocol.config.loading import load_toml, read_toml
 from protocol.config.session import SessionFile
 from protocol.data import DataColumns, Dataset, check_dataset
 from protocol.data.arrays import UNREADABLE
 from protocol.errors import ConfigError, DataError
+from protocol.runtime.files.signed_files import read_invitation
 
 __all__ = [
     "MASKED",
@@ -43,12 +45,16 @@ _KINDS: Final = {
 
 
 def session_of(session: Path | None) -> SessionFile | None:
-    """The session file, if one is named.
+    """The session file, if one is named, or that of an invitation, which is what a consumer has.
 
     Raises:
-        ConfigError: It cannot be read.
+        ConfigError: It cannot be read, or an invitation's signature does not hold.
     """
-    return None if session is None else load_toml(SessionFile, session)
+    if session is None:
+        return None
+    if read_toml(session).get("format") == Invitation.FORMAT:
+        return read_invitation(session).configuration
+    return load_toml(SessionFile, session)
 
 
 def columns_named(columns: tuple[str | None, str | None], file: SessionFile | None) -> DataColumns:

@@ -53,6 +53,21 @@ KINDS: Final[Mapping[str, Kind]] = {
         "It goes to `hushbid run` or `hushbid simulate`; a run leaves the session file in its directory, as "
         "parties/consumer/session.toml.",
     ),
+    "an invitation": Kind(
+        frozenset(
+            {
+                "format",
+                "version",
+                "software",
+                "signature",
+                "party",
+                "curator_fingerprint",
+                "digest",
+                "configuration",
+            }
+        ),
+        "It goes to its party with `--invitation`; `weigh`, `train` and `value` take it with `--session`.",
+    ),
     "a curator's file": Kind(_OWN | {"listen", "revoked", "unit_price", "total_price"}, _WITH_A_PARTY),
     "an owner's file": Kind(_OWN | _OF_DATA | {"name", "data", "memory_limit"}, _WITH_A_PARTY),
     "a consumer's file": Kind(

@@ -15,10 +15,12 @@ from typer.testing import CliRunner, Result
 
 from consumer.matching import match
 from hushbid.cli.app import app
+from protocol.config.invitation import invitation
 from protocol.data import DataColumns, load_dataset
 from protocol.errors import DataError
 from protocol.space.features import PairedSpace
 from tests.support.session_files import text
+from tests.unit.protocol.runtime.test_invitation import CURATOR, session, written
 
 LOWER, UPPER, GAMMA = -1.0, np.array([3.0, 1.0]), 2.0
 RNG = np.random.default_rng(4)
@@ -331,3 +333,28 @@ def test_shares_that_no_weights_have_are_refused_and_no_label_is_quoted(place: P
     assert "8731" not in refused.stderr
     np.savez(place / "validation.npz", features=WANTED)
     assert "nobody knows" in weigh(place, "--balance", "wanted").stderr
+
+
+def test_a_consumer_that_has_an_invitation_alone_reads_its_tables_by_it(place: Path) -> None:
+    columns = [
+        {"name": "share", "kind": "number", "lower": -1.0, "upper": 3.0},
+        {"name": "score", "kind": "number", "lower": -1.0, "upper": 1.0, "missing": 0.0},
+    ]
+    named = {"features.gamma": GAMMA, "features.columns": None, "features.lower": None, "columns": columns}
+    file = written(place, invitation(session(named), "consumer", CURATOR), "consumer")
+    with np.load(place / "delivered.npz") as archive:  # such a session has a bound for each column
+        np.savez(place / "delivered.npz", **{**archive, "lower": np.full(2, LOWER)})
+    rows = ["score,share", *(f"{score},{share}" for share, score in WANTED[:-1]), f",{WANTED[-1, 0]}"]
+    (place / "wanted.csv").write_text("\n".join(rows))
+    options = ["--validation", str(place / "wanted.csv"), "--json"]
+    assert weigh(place, *options).exit_code == 4, "a gap, and columns in another order"
+    done = weigh(place, *options, "--session", str(file))
+    assert done.exit_code == 0, done.stderr
+    meant = np.vstack([WANTED[:-1], [WANTED[-1, 0], 0.0]])
+    assert json.loads(done.stdout)["weighted"]["mmd2"] == pytest.approx(
+        match(scaled(POINTS), scaled(meant), GAMMA).mmd2
+    )
+    file.write_text(file.read_text().replace("missing = 0.0", "missing = 0.5"))
+    refused = weigh(place, *options, "--session", str(file))
+    assert refused.exit_code == 4
+    assert "signature is not one of the curator" in refused.stderr

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from hushbid.cluster.file import ClusterFile
 from protocol import limits
 from protocol.config import ConsumerFile, CuratorFile, OwnerFile, SessionFile
+from protocol.config.invitation import Invitation
 from protocol.config.loading import load_toml, load_toml_text, validated
 from protocol.config.refusal import KINDS
 from protocol.errors import ConfigError, ExitCode
@@ -263,6 +264,7 @@ def test_a_bad_private_file_is_refused_by_key(
 KIND_OF: dict[str, type[BaseModel]] = {
     "a session file": SessionFile,
     "a cluster file": ClusterFile,
+    "an invitation": Invitation,
     "a curator's file": CuratorFile,
     "an owner's file": OwnerFile,
     "a consumer's file": ConsumerFile,
@@ -323,6 +325,13 @@ def test_of_files_that_share_keys_the_kind_comes_first_and_then_the_keys(
     error = kind_refusal(KIND_OF[wanted], values)
     assert error.what.startswith(f"a.toml: this looks like {seen} where {wanted} is asked for: ")
     assert "unknown key" in error.what
+
+
+def test_an_invitation_in_a_session_files_place_is_known() -> None:
+    values = {"format": "hushbid-invitation", "version": 1, "party": "north", "configuration": SESSION}
+    error = kind_refusal(SessionFile, values)
+    assert error.what == "a.toml: this looks like an invitation where a session file is asked for."
+    assert "--invitation" in error.advice
 
 
 def test_a_file_with_faults_of_its_own_is_not_taken_for_another_kind() -> None:
