@@ -98,7 +98,7 @@ def advise_command(
     steps: list[str] = []
 
     def body() -> dict[str, Any]:
-        from hushbid.advice.files import bounds_of, next_steps, owners_of, stated_in
+        from hushbid.advice.files import bounds_of, check_started, next_steps, owners_of, stated_in
         from hushbid.advice.proposal import advise
         from hushbid.advice.trials import Request
         from hushbid.text_files import check_new_file
@@ -112,6 +112,8 @@ def advise_command(
             )
         if write is not None:
             check_new_file(write)
+        if into is not None:
+            check_started(into)
         bounds, schema, source = bounds_of(lower, upper), None, session or into
         if source is not None:
             schema, stated = stated_in(source)  # in any case: what cannot be is found before the work
@@ -120,11 +122,6 @@ def advise_command(
                 raise ConfigError(
                     f"{source} has [[columns]], which say the bounds.",
                     advice="Leave --lower and --upper out.",
-                )
-            if schema is not None and write is not None:
-                raise ConfigError(
-                    f"{source} has [[columns]], and the file of --write would have none.",
-                    advice="Copy it, and have the proposals put into the copy (--into).",
                 )
         named = None if features is None else tuple(part.strip() for part in features.split(","))
         columns = DataColumns(named, label, identifier, schema)

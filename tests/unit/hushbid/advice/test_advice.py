@@ -19,11 +19,13 @@ from hushbid.advice.proposal import GRID, Advice, advise
 from hushbid.advice.trials import Bounds, Request
 from hushbid.cli.app import app
 from hushbid.cluster.file import open_cluster
+from protocol.config.invitation import invitation
 from protocol.config.loading import load_toml
 from protocol.config.session import DraftSession
 from protocol.data import Dataset
 from protocol.data.schema import Schema
 from protocol.errors import ConfigError, DataError
+from tests.unit.protocol.runtime.test_invitation import CURATOR, session, written
 
 UNIT = Bounds(0.0, 1.0)
 
@@ -449,12 +451,55 @@ def test_tables_are_read_by_a_session_s_columns(place: Path, people: list[str], 
     assert (done.exit_code, "row 0" in done.stderr) == (4, True)
 
 
+def test_columns_say_the_bounds_alone(people: list[str]) -> None:
+    done = CliRunner().invoke(app, [*people, "--session", "people.toml", "--lower", "0", "--upper", "1"])
+    assert (done.exit_code, "say the bounds" in done.stderr) == (4, True)
+
+
+def test_a_schema_alone_becomes_a_session_file_of_its_columns(place: Path, people: list[str]) -> None:
+    schema = (
+        COLUMNS[COLUMNS.index("[[columns]]") : COLUMNS.index("[roster]")] + 'missing = "own"\nweight = 0.5\n'
+    )
+    (place / "schema.toml").write_text(schema)
+    done = CliRunner().invoke(app, [*people, "--session", "schema.toml", "--write", "new.toml"])
+    assert done.exit_code == 0, done.stderr
+    draft = load_toml(DraftSession, place / "new.toml")
+    assert Schema(columns=tuple(draft.columns)) == Schema.read(place / "schema.toml")
+    assert "lower = [" not in (place / "new.toml").read_text(), "the columns say the bounds"
+    planned = CliRunner().invoke(app, ["plan", "new.toml", "--validation", "60", "--json"])
+    assert planned.exit_code == 0, planned.stderr
+
+
+def test_an_invitation_states_columns_and_bounds(place: Path, people: list[str]) -> None:
+    columns = tomllib.loads(COLUMNS)["columns"]
+    named = {"features.columns": None, "features.lower": None, "columns": columns}
+    written(place, invitation(session(named), "consumer", CURATOR), "consumer")
+    done = CliRunner().invoke(app, [*people, "--session", "consumer.invitation"])
+    assert done.exit_code == 0, done.stderr
+    schema = Schema.of(columns)
+    bounds = json.loads(done.stdout)["settings"][0]["value"]
+    assert bounds == {"lower": list(schema.lower), "upper": list(schema.upper)}
+
+
 @pytest.mark.parametrize(
-    ("more", "why"), [(["--lower", "0", "--upper", "1"], "say the bounds"), (["--write", "new"], "none")]
+    ("text", "missing"),
+    [
+        (
+            COLUMNS[COLUMNS.index("[[columns]]") : COLUMNS.index("[roster]")],
+            "session.name and acquisition.rule are",
+        ),
+        (COLUMNS.replace('[acquisition]\nrule = "sealed"\n', ""), "acquisition.rule is"),
+    ],
 )
-def test_columns_stand_alone(people: list[str], more: list[str], why: str) -> None:
-    done = CliRunner().invoke(app, [*people, "--session", "people.toml", *more])
-    assert (done.exit_code, why in done.stderr) == (4, True)
+def test_a_file_that_no_proposal_completes_is_refused_before_any_work(
+    place: Path, people: list[str], text: str, missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hushbid.advice.proposal.advise", lambda *_, **__: pytest.fail("it was worked out"))
+    (place / "begun.toml").write_text(text)
+    done = CliRunner().invoke(app, [*people, "--into", "begun.toml"])
+    assert (done.exit_code, f"begun.toml: {missing} missing" in done.stderr) == (4, True), done.stderr
+    assert "--write" in done.stderr
+    assert (place / "begun.toml").read_text() == text
 
 
 def test_a_session_without_columns_says_the_bounds(place: Path) -> None:
