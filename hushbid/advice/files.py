@@ -217,7 +217,7 @@ def check_started(path: Path) -> None:
         raise ConfigError(
             f"{path}: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, which no "
             "proposal says.",
-            advice='Add them, as `name = "ours"` in [session] and `rule = "sealed"` in [acquisition]; or give '
+            advice='Add them: `name = "ours"` in [session], `rule = "sealed"` in [acquisition]. Or give '
             "a new file with --write, and this one with --session, for its [[columns]].",
         )
 
