@@ -233,7 +233,7 @@ def procure(
 
 
 def _keeps_the_map(settings: Mapping[str, Any]) -> bool:
-    """Whether the rule keeps the feature map from the curator: its seed is in no file then, and is `seed` too."""
+    """Whether the rule keeps the feature map from the curator: no file says its seed then."""
     rule = settings.get("acquisition.rule")
     return isinstance(rule, str) and rule in RULES and RULES[rule].sealed
 
