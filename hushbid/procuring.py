@@ -34,6 +34,7 @@ from hushbid.tables.schema_files import arrays_of
 from protocol.data import Dataset
 from protocol.data.schema import Schema
 from protocol.errors import ConfigError, DataError, HushbidError
+from protocol.privacy.acquisition import RULES
 from protocol.privacy.releases import Neighbours
 from protocol.session.guarantee import PrivacyStatement
 
@@ -187,7 +188,7 @@ def procure(
     sections: dict[str, Any] = {
         "session": {"name": "procured", "points": points, "allow_nonprivate": True},
         "features": {
-            "seed": seed,
+            **({} if _keeps_the_map(settings or {}) else {"seed": seed}),
             "gamma": _median_gamma(seeds, schema) if gamma is None else gamma,
             "columns": schema.width,
             "lower": list(schema.lower),
@@ -231,6 +232,12 @@ def procure(
     if directory is None:  # nothing of it is there any more
         result = replace(result, data=None, directory=None, report=None, transcripts={})
     return Procured(like(validation, table), weights, result, schema)
+
+
+def _keeps_the_map(settings: Mapping[str, Any]) -> bool:
+    """Whether the rule keeps the feature map from the curator: no file says its seed then."""
+    rule = settings.get("acquisition.rule")
+    return isinstance(rule, str) and rule in RULES and RULES[rule].sealed
 
 
 def _check_owners(given: Any) -> None:

@@ -43,8 +43,9 @@ SessionOption: TypeAlias = Annotated[
 SessionOfTablesOption: TypeAlias = Annotated[
     Path | None,
     typer.Option(
-        help="The session file, the cluster file or the invitation: needed if the session has [\\[columns]], for tables, "
-        "and for points that were delivered by an older version, whose file has no bounds.",
+        help="The session file, the cluster file or the invitation: needed if the session has "
+        "[\\[columns]], for tables, and for points that an older version delivered, whose file has no "
+        "bounds.",
         envvar="HUSHBID_SESSION",
     ),
 ]

@@ -100,7 +100,14 @@ def advise_command(
     steps: list[str] = []
 
     def body() -> dict[str, Any]:
-        from hushbid.advice.files import bounds_of, next_steps, owners_of, seeds_in, stated_in
+        from hushbid.advice.files import (
+            bounds_of,
+            check_started,
+            next_steps,
+            owners_of,
+            seeds_in,
+            stated_in,
+        )
         from hushbid.advice.proposal import advise
         from hushbid.advice.trials import SEED_POINTS, Request
         from hushbid.tables.delivery import gaps_told
@@ -115,6 +122,8 @@ def advise_command(
             )
         if write is not None:
             check_new_file(write)
+        if into is not None:
+            check_started(into)
         bounds, schema, source = bounds_of(lower, upper), None, session or into
         if source is not None:
             schema, stated = stated_in(source)  # in any case: what cannot be is found before the work
@@ -123,11 +132,6 @@ def advise_command(
                 raise ConfigError(
                     f"{source} has [[columns]], which say the bounds.",
                     advice="Leave --lower and --upper out.",
-                )
-            if schema is not None and write is not None:
-                raise ConfigError(
-                    f"{source} has [[columns]], and the file of --write would have none.",
-                    advice="Copy it, and have the proposals put into the copy (--into).",
                 )
         seeds, drawn = seed_set, None
         if source is not None and seeds is None:

@@ -274,3 +274,11 @@ def test_what_does_not_fit_says_what_and_where(changes: dict[str, Any], says: st
         bought(**changes)
     assert says in caught.value.what
     assert "33344" not in str(caught.value) + caught.value.advice
+
+
+@pytest.mark.parametrize("rule", ["sealed", "blind"])
+def test_a_rule_that_keeps_the_map_from_the_curator_needs_no_other_argument(rule: str) -> None:
+    sold = bought(settings={"acquisition.rule": rule}, points=10, rehearse=False)
+    assert len(sold.points) == 10
+    again = bought(settings={"acquisition.rule": rule}, points=10, rehearse=False)
+    pd.testing.assert_frame_equal(sold.points, again.points)
