@@ -91,16 +91,6 @@ def session_file(tmp_path: Path, target: str, summary: str) -> Path:
     return path
 
 
-def test_a_roster_that_is_empty_yet_needs_a_number_of_owners(tmp_path: Path) -> None:
-    table = 'mechanism = "gaussian"\nsigma = 3.0'
-    path = session_file(tmp_path, table, table)
-    path.write_text(path.read_text().replace('north = ""', "").replace('south = ""', ""))
-    with pytest.raises(ConfigError, match="no owner is on its roster yet") as refused:
-        plan_setting(path, PlanFlags(validation=60))
-    assert "--owners" in refused.value.advice
-    assert len(plan_setting(path, PlanFlags(validation=60, owners=3)).file.roster.owners) == 3
-
-
 def test_gaussian_noise_of_a_known_sigma(tmp_path: Path) -> None:
     path = session_file(
         tmp_path, 'mechanism = "gaussian"\nsigma = 3.0', 'mechanism = "gaussian"\nsigma = 40.0'
