@@ -17,6 +17,7 @@ from consumer.store import write_arrays
 from hushbid.tables.frames import ArrowTable, as_arrow, write_table
 from protocol.data.column import Kind
 from protocol.data.images import is_list
+from protocol.data.names import is_index
 from protocol.data.schema import Schema
 from protocol.errors import ConfigError, DataError
 
@@ -61,11 +62,11 @@ def draft(path: Path, *, public: bool, label: str | None = None) -> str:
 
 def _drafted(name: str, column: Any, *, public: bool) -> str:
     """A column's table, with ? where people have to fill in, or why it is left out."""
-    kind = _kind(column)
+    kind = None if is_index(name) else _kind(column)
     if kind == "image":
         return _drafted_image(name, column, public=public)
     if kind is None:
-        return f"\n# {name!r} is left out: values of type {column.type} have no kind of column"
+        return f"\n# {name!r} is left out: {_why_no_kind(name, column)}"
     values: dict[str, Any] = {"name": name, "kind": kind}
     blank: list[str] = []
     gaps = public and bool(pc.any(pc.is_null(column, nan_is_null=True)).as_py())
@@ -91,6 +92,14 @@ def _drafted(name: str, column: Any, *, public: bool) -> str:
         except ConfigError as refused:
             return f"\n# {name!r} is left out: {refused.what.rpartition(': ')[2]}"
     return "\n".join([f"\n[[columns]]\n{tomli_w.dumps(values).rstrip()}", *blank])
+
+
+def _why_no_kind(name: str, column: Any) -> str:
+    if is_index(name):
+        return "it is an index that pandas has written, and no column of the table"
+    said = f"values of type {column.type} have no kind of column"
+    when = pa.types.is_temporal(column.type)
+    return said + ("; to compare rows by it, make a number of it, such as days" if when else "")
 
 
 def _drafted_image(name: str, column: Any, *, public: bool) -> str:

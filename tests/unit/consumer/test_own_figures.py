@@ -172,6 +172,8 @@ def test_lines_for_people_have_an_owner_each_who_gained_most_first() -> None:
     lines = figures().lines(0.25)
     assert [name for name in lines if name in SOLD] == ["alpha", "beta", "gamma"]
     assert lines["alpha"].startswith("12 points, exact gain +0.")
+    single = figures([*DELIVERED, entry("delta", points(0.7, 1)[0], 3)]).lines(0.25)
+    assert single["delta"].startswith("1 point, exact gain ")
     assert lines["accuracy of the class most bought"] == "0.500 (0.366 to 0.634)"
 
 

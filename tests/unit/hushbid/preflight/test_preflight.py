@@ -26,6 +26,7 @@ from hushbid.running.simulate import simulate
 from protocol import __version__, platform
 from protocol.config.party import BudgetSection
 from protocol.config.session import SessionFile
+from protocol.data import DataColumns, load_dataset
 from protocol.errors import ExitCode
 from protocol.machine.machine import Finish
 from protocol.runtime.keys import KeyPair, new_keypair, write_secret
@@ -34,6 +35,7 @@ from protocol.runtime.network.router import RouterEndpoint
 from protocol.session.session import open_session
 from tests.conftest import ROOT
 from tests.support.preflight_party import KEYS, Party, Report
+from tests.unit.protocol.runtime.ledger.test_known_ledgers import opened, spending
 
 
 @pytest.fixture
@@ -323,6 +325,25 @@ def test_a_check_changes_no_budget_and_writes_no_ledger(party: Any) -> None:
     for said in (("--budget-epsilon", "0.5"), ("--budget-epsilon", "9", "--lift-budget"), ()):
         one.preflight("--offline", *said)
         assert ledger.read_bytes() == kept
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_rows_that_another_ledger_has_are_a_warning_that_names_the_datas_own(
+    party: Any, caplog: pytest.LogCaptureFixture, begun: bool
+) -> None:
+    one = party()
+    one.own.pop("budget")  # with one the rows are refused
+    own, other = one.place / "data.npz.ledger", one.place / "older.ledger"
+    with opened(other, load_dataset(one.place / "data.npz", DataColumns())) as ledger:
+        ledger.charge(spending())
+    if begun:
+        LifetimeLedger.open(own, budget=None, neighbours="add-remove-one", rows=None).close()
+    report = one.preflight("--offline")
+    found = report.checks["budget"]
+    assert (report.code, found["status"]) == (0, "warning")
+    assert f"were charged to {other} before, which does not count in {own}" in found["said"]
+    assert "--ledger" in found["fix"]
+    assert f"{own}: the same rows were charged to {other}" in caplog.text, "the log names no copy"
 
 
 def test_a_state_directory_that_cannot_be_made(party: Any) -> None:
