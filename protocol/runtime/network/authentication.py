@@ -23,6 +23,7 @@ import zmq
 
 from protocol.crypto.identity import roster_identity
 from protocol.errors import ConfigError
+from protocol.limits import MAX_HELLOS_PER_PEER
 from protocol.runtime.keys import KEY_BYTES, curve_fingerprints
 from protocol.runtime.network.transport import is_loopback_ip
 from protocol.runtime.telemetry.log_events import CONNECTION_REFUSED, CONNECTIONS_REFUSED_OFTEN
@@ -50,6 +51,8 @@ class Refusal(StrEnum):
     """A security mechanism other than the one in force."""
     NOT_LOOPBACK = "not-loopback"
     """Without security, a peer that is not on this machine."""
+    TOO_MANY = "too-many"
+    """A key of the roster that has had `MAX_HELLOS_PER_PEER` handshakes."""
     MALFORMED = "malformed"
     """A request that is not ZAP 1.0 for our domain."""
 
@@ -69,6 +72,7 @@ class Authenticator:
     def __init__(self, context: zmq.Context[zmq.Socket[bytes]], roster: Mapping[str, str] | None) -> None:
         self.refusals: Counter[str] = Counter()
         """Refused connections by `Refusal`."""
+        self._handshakes: Counter[bytes] = Counter()
         self._user_ids: dict[bytes, bytes] | None = None
         if roster is not None:
             self._user_ids = _user_ids(roster)
@@ -113,7 +117,11 @@ class Authenticator:
             return Refusal.MECHANISM
         if len(credentials) != 1 or len(credentials[0]) != KEY_BYTES:
             return Refusal.MALFORMED
-        return self._user_ids.get(credentials[0], Refusal.UNKNOWN_KEY)
+        user_id = self._user_ids.get(credentials[0])
+        if user_id is None:
+            return Refusal.UNKNOWN_KEY
+        self._handshakes[user_id] += 1
+        return user_id if self._handshakes[user_id] <= MAX_HELLOS_PER_PEER else Refusal.TOO_MANY
 
     def _note(self, refusal: Refusal, request: Sequence[bytes]) -> None:
         self.refusals[refusal] += 1

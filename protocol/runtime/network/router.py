@@ -5,15 +5,20 @@ A peer's identity is the `User-Id` that the ZAP handler gave to its connection, 
 valid key can claim a routing id that another connection had. Such claims gain little: that of an id in use
 is ignored (ROUTER_HANDOVER is off), and frames that come by an id not of ZeroMQ's own form are dropped. What
 is left is to guess, out of 2^32, the id of a peer that has just gone, and so to receive what is sent to it
-before its next connection says Hello; the ids start at random and never leave this process.
+before its next connection says Hello; or that of the next connection, for which libzmq 4.3.5 aborts the
+process (`Assertion failed: ok`). So the ids start at random (`_scatter_routes`) and never leave this process,
+and a key has `MAX_HELLOS_PER_PEER` handshakes, by which it could let them come to the ones that it claims.
 
 A multipart message is complete in ZeroMQ before it can be seen here, and `MAXMSGSIZE` counts its parts one by
-one: who sends parts without end is cut by `ConnectionLimits`, as is who has too many connections.
+one: who sends parts without end is cut by `ConnectionLimits`, as is who has too many connections, or sends
+frames faster than they are taken.
 """
 
 from __future__ import annotations
 
+import ctypes
 import errno
+import os
 from collections import Counter
 from collections.abc import Mapping
 from enum import StrEnum
@@ -67,6 +72,11 @@ class Arrival(NamedTuple):
     frame: bytes
 
 
+def _scatter_routes() -> None:
+    """Have the next ROUTER begin its ids anywhere: libzmq takes the first from C's `rand`, which it does not seed."""
+    ctypes.CDLL(None).srand(ctypes.c_uint(int.from_bytes(os.urandom(4))))
+
+
 class RouterEndpoint(Closing):
     """A bound ROUTER socket. It belongs to one thread, and `close` leaves nothing behind.
 
@@ -102,6 +112,7 @@ class RouterEndpoint(Closing):
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._authenticator: Authenticator | None = None
         self._limits: ConnectionLimits | None = None
+        _scatter_routes()
         self.socket = self._context.socket(zmq.ROUTER)
         """For a `zmq.Poller`; use nothing else of it."""
         try:
@@ -121,6 +132,9 @@ class RouterEndpoint(Closing):
     def _configure(self, where: Address, pair: KeyPair | None, longest: int) -> None:
         socket = self.socket
         configure(socket, where, secure=pair is not None, longest=longest)
+        # No limit: where a connection is lost whose input stood still at one, and a ZMTP PING is among what it
+        # had sent, libzmq 4.3.5 aborts the process (`Assertion failed: !_io_error`).
+        socket.set(zmq.RCVHWM, 0)
         socket.set(zmq.BACKLOG, MAX_WAITING_CONNECTIONS)
         socket.set(zmq.ROUTER_MANDATORY, 1)
         socket.set(zmq.ROUTER_HANDOVER, 0)
