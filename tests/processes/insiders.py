@@ -104,9 +104,10 @@ class Insider:
         assert dealers
 
     def beats(self) -> None:
-        with self.connect() as dealer:
-            while self.more():
-                with contextlib.suppress(zmq.Again):
+        """Signs of life, on ever new connections: who sends more than is taken loses the one before."""
+        while self.more():
+            with self.connect(reconnect_ivl=-1) as dealer, contextlib.suppress(zmq.Again):
+                while self.more():
                     dealer.send(_BEAT)
 
     def oversized(self) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from typing import Final
 
@@ -52,7 +53,7 @@ class Refusal(StrEnum):
     NOT_LOOPBACK = "not-loopback"
     """Without security, a peer that is not on this machine."""
     TOO_MANY = "too-many"
-    """A key of the roster that has had `MAX_HELLOS_PER_PEER` handshakes."""
+    """A peer that has had `MAX_HELLOS_PER_PEER` handshakes, or sent more than has been taken yet."""
     MALFORMED = "malformed"
     """A request that is not ZAP 1.0 for our domain."""
 
@@ -64,14 +65,22 @@ class Authenticator:
         context: The context; no other handler may run in it. Terminate it to end the handler, then `join`.
         roster: Public key in Z85 -> name of the peer. None lets in anyone on this machine without security,
             and nobody else.
+        barred: Names of peers that may not connect now, which the caller changes.
 
     Raises:
         ConfigError: If a key of the roster is not a key, or two of them have the same CURVE key; names whose.
     """
 
-    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], roster: Mapping[str, str] | None) -> None:
+    def __init__(
+        self,
+        context: zmq.Context[zmq.Socket[bytes]],
+        roster: Mapping[str, str] | None,
+        barred: AbstractSet[str] = frozenset(),
+    ) -> None:
         self.refusals: Counter[str] = Counter()
         """Refused connections by `Refusal`."""
+        self._roster = roster or {}
+        self._barred = barred
         self._handshakes: Counter[bytes] = Counter()
         self._user_ids: dict[bytes, bytes] | None = None
         if roster is not None:
@@ -121,7 +130,9 @@ class Authenticator:
         if user_id is None:
             return Refusal.UNKNOWN_KEY
         self._handshakes[user_id] += 1
-        return user_id if self._handshakes[user_id] <= MAX_HELLOS_PER_PEER else Refusal.TOO_MANY
+        if self._handshakes[user_id] > MAX_HELLOS_PER_PEER:
+            return Refusal.TOO_MANY
+        return Refusal.TOO_MANY if self._roster[user_id.decode("ascii")] in self._barred else user_id
 
     def _note(self, refusal: Refusal, request: Sequence[bytes]) -> None:
         self.refusals[refusal] += 1

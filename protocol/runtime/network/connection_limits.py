@@ -2,15 +2,16 @@
 
 libzmq bounds a frame. It does not bound connections, nor the parts of a message that never ends; and it must
 not bound how many frames wait to be taken (`RouterEndpoint`). So a thread follows the ROUTER's monitor, which
-names the descriptor of every connection that comes and goes, and shuts down (shutdown(2)) those that are over a
-limit; libzmq then clears up as after any connection that has ended. A connection is *unnamed* until a frame has been taken from it,
-which takes a key of the roster:
+names the descriptor of every connection that comes and goes, and shuts down (shutdown(2)) those that are over
+a limit; libzmq then clears up as after any connection that has ended. A connection is *unnamed* until a frame
+has been taken from it, which takes a key of the roster:
 
 - Of unnamed ones there are at most so many as can hold `MAX_UNNAMED_BYTES`. With one more, the oldest of the
   network that has most of them is cut: a holder of many loses them to newcomers from elsewhere, and a peer
   that authenticates without delay is done before its turn comes.
 - A peer has at most `MAX_CONNECTIONS_PER_PEER`; its newest stay.
-- Bytes that arrive on a connection, and are in no frame that was taken, are bounded.
+- Bytes that arrive on a connection, and are in no frame that was taken, are bounded. Whose connection is
+  cut for that may not come again before the socket is found empty: else each connection would bring more.
 
 A descriptor that libzmq closes may be another connection's at once. Nothing is shut down that has not the
 cookie which the kernel gave to the connection when it was accepted. And a frame, which knows the descriptor
@@ -119,9 +120,11 @@ class ConnectionLimits:
     Args:
         router: The socket.
         longest: Bytes of the longest frame that it takes.
+        barred: Gets the names of peers that may not connect, and loses them again.
     """
 
-    def __init__(self, router: zmq.Socket[bytes], *, longest: int) -> None:
+    def __init__(self, router: zmq.Socket[bytes], *, longest: int, barred: set[str]) -> None:
+        self._barred = barred
         self.cuts: Counter[str] = Counter()
         """Connections that were cut, by `Cut`."""
         self.accepted = 0
@@ -188,6 +191,13 @@ class ConnectionLimits:
         """
         self._drained = accepted
         self._emptied += 1
+        if self._barred:
+            self._barred.clear()
+
+    def bar(self, peer: str | None) -> None:
+        """Let a peer not connect again before the socket is found empty."""
+        if peer is not None:
+            self._barred.add(peer)
 
     def join(self) -> None:
         """Wait for the thread's end; the socket must be closed already."""
@@ -298,6 +308,8 @@ class ConnectionLimits:
 
     def _cut(self, stream: _Stream, why: Cut) -> None:
         self.cuts[why] += 1
+        if why is Cut.FLOOD:
+            self.bar(stream.peer)
         self._forget(stream)
         with contextlib.suppress(OSError), _borrowed(stream.descriptor) as connection:
             if _cookie(connection) == stream.cookie:  # else it has ended already

@@ -73,7 +73,7 @@ class Arrival(NamedTuple):
 
 
 def _scatter_routes() -> None:
-    """Have the next ROUTER begin its ids anywhere: libzmq takes the first from C's `rand`, which it does not seed."""
+    """Have the next ROUTER begin its ids anywhere: libzmq takes the first from C's `rand`, never seeded."""
     ctypes.CDLL(None).srand(ctypes.c_uint(int.from_bytes(os.urandom(4))))
 
 
@@ -116,9 +116,10 @@ class RouterEndpoint(Closing):
         self.socket = self._context.socket(zmq.ROUTER)
         """For a `zmq.Poller`; use nothing else of it."""
         try:
-            self._authenticator = Authenticator(self._context, self._names)
+            barred: set[str] = set()
+            self._authenticator = Authenticator(self._context, self._names, barred)
             self._configure(where, pair, longest)
-            self._limits = ConnectionLimits(self.socket, longest=longest)
+            self._limits = ConnectionLimits(self.socket, longest=longest, barred=barred)
             self.socket.bind(where.text)
             self.address = self.socket.get_string(zmq.LAST_ENDPOINT)
             """The endpoint that was bound, with its real port."""
@@ -132,8 +133,8 @@ class RouterEndpoint(Closing):
     def _configure(self, where: Address, pair: KeyPair | None, longest: int) -> None:
         socket = self.socket
         configure(socket, where, secure=pair is not None, longest=longest)
-        # No limit: where a connection is lost whose input stood still at one, and a ZMTP PING is among what it
-        # had sent, libzmq 4.3.5 aborts the process (`Assertion failed: !_io_error`).
+        # No limit: where a connection is lost whose input stood still at one, and a PING is among what it had
+        # sent, libzmq 4.3.5 aborts the process (`Assertion failed: !_io_error`).
         socket.set(zmq.RCVHWM, 0)
         socket.set(zmq.BACKLOG, MAX_WAITING_CONNECTIONS)
         socket.set(zmq.ROUTER_MANDATORY, 1)
@@ -191,8 +192,10 @@ class RouterEndpoint(Closing):
                         body = recv(zmq.NOBLOCK, copy=False)
                         taken += len(body)
                     self.drops[Drop.PART_COUNT] += 1
+                    self._limits.bar(self._peer(body))
                 elif len(route) != _AUTOMATIC_ID_BYTES or route[0] != 0:
                     self.drops[Drop.CLAIMED_ROUTE] += 1
+                    self._limits.bar(self._peer(body))
                 elif (peer := self._peer(body)) is None and self._names is not None:
                     self.drops[Drop.NO_IDENTITY] += 1
                 else:
