@@ -47,6 +47,10 @@ _AUTOMATIC_ID_BYTES = 5
 """Length of a routing id that libzmq draws: a zero byte and 32 bits."""
 
 
+_MANY_FRAMES = 512
+"""Frames of a peer in one drain that no peer has under way; signs of life of minutes are fewer."""
+
+
 class Drop(StrEnum):
     """Why a frame was not delivered; the keys of `RouterEndpoint.drops`."""
 
@@ -205,6 +209,11 @@ class RouterEndpoint(Closing):
                     break
         except zmq.Again:
             self._limits.drained(accepted)
+        else:
+            # More waits. Who sent most of it may be on a connection that no longer is, or has no name yet.
+            for peer, count in Counter(arrival.peer for arrival in arrivals).items():
+                if count > _MANY_FRAMES:
+                    self._limits.bar(peer)
         return arrivals
 
     def _peer(self, body: zmq.Frame) -> str | None:
