@@ -131,8 +131,8 @@ PEER_QUEUE_FRAMES: Final = 64
 """Most frames that wait in ZeroMQ to be sent to a peer: all that is held for it, and signs of life."""
 
 ARRIVED_QUEUE_FRAMES: Final = 8
-"""Most frames of a connection that wait in ZeroMQ to be taken. The turns of the protocol leave one or two
-under way; what is beyond stays with its sender."""
+"""Most frames of the curator's that wait in ZeroMQ to be taken by an owner or the consumer. The turns of the
+protocol leave one or two under way; what is beyond stays with the curator."""
 
 MAX_ERROR_DETAIL: Final = 400
 """Longest explanation in a refusal, in characters."""
