@@ -6,6 +6,7 @@ import argparse
 import gc
 import itertools
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
@@ -52,6 +53,17 @@ def own_state(monkeypatch: pytest.MonkeyPatch, user_states: Iterator[Path]) -> P
     place.mkdir()
     monkeypatch.setenv("XDG_STATE_HOME", str(place))
     return place
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _parsers() -> Iterator[None]:
+    """A command line that tests call by typer's runner is made once, as in a process of its own (`built`)."""
+    with pytest.MonkeyPatch.context() as patch:
+        if "typer.testing" in sys.modules:
+            from protocol.runtime.command import built
+
+            patch.setattr("typer.testing._get_command", built)
+        yield
 
 
 @pytest.fixture(scope="session")
