@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from threadpoolctl import threadpool_limits
 
 pytest_plugins = ["tests.timing"]
 
@@ -53,6 +54,16 @@ def own_state(monkeypatch: pytest.MonkeyPatch, user_states: Iterator[Path]) -> P
     place.mkdir()
     monkeypatch.setenv("XDG_STATE_HOME", str(place))
     return place
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_blas_thread() -> None:
+    """From the start, as after the first session that a test plays; processes that a test starts have all.
+
+    Several tests run at a time, and threads of BLAS wait for each other in loops that cost as much as their work.
+    """
+    if "numpy" in sys.modules:
+        threadpool_limits(limits=1, user_api="blas")
 
 
 @pytest.fixture(autouse=True, scope="session")
