@@ -7,7 +7,7 @@ import io
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -23,7 +23,7 @@ from hushbid.evidence.experiments.cells import Cell, Measured, software, write_w
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PAGE", "ROWS", "TABLE", "Figure", "rows_table", "write_results"]
+__all__ = ["PAGE", "ROWS", "TABLE", "ExperimentRow", "Figure", "rows_table", "write_results"]
 
 TABLE: Final = "results"
 """Name of the table's two files, without their endings."""
@@ -34,6 +34,15 @@ PAGE: Final = "results.md"
 _NO_FIGURE: Final = "There is no figure: matplotlib is not installed (`pip install matplotlib`)."
 _MOST_SERIES: Final = 12
 """More lines than that cannot be told apart."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExperimentRow:
+    """A row of an experiment's table: its attributes are what it has."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The row under its attributes' names."""
+        return asdict(self)
 
 
 @dataclass(frozen=True)
