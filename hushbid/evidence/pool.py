@@ -59,7 +59,7 @@ def results_of(
     from joblib import Parallel, delayed
 
     # A process that has grown by 300 MB, such as by a dataset that it keeps, ends, and another is started in
-    # its place. It is nothing to warn of, and where warnings are errors it would end the thread that starts it.
+    # its place. It is nothing to warn of; where warnings are errors it would end the thread that does so.
     warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
     # Items are as large as they should be already: joblib is not to put several together.
     pool: Any = Parallel(

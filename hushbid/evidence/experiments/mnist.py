@@ -64,7 +64,7 @@ EXPERIMENT: Final = purchase_experiment(
     "Handwritten digits (DPDS, appendix G): what each method buys",
     _pairs,
     _measure,
-    Figure("points", "plain.increase", ("gamma", "method", "epsilon")),
+    Figure("points", "plain.increase", ("method", "epsilon"), panel="gamma"),
 )
 
 

@@ -112,7 +112,7 @@ EXPERIMENT: Final = purchase_experiment(
     "Rare wanted points: what each method buys",
     _pairs,
     _measure,
-    Figure("share", "weighted.accuracy", ("points", "method", "epsilon")),
+    Figure("share", "weighted.accuracy", ("method", "epsilon"), panel="points"),
 )
 
 
