@@ -171,7 +171,7 @@ def public_of(
     if file is not None:
         features = file.features
         public = {name: np.asarray(getattr(features, name), dtype=np.float64) for name in _BOUNDS}
-        if there and not all(np.array_equal(public[name], arrays[name]) for name in _BOUNDS):
+        if there and not all(_same(public[name], arrays[name]) for name in _BOUNDS):
             raise ConfigError(
                 f"{session} has another γ or other bounds than the session that {delivered} is of.",
                 advice="Leave --session out: the file has them. For another γ there is --gamma.",
@@ -183,6 +183,13 @@ def public_of(
             advice="Name the session file (`--session`).",
         )
     return {name: np.asarray(arrays[name], dtype=np.float64) for name in _BOUNDS}
+
+
+def _same(stated: npt.NDArray[Any], kept: npt.NDArray[Any]) -> bool:
+    """Whether two bounds are: one number for all columns says what as many equal ones do."""
+    if stated.ndim and kept.ndim:
+        return np.array_equal(stated, kept)
+    return bool(np.all(stated == kept))
 
 
 def scaled(
