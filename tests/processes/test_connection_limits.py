@@ -240,6 +240,16 @@ def test_who_just_leaves_has_broken_nothing(door: Door) -> None:
     assert door.router.oversized() == []
 
 
+def test_who_is_not_heard_for_a_while_keeps_its_connection(door: Door) -> None:
+    alice = door.peer(ALICE)
+    door.hear(alice)
+    for _ in range(MAX_HELD_PER_PEER):
+        alice.send(bytes(SMALL_FRAME_BYTES))
+    time.sleep(1.0)  # many looks
+    door.until(lambda: len(door.arrived) == 1 + MAX_HELD_PER_PEER, "all that may be said unanswered")
+    assert not door.router.cuts
+
+
 HUNG_UP_ON = """
 import os, subprocess, sys, time
 from protocol.runtime.network.router import RouterEndpoint

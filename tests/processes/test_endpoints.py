@@ -387,17 +387,6 @@ def test_who_sends_more_than_is_taken_is_cut_before_it_is_much(wire: Wire) -> No
     assert taken < 10 * MAX_HELD_PER_PEER, "a look is a tenth of a second late at most"
 
 
-def test_who_is_not_heard_for_a_while_keeps_its_connection(wire: Wire) -> None:
-    router = wire.router()
-    dealer = wire.connect(router.address)
-    wire.introduce(dealer)
-    for _ in range(MAX_HELD_PER_PEER):
-        assert dealer.send(b"x" * MAX_TO_CURATOR_BYTES)
-    time.sleep(1.0)  # many looks
-    wire.until(lambda: len(wire.arrived) == 1 + MAX_HELD_PER_PEER, "all that may be said unanswered")
-    assert not router.cuts
-
-
 def test_a_peer_that_reads_nothing_fills_its_queue_and_delays_nobody(wire: Wire) -> None:
     router = wire.router()
     bob = wire.connect(router.address, BOB)
