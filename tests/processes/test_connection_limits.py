@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 
 import pytest
@@ -238,6 +238,20 @@ def test_who_just_leaves_has_broken_nothing(door: Door) -> None:
         door.until(partial(gone, door, route), "the end")
     assert not door.router.cuts
     assert door.router.oversized() == []
+
+
+def test_who_sends_more_than_is_taken_is_cut_before_it_is_much(door: Door) -> None:
+    alice = door.peer(ALICE)
+    door.hear(alice)
+    alice.sndhwm, alice.sndtimeo = 0, 1000
+    deadline = time.monotonic() + DEADLINE_S
+    with suppress(zmq.Again):  # it has no connection any more
+        while not door.router.cuts[Cut.FLOOD]:
+            assert time.monotonic() < deadline, door.router.cuts
+            alice.send(bytes(SMALL_FRAME_BYTES))
+    time.sleep(0.2)
+    taken = len(door.router.receive(100_000, wait_ms=500))
+    assert 0 < taken * SMALL_FRAME_BYTES < 100 * 10**6, "a look is late by a tenth of a second at most"
 
 
 def test_who_is_not_heard_for_a_while_keeps_its_connection(door: Door) -> None:

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -27,7 +27,6 @@ from protocol.limits import (
 from protocol.runtime.keys import KeyPair, PublicKey, new_keypair
 from protocol.runtime.network import authentication
 from protocol.runtime.network.authentication import Authenticator, Refusal
-from protocol.runtime.network.connection_limits import Cut
 from protocol.runtime.network.dealer import DealerEndpoint, Happening
 from protocol.runtime.network.router import Arrival, Drop, RouterEndpoint
 from protocol.runtime.network.transport import MAX_TO_CURATOR_BYTES, parse_address
@@ -365,26 +364,6 @@ def test_a_drain_ends_with_the_frame_that_fills_it(wire: Wire) -> None:
         time.sleep(0.2)  # let the queues fill
         drains.append(len(router.receive(1000, wait_ms=100)))
     assert max(drains) == needed, "with less, nothing would have been cut off"
-
-
-def test_who_sends_more_than_is_taken_is_cut_before_it_is_much(wire: Wire) -> None:
-    router = wire.router()
-    frame = b"x" * MAX_TO_CURATOR_BYTES
-    dealer = wire.raw(router.address, ALICE, sndhwm=0, reconnect_ivl=-1)
-    dealer.send(b"hello")
-    wire.until(lambda: bool(wire.arrived), "arrival")
-    dealer.sndtimeo = 1000
-    with suppress(zmq.Again):  # it has no connection any more
-        for _ in range(20 * MAX_HELD_PER_PEER):
-            dealer.send(frame)
-    deadline = time.monotonic() + DEADLINE_S
-    while not router.cuts[Cut.FLOOD]:
-        assert time.monotonic() < deadline, router.cuts
-        time.sleep(0.05)
-    taken = 0
-    while arrivals := router.receive(1000, wait_ms=500):
-        taken += len(arrivals)
-    assert taken < 10 * MAX_HELD_PER_PEER, "a look is a tenth of a second late at most"
 
 
 def test_a_peer_that_reads_nothing_fills_its_queue_and_delays_nobody(wire: Wire) -> None:
