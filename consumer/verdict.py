@@ -1,6 +1,6 @@
 """A rehearsal's verdict on a session: a function of D_v, which the consumer keeps beside its transcript.
 
-A rehearsal is made before the consumer's process (`hushbid.rehearsal.rehearsal`), which finds what was kept
+A rehearsal is made before the consumer's process (`hushbid.plan.rehearsal`), which finds what was kept
 of it, also when it is started again, and has it in its result.
 """
 

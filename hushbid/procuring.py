@@ -26,7 +26,7 @@ from consumer.drawn_seed_set import DRAWN
 from consumer.party import check_disjoint
 from consumer.store import write_arrays
 from hushbid.cluster.file import open_cluster
-from hushbid.rehearsal.verdict import Rehearsing
+from hushbid.plan.verdict import Rehearsing
 from hushbid.running.results import RunResult
 from hushbid.running.simulate import AfterRound, simulate
 from hushbid.tables.frames import ArrowTable, Frame, as_arrow, like

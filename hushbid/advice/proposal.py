@@ -20,8 +20,8 @@ from consumer.party import check_disjoint
 from consumer.verdict import ALIKE, UNLIKE, Rehearsal
 from hushbid.advice.trials import DIMENSION, MOST, Bounds, Request, Trial, Trials
 from hushbid.plan.quality import Word
+from hushbid.plan.rehearsal import FEWEST, looked_at, rehearse
 from hushbid.plan.wanted import wanted_of
-from hushbid.rehearsal.rehearsal import FEWEST, looked_at, rehearse
 from protocol import limits
 from protocol.config.session import SessionFile
 from protocol.data import Dataset, check_dataset

@@ -15,10 +15,10 @@ from consumer.verdict import GOOD, Rehearsal, Verdict
 from hushbid.plan.flags import PlanFlags
 from hushbid.plan.noise import release_errors
 from hushbid.plan.quality import Word, predict, verdict
+from hushbid.plan.rehearsal import FEWEST, looked_at, rehearse
 from hushbid.plan.setting import PlanSetting, plan_setting
 from hushbid.plan.tables import DEFAULT_RELEASE, names_only, no_network, release_table
-from hushbid.rehearsal.rehearsal import FEWEST, looked_at, rehearse
-from hushbid.rehearsal.verdict import what_is_wrong
+from hushbid.plan.verdict import what_is_wrong
 from protocol.config.loading import validated
 from protocol.config.session import SessionFile
 from protocol.data import Dataset

@@ -15,7 +15,7 @@ from protocol.runtime.command import JsonOption, LogFormatOption, by_option, tak
 from protocol.runtime.telemetry.logs import LogFormat, logs_json
 
 if TYPE_CHECKING:
-    from hushbid.rehearsal.verdict import Rehearsing, Sets
+    from hushbid.plan.verdict import Rehearsing, Sets
     from protocol.config.party import ConsumerFile
     from protocol.config.session import SessionFile
 
@@ -54,7 +54,7 @@ class Consumer(ConsumerRole):
     say: Callable[[str], object] | None = field(default=None, kw_only=True)
 
     def _before(self, session: SessionFile, file: ConsumerFile) -> None:
-        from hushbid.rehearsal.verdict import Rehearsing
+        from hushbid.plan.verdict import Rehearsing
 
         say = self.say or (lambda _line: None)
         _rehearse(session, file, Rehearsing(wanted=self.rehearsal, anyway=self.anyway, say=say))

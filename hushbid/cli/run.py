@@ -18,7 +18,7 @@ from protocol.runtime.command import JsonOption, by_option, option, takes, verb
 
 if TYPE_CHECKING:
     from hushbid.cluster.file import Cluster
-    from hushbid.rehearsal.verdict import Rehearsing
+    from hushbid.plan.verdict import Rehearsing
     from hushbid.running.results import RunResult
 
 __all__ = ["run_command", "simulate_command"]
@@ -56,7 +56,7 @@ class _ClusterOptions:
         return open_cluster(self.cluster, data=self.data, settings=self.settings or ())
 
     def rehearsing(self) -> Rehearsing:
-        from hushbid.rehearsal.verdict import Rehearsing
+        from hushbid.plan.verdict import Rehearsing
 
         return Rehearsing(wanted=self.rehearsal, anyway=self.anyway, say=_say)
 

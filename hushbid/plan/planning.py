@@ -69,11 +69,11 @@ def plan_session(options: PlanOptions) -> dict[str, Any]:
         ConfigError: A value that is missing, unknown or out of range.
         DataError: A cluster file's data cannot be used.
     """
-    from hushbid.plan.rehearsed import rehearsed
     from hushbid.plan.result import make_plan
     from hushbid.plan.setting import plan_setting
     from hushbid.plan.speed import measure_speed
-    from hushbid.rehearsal.verdict import Rehearsing
+    from hushbid.plan.verdict import Rehearsing
+    from hushbid.plan.with_data import rehearsed
     from protocol.runtime.party import with_one_blas_thread
 
     with with_one_blas_thread():  # as the parties' processes do

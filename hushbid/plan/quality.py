@@ -167,7 +167,7 @@ class Verdict:
     Attributes:
         verdict: ``good``: MMD² is expected below half of a random choice's; ``poor``: not that;
             ``hopeless``: noise and few rounds alone bring it to a random choice's, or it cannot be run. Where
-            there are data it is a rehearsal's (`hushbid.plan.rehearsed`), with ``uncertain`` and no ``poor``.
+            there are data it is a rehearsal's (`hushbid.plan.with_data`), with ``uncertain`` and no ``poor``.
         reason: Why.
         remedies: Changes of which each alone would make it good: ``change``, the new values, and ``mmd2``
             where there is a figure. Empty for a session that is good, or was rehearsed.

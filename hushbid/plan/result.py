@@ -16,12 +16,12 @@ from rich.text import Text
 from hushbid.plan.batches import batches
 from hushbid.plan.noise import noise_values, release_errors
 from hushbid.plan.quality import Prediction, predict, verdict
-from hushbid.plan.rehearsed import NOT_REHEARSED, Rehearsed, judge
 from hushbid.plan.setting import PlanSetting
 from hushbid.plan.speed import Speed, times
 from hushbid.plan.theory import theory_of
 from hushbid.plan.traffic import points_accessed, traffic
 from hushbid.plan.wanted import wanted_of
+from hushbid.plan.with_data import NOT_REHEARSED, Rehearsed, judge
 from protocol.privacy.settlement import SettlementTerms
 from protocol.session.guarantee import privacy_lines
 
@@ -51,7 +51,7 @@ def make_plan(
         round_trip: Seconds that a frame and its answer are under way (`batches`).
         wanted: The share of the owners' points that are like the target; None: nobody says.
         theory: Whether to say what the theorems of DPDS ask and promise.
-        played: The rehearsal, where there are data (`hushbid.plan.rehearsed`); None: it was left out.
+        played: The rehearsal, where there are data (`hushbid.plan.with_data`); None: it was left out.
 
     Raises:
         ConfigError: A mechanism is impossible, or a share is invalid.

@@ -12,8 +12,8 @@ import numpy as np
 
 from consumer.process import consumer_seed_set, drawn_path
 from consumer.verdict import Rehearsal
-from hushbid.rehearsal.rehearsal import looked_at
-from hushbid.rehearsal.verdict import Sets
+from hushbid.plan.rehearsal import looked_at
+from hushbid.plan.verdict import Sets
 from owner.role import Owner
 from protocol.config.key_request import Role
 from protocol.config.loading import load_toml, read_toml

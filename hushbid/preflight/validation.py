@@ -11,8 +11,8 @@ import numpy as np
 
 from consumer.seed_distance import seed_distance
 from consumer.verdict import Verdict
+from hushbid.plan.verdict import Rehearsing, what_is_wrong
 from hushbid.preflight.subject import NotChecked, Subject, Warned
-from hushbid.rehearsal.verdict import Rehearsing, what_is_wrong
 from protocol.data.names import feature_column
 from protocol.errors import Hopeless
 

@@ -16,9 +16,9 @@ from typing import Any, Final
 from consumer.verdict import Verdict
 from hushbid.cluster.file import Cluster
 from hushbid.cluster.parties import shares
+from hushbid.plan.verdict import Rehearsing, nothing_to_choose
 from hushbid.preflight.data import boxes, budget, data
 from hushbid.preflight.subject import Subject
-from hushbid.rehearsal.verdict import Rehearsing, nothing_to_choose
 from hushbid.running.directory import named_files
 from hushbid.running.process import PartyFailed
 from protocol.config.key_request import Role

@@ -21,7 +21,7 @@ from hushbid.cluster.data import ClusterData
 from hushbid.cluster.evaluation import Baselines
 from hushbid.cluster.file import Cluster
 from hushbid.cluster.parties import PARTY_FILE, Party
-from hushbid.rehearsal.verdict import NOT_REHEARSING, Rehearsing
+from hushbid.plan.verdict import NOT_REHEARSING, Rehearsing
 from hushbid.running.check import check_run
 from hushbid.running.directory import RunDirectory, prepare
 from hushbid.running.process import PartyFailed, PartyProcess

@@ -19,7 +19,7 @@ from curator.result import curator_result
 from hushbid.cluster.data import ClusterData, spread
 from hushbid.cluster.evaluation import Baselines, evaluate
 from hushbid.cluster.file import Cluster
-from hushbid.rehearsal.verdict import NOT_REHEARSING, Rehearsing, Sets, nothing_to_choose
+from hushbid.plan.verdict import NOT_REHEARSING, Rehearsing, Sets, nothing_to_choose
 from hushbid.running.report import with_report
 from hushbid.running.results import RunResult
 from hushbid.simulation.simulator import Simulation

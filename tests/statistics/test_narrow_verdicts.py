@@ -11,7 +11,7 @@ import pytest
 from consumer.appraisal import Judge
 from consumer.verdict import Verdict
 from hushbid.cluster.evaluation import uniform
-from hushbid.rehearsal.verdict import Rehearsing, Sets
+from hushbid.plan.verdict import Rehearsing, Sets
 from hushbid.simulation.simulator import Simulation
 from protocol.data import Dataset
 from protocol.session.session import Session, open_session

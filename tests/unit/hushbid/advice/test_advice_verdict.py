@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from hushbid.cli.app import app
 from hushbid.cluster.file import open_cluster
-from hushbid.rehearsal.verdict import Rehearsing, Sets
+from hushbid.plan.verdict import Rehearsing, Sets
 from protocol.config.loading import load_toml
 from protocol.config.session import DraftSession, SessionFile
 from protocol.data import Dataset

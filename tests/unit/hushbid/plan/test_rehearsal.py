@@ -11,8 +11,8 @@ import pytest
 
 from consumer.appraisal import Judge
 from consumer.verdict import Rehearsal, Staged
-from hushbid.rehearsal.rehearsal import FEWEST, MOST, looked_at, rehearse
-from hushbid.rehearsal.verdict import Rehearsing, Sets
+from hushbid.plan.rehearsal import FEWEST, MOST, looked_at, rehearse
+from hushbid.plan.verdict import Rehearsing, Sets
 from protocol.data import Dataset
 from protocol.data.column import Column
 from protocol.data.schema import Schema
@@ -179,9 +179,7 @@ def test_of_a_large_purchase_a_thousand_points_are_compared(monkeypatch: pytest.
         return judge(self, points, labels)
 
     monkeypatch.setattr(Judge, "judge", judging)
-    monkeypatch.setattr(
-        "hushbid.rehearsal.rehearsal.at_even_distances", lambda rows: at_even_distances(rows, 50)
-    )
+    monkeypatch.setattr("hushbid.plan.rehearsal.at_even_distances", lambda rows: at_even_distances(rows, 50))
     assert rehearse(session(1.0), curve(40, 1), curve(40, 2)).staged
     assert compared == [50] * 16
 

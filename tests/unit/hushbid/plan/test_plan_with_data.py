@@ -22,9 +22,9 @@ from hushbid.plan.flags import PlanFlags
 from hushbid.plan.noise import release_errors
 from hushbid.plan.planning import plan_session
 from hushbid.plan.quality import predict
-from hushbid.plan.rehearsed import NOT_REHEARSED, Rehearsed, judge, rehearsed
 from hushbid.plan.setting import PlanSetting, plan_setting
-from hushbid.rehearsal.verdict import Rehearsing
+from hushbid.plan.verdict import Rehearsing
+from hushbid.plan.with_data import NOT_REHEARSED, Rehearsed, judge, rehearsed
 from hushbid.running.simulate import simulate
 
 FEATURES: Final = {"map": "paired", "dimension": 60, "gamma": 4.0, "columns": 2, "lower": 0.0, "upper": 1.0}
@@ -230,8 +230,8 @@ def test_releases_without_noise_are_played_too(common: Path) -> None:
 
 
 def test_it_says_how_far_it_is(common: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hushbid.rehearsal.verdict._FIRST_SECONDS", 0.0)
-    monkeypatch.setattr("hushbid.rehearsal.verdict._NEXT_SECONDS", 0.0)
+    monkeypatch.setattr("hushbid.plan.verdict._FIRST_SECONDS", 0.0)
+    monkeypatch.setattr("hushbid.plan.verdict._NEXT_SECONDS", 0.0)
     ended = CliRunner().invoke(app, ["plan", str(common), "--json"])
     assert ended.exit_code == 0, ended.output
     assert "Rehearsing the session: 100% (--no-rehearsal leaves it out)." in ended.stderr

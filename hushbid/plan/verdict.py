@@ -16,8 +16,8 @@ import numpy as np
 from consumer.verdict import Verdict
 from hushbid.plan.noise import release_errors
 from hushbid.plan.quality import predict
+from hushbid.plan.rehearsal import looked_at, rehearse, why_not_rehearsed
 from hushbid.plan.setting import setting_of
-from hushbid.rehearsal.rehearsal import looked_at, rehearse, why_not_rehearsed
 from protocol.data import Dataset
 from protocol.data.dataset import Array
 from protocol.data.schema import Schema

@@ -1,8 +1,8 @@
 """A plan's rehearsal where there are data: the consumer's own, and the session with the owners' points.
 
-The verdict is that of `hushbid.rehearsal`, which `preflight`, `consumer`, `run` and `simulate` have too: what
-the consumer can know beforehand. The operator of a demonstration has the owners' points besides, and so the
-range of what will come out.
+The verdict is that of `hushbid.plan.verdict`, which `preflight`, `consumer`, `run` and `simulate` have
+too: what the consumer can know beforehand. The operator of a demonstration has the owners' points
+besides, and so the range of what will come out.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from consumer.verdict import GOOD, HOPELESS, Staged, Verdict
 from hushbid.cluster.data import ClusterData
 from hushbid.cluster.evaluation import uniform
 from hushbid.plan import quality
+from hushbid.plan.rehearsal import MOST, play_with_owners
 from hushbid.plan.setting import PlanSetting
-from hushbid.rehearsal.rehearsal import MOST, play_with_owners
-from hushbid.rehearsal.verdict import Rehearsing, Sets, what_is_wrong
+from hushbid.plan.verdict import Rehearsing, Sets, what_is_wrong
 from protocol.errors import HushbidError
 
 __all__ = ["NOT_REHEARSED", "Rehearsed", "judge", "rehearsed"]

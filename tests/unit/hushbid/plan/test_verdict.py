@@ -27,7 +27,7 @@ from hushbid.plan.flags import PlanFlags
 from hushbid.plan.noise import release_errors
 from hushbid.plan.quality import predict
 from hushbid.plan.setting import plan_setting
-from hushbid.rehearsal.verdict import Rehearsing, Sets, nothing_to_choose, what_is_wrong
+from hushbid.plan.verdict import Rehearsing, Sets, nothing_to_choose, what_is_wrong
 from hushbid.report.figures import figures_of
 from hushbid.report.sources import open_sources
 from hushbid.running.launcher import run
@@ -39,7 +39,7 @@ from protocol.errors import ConfigError, DataError, Hopeless
 from protocol.runtime.keys import new_keypair, write_secret
 from protocol.session.session import open_session
 from tests.unit.hushbid.cluster.test_cluster import files_cluster
-from tests.unit.hushbid.rehearsal.test_rehearsal import curve, session
+from tests.unit.hushbid.plan.test_rehearsal import curve, session
 
 EPSILON: Final = {"mechanism": "filtered-gaussian", "epsilon": 3.0}
 PRIVATE: Final[dict[str, Any]] = {
@@ -68,7 +68,7 @@ def verdict_on(
 @pytest.fixture(autouse=True)
 def no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine a rehearsal takes so long that it says how far it is."""
-    monkeypatch.setattr("hushbid.rehearsal.verdict._FIRST_SECONDS", math.inf)
+    monkeypatch.setattr("hushbid.plan.verdict._FIRST_SECONDS", math.inf)
 
 
 consumer_alone = typer.Typer(add_completion=False)
@@ -83,8 +83,8 @@ def test_the_verdict_is_said_without_a_figure(monkeypatch: pytest.MonkeyPatch) -
     found = verdict_on(1.0, say=said.append)
     assert found.word in ("good", "uncertain")
     assert said == [found.sentence()]
-    monkeypatch.setattr("hushbid.rehearsal.verdict._FIRST_SECONDS", 0.0)
-    monkeypatch.setattr("hushbid.rehearsal.verdict._NEXT_SECONDS", 0.0)
+    monkeypatch.setattr("hushbid.plan.verdict._FIRST_SECONDS", 0.0)
+    monkeypatch.setattr("hushbid.plan.verdict._NEXT_SECONDS", 0.0)
     assert verdict_on(1.0, say=said.append) == found
     assert said[1].startswith("Rehearsing the session: ")
     assert said[-2] == "Rehearsing the session: 100% (--no-rehearsal leaves it out)."
@@ -168,7 +168,7 @@ def test_interrupted_it_says_that_nothing_was_charged(monkeypatch: pytest.Monkey
     def interrupted(*_given: object, **_named: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hushbid.rehearsal.verdict.rehearse", interrupted)
+    monkeypatch.setattr("hushbid.plan.verdict.rehearse", interrupted)
     with pytest.raises(KeyboardInterrupt) as ended:
         verdict_on(1.0)
     assert ended.value.__notes__ == [
@@ -180,7 +180,7 @@ def test_a_session_that_cannot_be_played_is_not_stopped_by_that(monkeypatch: pyt
     def fail(*_given: object, **_named: object) -> None:
         raise ConfigError("It is too large.")
 
-    monkeypatch.setattr("hushbid.rehearsal.verdict.rehearse", fail)
+    monkeypatch.setattr("hushbid.plan.verdict.rehearse", fail)
     found = verdict_on(1000.0)
     assert (found.why, found.word) == ("it cannot be played: It is too large", "uncertain")
 

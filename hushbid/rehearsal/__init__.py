@@ -1,1 +1,0 @@
-"""A session rehearsed beforehand, and the verdict on it."""
