@@ -60,7 +60,7 @@ def own_state(monkeypatch: pytest.MonkeyPatch, user_states: Iterator[Path]) -> P
 def _one_blas_thread() -> None:
     """From the start, as after the first session that a test plays; processes that a test starts have all.
 
-    Several tests run at a time, and threads of BLAS wait for each other in loops that cost as much as their work.
+    Several tests run at a time, and threads of BLAS wait for each other in loops, which cost as much as work.
     """
     if "numpy" in sys.modules:
         threadpool_limits(limits=1, user_api="blas")
