@@ -1,13 +1,13 @@
-"""Lower bounds on ε from what was counted: Clopper and Pearson's, at a stated confidence.
+"""Lower bounds on ε from counts: Clopper and Pearson's, at a stated confidence.
 
-A test decides between two neighbouring datasets by an event E that was fixed before the counted trials.
-With P = Pr[E | D'] and Q = Pr[E | D], (ε, δ)-DP demands (Kairouz, Oh, Viswanath 2015)
+A test decides between two neighbouring datasets by an event E fixed before the counted trials. With P = Pr[E
+| D'] and Q = Pr[E | D], (ε, δ)-DP demands (Kairouz, Oh, Viswanath 2015)
 
     P ≤ e^ε·Q + δ   and   1 - Q ≤ e^ε·(1 - P) + δ,
 
 so ε ≥ max(ln((P - δ)/Q), ln((1 - Q - δ)/(1 - P))). Both grow in P and fall in Q: one lower bound on P and one
-upper bound on Q serve both, and no other. Each is one-sided and fails with probability (1 - confidence)/2 at
-most, hence the bound on ε with 1 - confidence at most, whatever the mechanism is.
+upper bound on Q serve both, and no others are needed. Each is one-sided and fails with probability at most (1
+- confidence)/2, so the bound on ε fails with probability at most 1 - confidence, whatever the mechanism.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Counts = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 _UNLIKELY = 0.01
-"""How often a sound suite has more alarms than `allowed_alarms`, at most."""
+"""Upper bound on the probability that a sound suite has more alarms than `allowed_alarms`."""
 
 
 def lower_proportion(successes: Counts, trials: int, error: float) -> Floats:
@@ -31,7 +31,7 @@ def lower_proportion(successes: Counts, trials: int, error: float) -> Floats:
     Args:
         successes: From 0 to `trials`.
         trials: At least 1.
-        error: How often the bound may lie above the proportion.
+        error: Probability that the bound may exceed the proportion.
     """
     counted = np.asarray(successes, dtype=np.float64)
     bound = beta.ppf(error, np.maximum(counted, 1.0), trials - counted + 1.0)
@@ -49,14 +49,14 @@ def epsilon_lower(
     """Lower bounds on ε, one for each event.
 
     Args:
-        hits: How often the event occurred in `trials` runs on D'.
-        false_alarms: How often it occurred in as many runs on D.
+        hits: Number of occurrences of the event in `trials` runs on D'.
+        false_alarms: Number of occurrences in as many runs on D.
         trials: Runs on each, at least 1.
-        delta: The δ that is stated, in [0, 1).
+        delta: The stated δ, in [0, 1).
         confidence: In (0, 1).
 
     Returns:
-        At least 0, which every mechanism has.
+        At least 0, which holds for every mechanism.
     """
     error = (1.0 - confidence) / 2.0
     hit = lower_proportion(hits, trials, error)
@@ -66,9 +66,9 @@ def epsilon_lower(
 
 
 def allowed_alarms(repeats: int, confidence: float) -> int:
-    """How many of `repeats` audits of a sound suite may alarm: fewer than 1 in 100 such series have more.
+    """Most alarms in `repeats` audits of a sound suite: fewer than 1 in 100 such series have more.
 
-    None of one; at 95 % confidence 4 of 20.
+    0 for a single audit; 4 of 20 at 95 % confidence.
     """
     if repeats == 1:
         return 0
