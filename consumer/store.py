@@ -172,7 +172,7 @@ def keep_verdict(directory: Path, session: Session, verdict: Verdict) -> None:
 
 
 def kept_verdict(directory: Path, session: Session) -> Verdict:
-    """The verdict on a session, or `NO_VERDICT` if none is on file.
+    """The verdict on a session, or `NO_VERDICT` if there is no file.
 
     Args:
         directory: The place of the consumer's transcript.
@@ -182,7 +182,7 @@ def kept_verdict(directory: Path, session: Session) -> Verdict:
 
 
 def read_verdict(directory: Path, identifier: str) -> Verdict | None:
-    """The verdict for a session identifier in hexadecimal; None if none is on file."""
+    """The verdict for a session identifier in hexadecimal; None if there is no file."""
     try:
         values = json.loads(read_plain(directory / VERDICT_FILE, _LONGEST_VERDICT)[0])
         return Verdict.from_json(values) if values["session"] == identifier else None

@@ -138,7 +138,6 @@ class CuratorFile(_PartyFile):
     unit_price: Money | None = None
     """The payment for one unit of the number that owners are paid by (`protocol.privacy.payment`); None: not
     specified.
-
     """
     total_price: Money | None = None
     """The amount shared among owners in proportion to the numbers they are paid by; None: not specified."""

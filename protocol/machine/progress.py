@@ -58,7 +58,6 @@ class Progress:
     missing: tuple[str, ...] = ()
     """Missing parties, at most MOST_NAMED: first a consumer for which the rounds wait, then owners as far as
     they may be named.
-
     """
 
     def as_line(self) -> bytes:
