@@ -159,7 +159,8 @@ class OwnFigures:
             found["labels in %"] = shares
         parts = sorted((self.owners or {}).items(), key=lambda item: -item[1].gain)
         for owner, part in parts[:MOST_SELLERS]:
-            told = f"{part.points} points, exact gain {part.gain:+.5f}"
+            sold = "1 point" if part.points == 1 else f"{part.points} points"
+            told = f"{sold}, exact gain {part.gain:+.5f}"
             if part.mmd2_without is not None and distance is not None:
                 told += f"; left out, MMD² {part.mmd2_without - distance:+.5f}"
             if part.weighted_mmd2_without is not None:

@@ -8,6 +8,7 @@ which says so; the distribution is that of the noise that ε needs.
 from __future__ import annotations
 
 import html
+import math
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,6 +34,7 @@ from hushbid.tables.schema_files import arrays_of
 from protocol.data import Dataset
 from protocol.data.schema import Schema
 from protocol.errors import ConfigError, DataError, HushbidError
+from protocol.privacy.acquisition import RULES
 from protocol.privacy.releases import Neighbours
 from protocol.session.guarantee import PrivacyStatement
 
@@ -156,6 +158,7 @@ def procure(
         raise ConfigError("The schema is not a hushbid.Schema.", advice="Use `Schema.of` or `Schema.read`.")
     _check_owners(given[1])
     points, epsilon, seed_points = map(_plain, (points, epsilon, seed_points))
+    _check_epsilon(epsilon)
     begin: Any = _plain(seed)
     if not isinstance(begin, int) or begin < 0:
         raise ConfigError(f"The seed is {begin}.", advice="Give a whole number that is not negative.")
@@ -185,7 +188,7 @@ def procure(
     sections: dict[str, Any] = {
         "session": {"name": "procured", "points": points, "allow_nonprivate": True},
         "features": {
-            "seed": seed,
+            **({} if _keeps_the_map(settings or {}) else {"seed": seed}),
             "gamma": _median_gamma(seeds, schema) if gamma is None else gamma,
             "columns": schema.width,
             "lower": list(schema.lower),
@@ -231,11 +234,26 @@ def procure(
     return Procured(like(validation, table), weights, result, schema)
 
 
+def _keeps_the_map(settings: Mapping[str, Any]) -> bool:
+    """Whether the rule keeps the feature map from the curator: no file says its seed then."""
+    rule = settings.get("acquisition.rule")
+    return isinstance(rule, str) and rule in RULES and RULES[rule].sealed
+
+
 def _check_owners(given: Any) -> None:
     if not (isinstance(given, Mapping) and all(isinstance(name, str) for name in given)):
         raise ConfigError("The owners are no mapping from names to tables.", advice='Give {"north": table}.')
     if not given:
         raise ConfigError("There are no owners.", advice='Give one table at least: {"north": table}.')
+
+
+def _check_epsilon(given: Any) -> None:
+    number = isinstance(given, int | float) and not isinstance(given, bool)
+    if not (number and 0.0 < given < math.inf):
+        raise ConfigError(
+            f"`epsilon` is {given!r}.",
+            advice="Give a positive number, such as 1.0: the ε of both guarantees.",
+        )
 
 
 def _wanted(validation: Frame, schema: Schema) -> ArrowTable:

@@ -32,12 +32,22 @@ __all__ = [
     "LiftOption",
     "Owner",
     "OwnerResult",
+    "SessionOfTablesOption",
     "SessionOption",
     "stated_budget",
 ]
 
 SessionOption: TypeAlias = Annotated[
     Path | None, typer.Option(help="The session file.", envvar="HUSHBID_SESSION")
+]
+SessionOfTablesOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        help="The session file, the cluster file or the invitation: needed if the session has "
+        "[\\[columns]], for tables, and for points that an older version delivered, whose file has no "
+        "bounds.",
+        envvar="HUSHBID_SESSION",
+    ),
 ]
 ConfigOption: TypeAlias = Annotated[
     Path | None, typer.Option(help="The party's private file.", envvar="HUSHBID_CONFIG")

@@ -139,8 +139,8 @@ PEER_QUEUE_FRAMES: Final = 64
 """Most frames waiting in ZeroMQ to be sent to a peer: all frames held for it, and signs of life."""
 
 ARRIVED_QUEUE_FRAMES: Final = 8
-"""Most frames of a connection waiting in ZeroMQ to be read. The protocol's turns leave one or two in transit;
-the rest stays with its sender.
+"""Most frames of the curator's waiting in ZeroMQ to be read by an owner or the consumer. The protocol's turns
+leave one or two in transit; the rest stays with the curator.
 """
 
 MAX_ERROR_DETAIL: Final = 400

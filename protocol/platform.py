@@ -33,6 +33,7 @@ __all__ = [
     "lock",
     "locked_directory",
     "open_file",
+    "open_nowhere",
     "others_may_use",
     "peak_memory",
     "set_mode",
@@ -66,6 +67,15 @@ def open_file(path: Path | str, flags: int, mode: int = PRIVATE) -> int:
         OSError: As `os.open`.
     """
     return os.open(path, flags | getattr(os, "O_BINARY", 0), mode)
+
+
+def open_nowhere() -> int:
+    """A descriptor, the lowest that is free, of the null device: it has nothing to read, and takes anything.
+
+    Raises:
+        OSError: There is no descriptor left.
+    """
+    return os.open(os.devnull, os.O_RDWR)
 
 
 def has_modes() -> bool:

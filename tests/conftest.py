@@ -6,12 +6,14 @@ import argparse
 import gc
 import itertools
 import os
+import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from threadpoolctl import threadpool_limits
 
 pytest_plugins = ["tests.timing"]
 
@@ -52,6 +54,27 @@ def own_state(monkeypatch: pytest.MonkeyPatch, user_states: Iterator[Path]) -> P
     place.mkdir()
     monkeypatch.setenv("XDG_STATE_HOME", str(place))
     return place
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_blas_thread() -> None:
+    """From the start, as after the first session that a test plays; processes that a test starts have all.
+
+    Several tests run at a time, and threads of BLAS wait for each other in loops that cost as much as their work.
+    """
+    if "numpy" in sys.modules:
+        threadpool_limits(limits=1, user_api="blas")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _parsers() -> Iterator[None]:
+    """A command line that tests call by typer's runner is made once, as in a process of its own (`built`)."""
+    with pytest.MonkeyPatch.context() as patch:
+        if "typer.testing" in sys.modules:
+            from protocol.runtime.command import built
+
+            patch.setattr("typer.testing._get_command", built)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -116,6 +139,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = kept
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage meanwhile: nearly all that is made stays, and looking takes a fifth of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 @pytest.hookimpl(trylast=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, Final, cast
 
+import tomli_w
 import tomlkit
 from pydantic import TypeAdapter, ValidationError
 
@@ -15,13 +16,25 @@ from hushbid.advice.trials import Bounds, Request
 from hushbid.cluster.file import ClusterFile
 from hushbid.plan.tables import names_only, no_network
 from hushbid.text_files import one_at_a_time, replace_file, write_new_file
+from protocol.config.invitation import Invitation
 from protocol.config.loading import load_toml_text, read_text, read_toml, validated
 from protocol.config.session import DraftSession, PartyName, SessionFile
+from protocol.data.column import Column
 from protocol.data.schema import Schema
 from protocol.errors import ConfigError
+from protocol.runtime.files.signed_files import read_invitation
 from protocol.session.session import open_session
 
-__all__ = ["bounds_of", "complete", "next_steps", "owners_of", "seeds_in", "stated_in", "write_session"]
+__all__ = [
+    "bounds_of",
+    "check_started",
+    "complete",
+    "next_steps",
+    "owners_of",
+    "seeds_in",
+    "stated_in",
+    "write_session",
+]
 
 _TEMPLATE: Final = """\
 # A session as `hushbid advise` proposes it. Every key: docs/configuration.md. What is still missing is who
@@ -37,10 +50,7 @@ delta = {delta}  # the δ that both ε below go with
 map = "paired"
 dimension = {dimension}
 gamma = {gamma}  # {gamma_from}
-columns = {columns}
-lower = {lower}  # public bounds of the columns: a point outside is refused
-upper = {upper}
-
+{bounds}
 [target]  # how the consumer releases the mean embedding of its validation set, once
 mechanism = "filtered-gaussian"
 epsilon = {epsilon}  # {epsilon_from}
@@ -66,6 +76,11 @@ consumer = ""
 
 [roster.owners]  # their names, as the keys will be approved
 {owners}
+"""
+_BOUNDS_TEMPLATE: Final = """\
+columns = {columns}
+lower = {lower}  # public bounds of the columns: a point outside is refused
+upper = {upper}
 """
 _BOUNDS: Final = ("lower", "upper")
 _FROM: Final[Mapping[str, str]] = {
@@ -132,10 +147,15 @@ def _bound(option: str, text: str) -> float | list[float]:
 def stated_in(path: Path) -> tuple[Schema | None, Bounds | None]:
     """The ``[[columns]]`` and the bounds that a session or cluster file states; None where it states none.
 
+    An invitation states those of its session.
+
     Raises:
         ConfigError: The file cannot be read, or its columns or bounds are invalid.
     """
     values = read_toml(path)
+    if values.get("format") == Invitation.FORMAT:
+        session = read_invitation(path).configuration
+        return session.rows, Bounds(session.features.lower, session.features.upper)
     if values.get("columns"):
         schema = Schema.read(path)
         return schema, Bounds(list(schema.lower), list(schema.upper))
@@ -169,15 +189,38 @@ def write_session(path: Path, advice: Advice, *, name: str) -> None:
         dimension=features.dimension,
         gamma=features.gamma,
         gamma_from=_FROM[sources["γ"]],
-        columns=features.columns,
-        lower=_listed(features.lower),
-        upper=_listed(features.upper),
+        bounds=_columns(file.columns)
+        if file.columns
+        else _BOUNDS_TEMPLATE.format(
+            columns=features.columns, lower=_listed(features.lower), upper=_listed(features.upper)
+        ),
         epsilon=file.target.parameters["epsilon"],
         epsilon_from=_FROM[sources["ε"]],
         owners="\n".join(f'{_key(owner)} = ""' for owner in file.roster.owners),
     )
     load_toml_text(DraftSession, text, where=str(path))
     write_new_file(path, text)
+
+
+def check_started(path: Path) -> None:
+    """Refuse a file that proposals cannot complete, since it lacks what none of them says.
+
+    Raises:
+        ConfigError: It cannot be read, or lacks a name or a rule.
+    """
+    values = read_toml(path)
+    missing = [
+        f"{section}.{key}"
+        for section, key in (("session", "name"), ("acquisition", "rule"))
+        if not isinstance(values.get(section), dict) or key not in values[section]
+    ]
+    if missing:
+        raise ConfigError(
+            f"{path}: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing, which no "
+            "proposal says.",
+            advice='Add them: `name = "ours"` in [session], `rule = "sealed"` in [acquisition]. Or give '
+            "a new file with --write, and this one with --session, for its [[columns]].",
+        )
 
 
 def complete(path: Path, advice: Advice) -> None:
@@ -230,6 +273,12 @@ def _put(table: MutableMapping[str, Any], key: str, value: Any) -> None:
     """Put a value in its place, unless it stands there: it is then left as it is written."""
     if key not in table or table[key] != value:
         table[key] = value
+
+
+def _columns(columns: Iterable[Column]) -> str:
+    """``[[columns]]``, which say the bounds as well."""
+    values = (each.model_dump(mode="json", exclude_none=True, exclude_defaults=True) for each in columns)
+    return "".join(f"\n[[columns]]\n{tomli_w.dumps(value)}" for value in values)
 
 
 def _listed(bound: float | list[float]) -> str:

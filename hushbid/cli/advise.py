@@ -100,9 +100,17 @@ def advise_command(
     steps: list[str] = []
 
     def body() -> dict[str, Any]:
-        from hushbid.advice.files import bounds_of, next_steps, owners_of, seeds_in, stated_in
+        from hushbid.advice.files import (
+            bounds_of,
+            check_started,
+            next_steps,
+            owners_of,
+            seeds_in,
+            stated_in,
+        )
         from hushbid.advice.proposal import advise
         from hushbid.advice.trials import SEED_POINTS, Request
+        from hushbid.tables.delivery import gaps_told
         from hushbid.text_files import check_new_file
         from protocol.data import DataColumns, load_dataset
         from protocol.runtime.party import one_blas_thread
@@ -114,6 +122,8 @@ def advise_command(
             )
         if write is not None:
             check_new_file(write)
+        if into is not None:
+            check_started(into)
         bounds, schema, source = bounds_of(lower, upper), None, session or into
         if source is not None:
             schema, stated = stated_in(source)  # in any case: what cannot be is found before the work
@@ -123,21 +133,21 @@ def advise_command(
                     f"{source} has [[columns]], which say the bounds.",
                     advice="Leave --lower and --upper out.",
                 )
-            if schema is not None and write is not None:
-                raise ConfigError(
-                    f"{source} has [[columns]], and the file of --write would have none.",
-                    advice="Copy it, and have the proposals put into the copy (--into).",
-                )
         seeds, drawn = seed_set, None
         if source is not None and seeds is None:
             seeds, drawn = seeds_in(source)
         named = None if features is None else tuple(part.strip() for part in features.split(","))
         columns = DataColumns(named, label, identifier, schema)
+        with gaps_told(source):
+            known, public_rows, seed_rows = (
+                None if path is None else load_dataset(path, columns) for path in (validation, public, seeds)
+            )
+        assert known is not None, "it has to be named"
         request = Request(
-            validation=load_dataset(validation, columns),
+            validation=known,
             schema=schema,
-            public=None if public is None else load_dataset(public, columns),
-            seed_set=None if seeds is None else load_dataset(seeds, columns),
+            public=public_rows,
+            seed_set=seed_rows,
             seed_points=drawn or SEED_POINTS,
             bounds=bounds,
             owners={} if owners is None else owners_of(owners),

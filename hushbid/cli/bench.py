@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
@@ -16,6 +16,10 @@ __all__ = ["bench_app"]
 
 LONGEST_DELAY: Final = 1.0
 """Of a network that is measured, one way, in seconds: what a session's time-outs leave room for."""
+
+_Owners: TypeAlias = Annotated[int, typer.Option(min=1, max=64, help="Number of owners.")]
+_Points: TypeAlias = Annotated[int, typer.Option(min=1, help="Points of each owner.")]
+_Bytes: TypeAlias = Annotated[int, typer.Option(min=1, max=900, help="Columns of a point, bytes.")]
 
 bench_app = typer.Typer(help="Measure speed on this machine.", no_args_is_help=True)
 
@@ -41,8 +45,8 @@ def _show_rounds(result: Mapping[str, Any]) -> None:
 @bench_app.command("rounds")
 @verb(show=_show_rounds)
 def _rounds(
-    owners: Annotated[int, typer.Option(min=1, max=64, help="Number of owners.")] = 4,
-    points: Annotated[int, typer.Option(min=1, help="Points of each owner.")] = 10_000,
+    owners: _Owners = 4,
+    points: _Points = 10_000,
     columns: Annotated[int, typer.Option(min=1, help="Columns of a point.")] = 784,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds that are timed.")] = 1000,
 ) -> dict[str, Any]:
@@ -76,9 +80,9 @@ def _show_rules(result: Mapping[str, Any]) -> None:
 @bench_app.command("rules")
 @verb(show=_show_rules)
 def _rules(
-    owners: Annotated[int, typer.Option(min=1, max=64, help="Number of owners.")] = 5,
-    points: Annotated[int, typer.Option(min=1, help="Points of each owner.")] = 11_000,
-    columns: Annotated[int, typer.Option(min=1, max=900, help="Columns of a point, bytes.")] = 784,
+    owners: _Owners = 5,
+    points: _Points = 11_000,
+    columns: _Bytes = 784,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of a session.")] = 1000,
     repeats: Annotated[int, typer.Option(min=1, help="Sessions of each setting.")] = 3,
 ) -> dict[str, Any]:
@@ -120,9 +124,9 @@ def _show_points(result: Mapping[str, Any]) -> None:
 @bench_app.command("points")
 @verb(show=_show_points)
 def _points(
-    owners: Annotated[int, typer.Option(min=1, max=64, help="Number of owners.")] = 5,
-    points: Annotated[int, typer.Option(min=1, help="Points of each owner.")] = 11_000,
-    columns: Annotated[int, typer.Option(min=1, max=900, help="Columns of a point, bytes.")] = 784,
+    owners: _Owners = 5,
+    points: _Points = 11_000,
+    columns: _Bytes = 784,
     bought: Annotated[int, typer.Option(min=1, help="Points that are bought.")] = 1000,
     batch: Annotated[int, typer.Option(min=1, help="Points that a round buys.")] = 20,
     repeats: Annotated[int, typer.Option(min=1, help="Sessions.")] = 5,
@@ -182,9 +186,9 @@ def _show_replay(result: Mapping[str, Any]) -> None:
 @bench_app.command("replay")
 @verb(show=_show_replay)
 def _replay(
-    owners: Annotated[int, typer.Option(min=1, max=64, help="Number of owners.")] = 5,
-    points: Annotated[int, typer.Option(min=1, help="Points of each owner.")] = 11_000,
-    columns: Annotated[int, typer.Option(min=1, max=900, help="Columns of a point, bytes.")] = 784,
+    owners: _Owners = 5,
+    points: _Points = 11_000,
+    columns: _Bytes = 784,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of a session.")] = 1000,
     repeats: Annotated[int, typer.Option(min=1, help="Replays of each transcript.")] = 3,
 ) -> dict[str, Any]:

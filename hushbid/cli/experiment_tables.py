@@ -161,14 +161,23 @@ def _show_regression(result: Mapping[str, Any]) -> None:
     _print(table)
 
 
+_QUALITY: Final = ("MMD²", "weighted", "accuracy", "weighted", "eff. points")
+
+
+def _quality(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """What `_QUALITY` is the titles of."""
+    forms = {"mmd2": ".4f", "mmd2_weighted": ".4f", "accuracy": ".3f", "accuracy_weighted": ".3f"}
+    return tuple(_shown(row[name], form) for name, form in {**forms, "effective_points": ".0f"}.items())
+
+
+def _data(row: Mapping[str, Any]) -> str:
+    return f"{row['dataset']}, δ = {row['delta']:g}, {_seeds(row['seeds'])}"
+
+
 def _show_purchases(result: Mapping[str, Any]) -> None:
-    first = result["rows"][0]
-    table = _table(
-        *("share", "γ", "p", "method", "ε", "bought", "wanted", "MMD²", "weighted", "accuracy", "weighted"),
-        "eff. points",
-        title=f"{first['dataset']}, δ = {first['delta']:g}, {_seeds(first['seeds'])}",
-    )
-    for row in result["rows"]:
+    rows = result["rows"]
+    table = _table("share", "γ", "p", "method", "ε", "bought", "wanted", *_QUALITY, title=_data(rows[0]))
+    for row in rows:
         table.add_row(
             _shown(row["share"], "g"),
             f"{row['gamma']:g}",
@@ -177,9 +186,7 @@ def _show_purchases(result: Mapping[str, Any]) -> None:
             _shown(row["epsilon"], "g"),
             f"{row['bought']:.0f}",
             _shown(row["wanted"], ".0f"),
-            *(_shown(row[name], ".4f") for name in ("mmd2", "mmd2_weighted")),
-            *(_shown(row[name], ".3f") for name in ("accuracy", "accuracy_weighted")),
-            _shown(row["effective_points"], ".0f"),
+            *_quality(row),
         )
     _print(table)
 
@@ -187,22 +194,11 @@ def _show_purchases(result: Mapping[str, Any]) -> None:
 def _show_rivals(result: Mapping[str, Any]) -> None:
     from rich.markup import escape
 
-    first = result["rows"][0]
-    table = _table(
-        *("kind", "rival", "p", "ε", "MMD²", "weighted", "accuracy", "weighted", "eff. points", "note"),
-        title=f"{first['dataset']}, δ = {first['delta']:g}, {_seeds(first['seeds'])}",
-    )
-    for row in result["rows"]:
-        table.add_row(
-            row["kind"],
-            row["rival"],
-            str(row["points"]),
-            _shown(row["epsilon"], "g"),
-            *(_shown(row[name], ".4f") for name in ("mmd2", "mmd2_weighted")),
-            *(_shown(row[name], ".3f") for name in ("accuracy", "accuracy_weighted")),
-            _shown(row["effective_points"], ".0f"),
-            escape(row["note"]),
-        )
+    rows = result["rows"]
+    table = _table("kind", "rival", "p", "ε", *_QUALITY, "note", title=_data(rows[0]))
+    for row in rows:
+        size = str(row["points"]), _shown(row["epsilon"], "g")
+        table.add_row(row["kind"], row["rival"], *size, *_quality(row), escape(row["note"]))
     _print(table)
 
 

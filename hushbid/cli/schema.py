@@ -31,11 +31,12 @@ def _draft(
         bool,
         typer.Option("--public", help="Everybody may know the file: read bounds and categories off it."),
     ] = False,
+    label: LabelOption = None,
 ) -> dict[str, Any]:
-    """Draft a schema for a table's columns."""
+    """Draft a schema for a table's columns, but for that of labels."""
     from hushbid.tables.schema_files import draft
 
-    return {"schema": draft(table, public=public)}
+    return {"schema": draft(table, public=public, label=label)}
 
 
 def _show_features(result: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from owner.role import FeaturesOption, LabelOption
+from owner.role import FeaturesOption, LabelOption, SessionOfTablesOption
 from protocol.errors import ConfigError
 from protocol.runtime.command import verb
 
@@ -82,14 +82,7 @@ def train_command(
     test: Annotated[Path | None, typer.Option(help="Held-out points with labels to judge by.")] = None,
     features: FeaturesOption = None,
     label: LabelOption = None,
-    session: Annotated[
-        Path | None,
-        typer.Option(
-            help="The session file: needed if the session has [\\[columns]], for tables, and for points that "
-            "were delivered by an older version, whose file has no bounds.",
-            envvar="HUSHBID_SESSION",
-        ),
-    ] = None,
+    session: SessionOfTablesOption = None,
     without_weights: Annotated[
         bool,
         typer.Option("--without-weights", help="Fit another one without weights, and show it beside."),

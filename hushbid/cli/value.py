@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from owner.role import FeaturesOption, LabelOption
+from owner.role import FeaturesOption, LabelOption, SessionOfTablesOption
 from protocol.runtime.command import verb
 
 __all__ = ["value_command"]
@@ -44,14 +44,7 @@ def value_command(
     ] = None,
     features: FeaturesOption = None,
     label: LabelOption = None,
-    session: Annotated[
-        Path | None,
-        typer.Option(
-            help="The session file: needed if the session has [\\[columns]], for tables, and for points that "
-            "were delivered by an older version, whose file has no bounds.",
-            envvar="HUSHBID_SESSION",
-        ),
-    ] = None,
+    session: SessionOfTablesOption = None,
     gamma: Annotated[float | None, typer.Option(help="γ of the RBF kernel; default: the session's.")] = None,
     orders: Annotated[
         int, typer.Option(help="Orders of owners that are drawn where more than 12 sold.", min=4)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from consumer.cli import quality_lines
-from owner.role import FeaturesOption, LabelOption
+from owner.role import FeaturesOption, LabelOption, SessionOfTablesOption
 from protocol.runtime.command import verb
 
 __all__ = ["weigh_command"]
@@ -53,14 +53,7 @@ def weigh_command(
         typer.Option(help="λ: 1, the default, takes D_v for a sample, 0 fits its noise as well."),
     ] = None,
     gamma: Annotated[float | None, typer.Option(help="γ of the RBF kernel; default: the session's.")] = None,
-    session: Annotated[
-        Path | None,
-        typer.Option(
-            help="The session file: needed if the session has [\\[columns]], for tables, and for points that "
-            "were delivered by an older version, whose file has no bounds.",
-            envvar="HUSHBID_SESSION",
-        ),
-    ] = None,
+    session: SessionOfTablesOption = None,
     model: Annotated[str, typer.Option(help="The downstream model.")] = "logistic",
     seed: Annotated[int, typer.Option(help="Of the model.", min=0)] = 0,
     balance: Annotated[

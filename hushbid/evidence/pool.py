@@ -5,6 +5,7 @@ They are this machine's, or the workers of a Dask cluster: joblib has a backend 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -57,6 +58,9 @@ def results_of(
     need("joblib", "Work that several processes share")
     from joblib import Parallel, delayed
 
+    # A process that has grown by 300 MB, such as by a dataset that it keeps, ends, and another is started in
+    # its place. It is nothing to warn of; where warnings are errors it would end the thread that does so.
+    warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
     # Items are as large as they should be already: joblib is not to put several together.
     pool: Any = Parallel(
         jobs, return_as="generator_unordered", batch_size=1, idle_worker_timeout=IDLE_SECONDS

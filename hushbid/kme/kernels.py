@@ -11,8 +11,8 @@ from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
 
+from hushbid.blas_threads import one_blas_thread
 from protocol import platform
 
 __all__ = ["distance", "in_threads", "kernel", "kernel_means", "squared_norm", "weighted_squared_norm"]
@@ -40,7 +40,7 @@ TAYLOR: Final = (1 / 24 / STEPS**4, -1 / 6 / STEPS**3, 1 / 2 / STEPS**2, -1 / ST
 
 def in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     """`function` of each item, in their order; a thread a core, and BLAS with one each."""
-    with threadpool_limits(1), ThreadPoolExecutor(platform.cores()) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(platform.cores()) as pool:
         return list(pool.map(function, items))
 
 

@@ -12,8 +12,8 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
-from threadpoolctl import threadpool_limits
 
+from hushbid.blas_threads import one_blas_thread
 from hushbid.kme.l1_ball import L1Ball, within_norm
 from protocol import platform
 from protocol.errors import ConfigError
@@ -168,7 +168,7 @@ class _Fit:
                 by_variable.append(ball.pull_back(variables[cut:], by_weight))
             return value, np.concatenate(by_variable)
 
-        with threadpool_limits(1), ThreadPoolExecutor(platform.cores()) as pool:
+        with one_blas_thread(), ThreadPoolExecutor(platform.cores()) as pool:
             found = minimize(
                 objective,
                 np.concatenate(start),

@@ -6,15 +6,16 @@ All of it is post-processing: it sees a release, its known noise, and public val
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.optimize import minimize, minimize_scalar
-from threadpoolctl import threadpool_limits
 
+from hushbid.blas_threads import one_blas_thread
 from hushbid.kme.l1_ball import L1Ball, within_norm
 
 __all__ = ["Risk", "ball_weights", "shrunk_weights"]
@@ -185,5 +186,5 @@ def ball_weights(coordinates: Points, target: Vector, norm: float, *, start: Vec
     return within_norm(ball.weights(found), norm)
 
 
-def _threads(coordinates: Points) -> threadpool_limits:
-    return threadpool_limits(1 if coordinates.size <= ONE_THREAD else None)
+def _threads(coordinates: Points) -> AbstractContextManager[Any]:
+    return one_blas_thread() if coordinates.size <= ONE_THREAD else nullcontext()

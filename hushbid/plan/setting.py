@@ -197,6 +197,10 @@ def _assembled(
     where: str = _COMMAND,
 ) -> PlanSetting:
     tables = with_flags(tables, flags)
+    if tables["roster"].get("owners") == {}:
+        raise ConfigError(
+            f"{where}: no owner is on its roster yet.", advice="Say how many there will be: --owners K."
+        )
     file = _without_wishes(validated(SessionFile, tables, where=where))
     sources = sources | dict.fromkeys(flags.given(), _COMMAND)
     m = flags.validation or (len(data.validation) if data is not None else None)

@@ -14,7 +14,7 @@ from consumer.downstream import check_model
 from consumer.machine import ConsumerMachine
 from consumer.party import check_disjoint
 from consumer.process import kept_target
-from hushbid.preflight.subject import NotChecked, Subject
+from hushbid.preflight.subject import NotChecked, Subject, Warned
 from owner.machine import OwnerMachine
 from protocol.config.party import ConsumerFile, OwnerFile
 from protocol.crypto.sealing import content_bytes
@@ -72,7 +72,7 @@ def boxes(subject: Subject) -> str | NotChecked:
     return f"a point with its label fits into the {subject.session.box_bytes} bytes of a box"
 
 
-def budget(subject: Subject, *, warn: bool = True) -> str | NotChecked:
+def budget(subject: Subject, *, warn: bool = True) -> str | NotChecked | Warned:
     """Whether the session fits into what is left of the budget, by the ledger.
 
     Args:
@@ -91,22 +91,33 @@ def budget(subject: Subject, *, warn: bool = True) -> str | NotChecked:
             advice="Name one in a directory that is there and that this user can write to.",
         )
     if path.exists():
-        cap = _budget(subject, file, path).check(resumed=_resumed(subject), record=False, warn=warn)
+        kept = _budget(subject, file, path)
+        cap = kept.check(resumed=_resumed(subject), record=False, warn=warn)
+        other = kept.elsewhere()
     else:
-        cap = _check_without_a_ledger(subject, file, path, warn=warn)
-    if cap is None:
-        return "no budget is set: every session is charged to the ledger, and none refused"
-    return f"the session fits into what is left of {cap}"
+        cap, other = _check_without_a_ledger(subject, file, path, warn=warn)
+    said = (
+        "no budget is set: every session is charged to the ledger, and none refused"
+        if cap is None
+        else f"the session fits into what is left of {cap}"
+    )
+    if other is None:
+        return said
+    return Warned(
+        f"{said}; and the same rows were charged to {other} before, which does not count in {path}",
+        "To have both count together, name that ledger: `--ledger`, or `ledger` in the party's file.",
+    )
 
 
 def _check_without_a_ledger(
     subject: Subject, file: OwnerFile | ConsumerFile, path: Path, *, warn: bool
-) -> Cap | None:
+) -> tuple[Cap | None, Path | None]:
     """Check against an empty ledger, in a place of its own: that of the data begins when it is charged."""
     with tempfile.TemporaryDirectory() as place:
         empty = Path(place) / "ledger"
         try:
-            return _budget(subject, file, empty).check(record=False, warn=warn)
+            kept = _budget(subject, file, empty)
+            return kept.check(record=False, warn=warn, called=path), kept.elsewhere()
         except HushbidError as error:
             raise type(error)(error.what.replace(str(empty), str(path)), advice=error.advice) from None
 

@@ -34,11 +34,13 @@ def versions(_subject: Subject) -> str | Warned:
             f"libzmq {zmq.zmq_version()} was built without CURVE: nothing could be encrypted.",
             advice="Install pyzmq from its own wheel: `pip install --force-reinstall --no-cache-dir pyzmq`.",
         )
-    required = {each.name: each.specifier for each in _required() if _there(each.name) or not each.marker}
+    needed = _required()
+    there = {each.name: _there(each.name) for each in needed}
+    required = {each.name: each.specifier for each in needed if there[each.name] or not each.marker}
     refused = [
-        f"{name} {_there(name) or 'missing'} in place of {allowed}"
+        f"{name} {there[name] or 'missing'} in place of {allowed}"
         for name, allowed in required.items()
-        if not allowed.contains(_there(name) or "0", prereleases=True)
+        if not allowed.contains(there[name] or "0", prereleases=True)
     ]
     if refused:
         raise ConfigError(
@@ -47,9 +49,9 @@ def versions(_subject: Subject) -> str | Warned:
         )
     tested = _tested()
     others = [
-        f"{name} {_there(name)} (tested: {tested[name]})"
+        f"{name} {there[name]} (tested: {tested[name]})"
         for name in required
-        if tested.get(name, _there(name)) != _there(name)
+        if tested.get(name, there[name]) != there[name]
     ]
     if others:
         return Warned(

@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
-from hushbid.preflight.subject import Subject
+from hushbid.preflight.subject import Subject, Warned
 from protocol.config.key_request import Role
 from protocol.crypto.blinding import MASK_BYTES
 from protocol.crypto.sealing import DIGEST_BYTES, SEAL_BYTES
-from protocol.errors import ConfigError
+from protocol.errors import ConfigError, ExitCode
+from protocol.machine.machine import Finish
 from protocol.runtime.party import check_transcript, has_begun, transcript_header, transcript_path
 from protocol.session.session import Session
+from protocol.transcript.reader import iterate
 
-__all__ = ["disk", "expected_bytes", "state"]
+__all__ = ["disk", "ended_with", "expected_bytes", "state"]
 
 OWNERS_ROUND_BYTES: Final = 1400
 """What a round's records take in an owner's transcript beside arrays and boxes,"""
@@ -30,7 +32,7 @@ BID_BYTES: Final = 450
 SPARE_BYTES: Final = 2**20
 
 
-def state(subject: Subject) -> str:
+def state(subject: Subject) -> str | Warned:
     """Whether the transcript can be begun, or the one that is there gone on with."""
     directory = subject.file.state
     there = next(path for path in (directory, *directory.parents) if path.exists())
@@ -43,7 +45,28 @@ def state(subject: Subject) -> str:
     if not has_begun(path):
         return f"{directory}: a new transcript can be begun there"
     check_transcript(path, transcript_header(subject.session, subject.role, subject.name))
-    return f"{path} is of this session and this version: the party will go on with it"
+    if (code := ended_with(path)) is None:
+        return f"{path} is of this session and this version: the party will go on with it"
+    came = "well" if code is ExitCode.DONE else f"with exit code {code.value}"
+    return Warned(
+        f"{path} is of this session, which is over for this party and ended {came}: nothing is left to do",
+        "Started again, it says so and what came of it. Another session needs another `session.nonce`.",
+    )
+
+
+def ended_with(path: Path) -> ExitCode | None:
+    """The exit code that the session ended with for the party; None: it can go on.
+
+    A time-out ends a process and not the session, and one of the session reads like it.
+    """
+    with iterate(path) as records:
+        codes = [
+            ExitCode(cast(int, effect.public["code"]))
+            for record in records
+            for effect in record.effects
+            if effect.kind == Finish.KIND
+        ]
+    return next((code for code in codes if code not in (ExitCode.TIMEOUT, ExitCode.CONNECTION)), None)
 
 
 def disk(subject: Subject) -> str:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
-from functools import cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import ThreadpoolController
 
+from hushbid.blas_threads import one_blas_thread
 from protocol import platform
 from protocol.space.lsh import HashFamily, Points
 
-__all__ = ["Counts", "count_cells", "one_blas_thread", "row_starts"]
+__all__ = ["Counts", "count_cells", "row_starts"]
 
 Counts = npt.NDArray[np.int64]
 """Counts of every cell, row after row: int64 of shape (family.cells.sum(),)."""
@@ -64,15 +62,3 @@ def count_cells(family: HashFamily, points: Points, *, threads: int | None = Non
     with one_blas_thread(), ThreadPoolExecutor(threads) as pool:
         parts = list(pool.map(count, [chunks[first::threads] for first in range(threads)]))
     return np.asarray(np.sum(parts, axis=0), dtype=np.int64)
-
-
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Meanwhile BLAS uses no threads: projections are small products, and its threads wait for each other."""
-    limited: AbstractContextManager[Any] = _libraries().limit(limits=1)
-    return limited
-
-
-@cache
-def _libraries() -> ThreadpoolController:
-    """To find them takes milliseconds, and a query far less."""
-    return ThreadpoolController()

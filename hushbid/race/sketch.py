@@ -10,7 +10,8 @@ from typing import Final, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from hushbid.race.counts import Counts, count_cells, one_blas_thread, row_starts
+from hushbid.blas_threads import one_blas_thread
+from hushbid.race.counts import Counts, count_cells, row_starts
 from hushbid.race.release import Calibration, Records, SketchPrivacy, check_noise
 from protocol.errors import ConfigError, DataError
 from protocol.privacy.noise import NoiseSource

@@ -197,7 +197,10 @@ def _warnings(figures: Figures) -> Iterable[Html]:
 def _baselines(figures: Figures) -> str:
     if figures.quality.greedy is None and figures.quality.uniform is None:
         return ""
-    return "; greedy and uniform from the operator's evaluation, which has all parties' data"
+    return (
+        "; greedy and uniform from the operator's evaluation, which has all parties' data: greedy has no "
+        "noise, goes by points that all count alike, and is no lower limit"
+    )
 
 
 def _thinned(figures: Figures) -> str:

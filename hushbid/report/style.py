@@ -38,27 +38,38 @@ FONT: Final = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', A
 
 def figure(x: str, y: str, *, height: int = 360, hovermode: str = "x unified") -> go.Figure:
     """An empty plot with the titles of its axes, of so many pixels."""
-    made = dress(go.Figure(), height=height, hovermode=hovermode)
-    axis = {"gridcolor": GRID, "zeroline": False, "title": {"font": {"size": 13}, "standoff": 8}}
-    made.update_xaxes(**axis, title_text=x, linecolor=MUTED, ticks="outside")
-    return made.update_yaxes(**axis, title_text=y)
+    axis = {"gridcolor": GRID, "zeroline": False}
+    title = {"font": {"size": 13}, "standoff": 8}
+    # All at once: plotly looks at every key anew in each update, which takes fifteen times as long.
+    return go.Figure(
+        layout=_look(height, hovermode)
+        | {
+            "xaxis": axis | {"title": title | {"text": x}, "linecolor": MUTED, "ticks": "outside"},
+            "yaxis": axis | {"title": title | {"text": y}},
+        }
+    )
 
 
 def dress(figure: go.Figure, *, height: int, hovermode: str, showlegend: bool = True) -> go.Figure:
     """A plot with the page's letters and colours."""
-    return figure.update_layout(
-        template="none",
-        autosize=True,
-        height=height,
-        hovermode=hovermode,
-        showlegend=showlegend,
-        font={"family": FONT, "size": 13, "color": INK},
-        paper_bgcolor=PAPER,
-        plot_bgcolor=PAPER,
-        margin={"l": 76, "r": 24, "t": 36, "b": 48},
-        legend={"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"},
-        hoverlabel={"font": {"family": FONT, "size": 13}, "namelength": -1},
-    )
+    return figure.update_layout(_look(height, hovermode) | {"showlegend": showlegend})
+
+
+def _look(height: int, hovermode: str) -> dict[str, Any]:
+    """The page's letters and colours, as plotly's layout has them."""
+    return {
+        "template": "none",
+        "autosize": True,
+        "height": height,
+        "hovermode": hovermode,
+        "showlegend": True,
+        "font": {"family": FONT, "size": 13, "color": INK},
+        "paper_bgcolor": PAPER,
+        "plot_bgcolor": PAPER,
+        "margin": {"l": 76, "r": 24, "t": 36, "b": 48},
+        "legend": {"orientation": "h", "x": 0, "y": 1.02, "xanchor": "left", "yanchor": "bottom"},
+        "hoverlabel": {"font": {"family": FONT, "size": 13}, "namelength": -1},
+    }
 
 
 def logarithmic(figure: go.Figure, values: Sequence[float]) -> go.Figure:

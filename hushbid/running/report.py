@@ -59,10 +59,15 @@ def write_report(
     from hushbid.report.page import page_of
 
     _check_free(output)
-    sources = open_sources(transcripts)
-    figures = figures_of(sources, evaluation, None if wanted is None else own_rows(sources, wanted))
+    figures = _figures(transcripts, evaluation, wanted)
     _write(output, page_of(figures))
     return figures
+
+
+def _figures(transcripts: Sequence[Path], evaluation: Path | None, wanted: Wanted | None) -> Figures:
+    """The figures alone: the parties' machines, some kilobytes a round, are gone when the page is made."""
+    sources = open_sources(transcripts)
+    return figures_of(sources, evaluation, None if wanted is None else own_rows(sources, wanted))
 
 
 def with_report(

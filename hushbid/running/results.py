@@ -326,11 +326,34 @@ def _quality(result: RunResult) -> RenderableType:
         table.add_row(name, *figures, style="bold" if place < 2 else "")
     shares = result.own.share_line(MOST_SHOWN)
     notes = [Text(f"Labels in %, {shares}.")] if shares else []
+    if beaten := _beating_greedy(result):
+        notes.append(
+            Text(
+                "Greedy is the choice without noise, point by point from a seed set that counts in full, of "
+                f"points that all count alike. It is no best choice: {beaten} came out better."
+            )
+        )
     if result.chosen.why:
         notes.append(Text(f"There are no weights: {result.chosen.why}.\n", style="yellow"))
     if result.chosen.labels_why:
         notes.append(Text(f"{result.chosen.labels_why}.\n", style="yellow"))
     return Group(table, *notes)
+
+
+def _beating_greedy(result: RunResult) -> str:
+    """What came out closer than the greedy choice, with weights or without; empty if nothing did."""
+
+    def better(choice: Judgement) -> bool:
+        pairs = [(choice.plain, result.greedy.plain)]
+        if choice.weighted is not None and result.greedy.weighted is not None:
+            pairs.append((choice.weighted.quality, result.greedy.weighted.quality))
+        return any(
+            mine.mmd2 is not None and other.mmd2 is not None and mine.mmd2 < other.mmd2
+            for mine, other in pairs
+        )
+
+    choices = (("this run", result.chosen), ("a uniform choice", result.uniform))
+    return " and ".join(name for name, choice in choices if better(choice))
 
 
 def _table() -> Table:

@@ -12,7 +12,7 @@ from consumer.downstream import check_model
 from consumer.events import StorePurchases
 from consumer.own_figures import own_view
 from consumer.result import consumer_result
-from consumer.store import PurchaseFile, keep_verdict
+from consumer.store import PurchaseFile, keep_table, keep_verdict
 from curator.machine import CONSUMER, CuratorMachine
 from curator.progress import Follower
 from curator.result import curator_result
@@ -139,6 +139,9 @@ def simulate(
         kept.store(StorePurchases(tuple(delivered)))
         if view.matching is not None:
             kept.weigh(view.matching.weights, ridge=view.matching.ridge)
+        if (schema := session.file.rows) is not None:
+            columns = cluster.file.consumer.columns.columns()
+            keep_table(schema, kept.path, label=columns.label or "label")
     reference = baselines(cluster, session, data)
     result = RunResult.told(
         session,

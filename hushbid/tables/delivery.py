@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,20 +13,23 @@ import numpy.typing as npt
 from consumer.downstream import Labels
 from protocol.config.invitation import Invitation
 from protocol.config.loading import load_toml, read_toml
-from protocol.config.session import SessionFile
-from protocol.data import DataColumns, Dataset, check_dataset
+from protocol.config.session import NetworkSection, RosterSection, SessionFile
+from protocol.data import DataColumns, Dataset, check_dataset, load_dataset
 from protocol.data.arrays import UNREADABLE
+from protocol.data.dataset import GAP_ADVICE
 from protocol.errors import ConfigError, DataError
 from protocol.runtime.files.signed_files import read_invitation
 
 __all__ = [
     "MASKED",
     "columns_named",
+    "gaps_told",
     "in_bounds",
     "is_same",
     "labels_of",
     "public_of",
     "read_delivered",
+    "read_table",
     "scaled",
     "session_of",
 ]
@@ -45,16 +50,57 @@ _KINDS: Final = {
 
 
 def session_of(session: Path | None) -> SessionFile | None:
-    """The session file, if one is named, or that of an invitation, which is what a consumer has.
+    """The session file, if one is named, or that of a cluster file or of an invitation.
 
     Raises:
         ConfigError: It cannot be read, or an invitation's signature does not hold.
+        DataError: A cluster file's dataset cannot be used, which says the columns.
     """
     if session is None:
         return None
-    if read_toml(session).get("format") == Invitation.FORMAT:
+    values = read_toml(session)
+    if values.get("format") == Invitation.FORMAT:
         return read_invitation(session).configuration
-    return load_toml(SessionFile, session)
+    if "roster" in values or not ("owners" in values or "dataset" in values):
+        return load_toml(SessionFile, session)
+    from hushbid.cluster.file import open_cluster  # which few sessions need
+
+    cluster = open_cluster(session)
+    roster = RosterSection(owners=dict.fromkeys(cluster.owners, ""))
+    return cluster.session_file(roster, NetworkSection(address="tcp://127.0.0.1:*", insecure=True))
+
+
+@contextmanager
+def gaps_told(session: Path | None) -> Iterator[None]:
+    """Say of a gap in a table how it can be filled by columns, where no session file says them.
+
+    Args:
+        session: The session file that was named; None: none was.
+    """
+    try:
+        yield
+    except DataError as error:
+        if session is None and error.advice == GAP_ADVICE:
+            error.advice = (
+                f"{GAP_ADVICE[:-1]}; or name a session or cluster file with --session, if its [[columns]] "
+                "say by `missing` what a gap stands for."
+            )
+        raise
+
+
+def read_table(path: Path, columns: DataColumns, session: Path | None) -> Dataset:
+    """A table that goes with a delivery, in any format that parties read.
+
+    Args:
+        path: The file.
+        columns: How it is read (`columns_named`).
+        session: The session file that was named; None: none was.
+
+    Raises:
+        DataError: It cannot be used.
+    """
+    with gaps_told(session):
+        return load_dataset(path, columns)
 
 
 def columns_named(columns: tuple[str | None, str | None], file: SessionFile | None) -> DataColumns:
@@ -125,7 +171,7 @@ def public_of(
     if file is not None:
         features = file.features
         public = {name: np.asarray(getattr(features, name), dtype=np.float64) for name in _BOUNDS}
-        if there and not all(np.array_equal(public[name], arrays[name]) for name in _BOUNDS):
+        if there and not all(_same(public[name], arrays[name]) for name in _BOUNDS):
             raise ConfigError(
                 f"{session} has another γ or other bounds than the session that {delivered} is of.",
                 advice="Leave --session out: the file has them. For another γ there is --gamma.",
@@ -137,6 +183,13 @@ def public_of(
             advice="Name the session file (`--session`).",
         )
     return {name: np.asarray(arrays[name], dtype=np.float64) for name in _BOUNDS}
+
+
+def _same(stated: npt.NDArray[Any], kept: npt.NDArray[Any]) -> bool:
+    """Whether two bounds are: one number for all columns says what as many equal ones do."""
+    if stated.ndim and kept.ndim:
+        return np.array_equal(stated, kept)
+    return bool(np.all(stated == kept))
 
 
 def scaled(

@@ -17,6 +17,7 @@ from consumer.store import write_arrays
 from hushbid.tables.frames import ArrowTable, as_arrow, write_table
 from protocol.data.column import Kind
 from protocol.data.images import is_list
+from protocol.data.names import is_index
 from protocol.data.schema import Schema
 from protocol.errors import ConfigError, DataError
 
@@ -26,16 +27,17 @@ MOST_CATEGORIES: Final = 100
 """Most categories of a text column in a draft: a column with more is left out."""
 
 
-def draft(path: Path, *, public: bool) -> str:
+def draft(path: Path, *, public: bool, label: str | None = None) -> str:
     """A schema for a table's columns, as TOML to be filled in.
 
     Args:
         path: A CSV or Parquet file.
         public: Whether its values may be shown to everybody: bounds and categories are then read off them.
             Else they are left for people to fill in, as they would tell something of private rows.
+        label: The column of labels, which points carry and are not compared by; None: there is none.
 
     Raises:
-        DataError: The file cannot be read.
+        DataError: The file cannot be read, or has no such column.
     """
     table = as_arrow(path, path.name)
     lines = [
@@ -46,18 +48,25 @@ def draft(path: Path, *, public: bool) -> str:
         raise DataError(
             f"{path.name} has two columns of one name.", advice="Give every column a name of its own."
         )
+    if label is not None and label not in table.column_names:
+        raise DataError(
+            f"{path.name} has no column {label!r}.", advice="Name the column of labels as the file does."
+        )
     for name in table.column_names:
+        if name == label:
+            lines.append(f"\n# {name!r} is left out: it is the label, which the party's own file names")
+            continue
         lines.append(_drafted(name, table.column(name), public=public))
     return "\n".join(lines) + "\n"
 
 
 def _drafted(name: str, column: Any, *, public: bool) -> str:
     """A column's table, with ? where people have to fill in, or why it is left out."""
-    kind = _kind(column)
+    kind = None if is_index(name) else _kind(column)
     if kind == "image":
         return _drafted_image(name, column, public=public)
     if kind is None:
-        return f"\n# {name!r} is left out: values of type {column.type} have no kind of column"
+        return f"\n# {name!r} is left out: {_why_no_kind(name, column)}"
     values: dict[str, Any] = {"name": name, "kind": kind}
     blank: list[str] = []
     gaps = public and bool(pc.any(pc.is_null(column, nan_is_null=True)).as_py())
@@ -83,6 +92,14 @@ def _drafted(name: str, column: Any, *, public: bool) -> str:
         except ConfigError as refused:
             return f"\n# {name!r} is left out: {refused.what.rpartition(': ')[2]}"
     return "\n".join([f"\n[[columns]]\n{tomli_w.dumps(values).rstrip()}", *blank])
+
+
+def _why_no_kind(name: str, column: Any) -> str:
+    if is_index(name):
+        return "it is an index that pandas has written, and no column of the table"
+    said = f"values of type {column.type} have no kind of column"
+    when = pa.types.is_temporal(column.type)
+    return said + ("; to compare rows by it, make a number of it, such as days" if when else "")
 
 
 def _drafted_image(name: str, column: Any, *, public: bool) -> str:

@@ -18,11 +18,11 @@ from hushbid.tables.delivery import (
     is_same,
     public_of,
     read_delivered,
+    read_table,
     scaled,
     session_of,
 )
 from hushbid.tables.estimators import is_regressor, made, takes_weights
-from protocol.data import load_dataset
 from protocol.errors import ConfigError, DataError
 from protocol.extras import need
 from protocol.runtime.files.durable import in_place_of
@@ -166,7 +166,8 @@ def train(
     file = session_of(named)
     public = public_of(path, arrays, named, file)
     labels, held = _labels(arrays, path.name, name, regressor=regressor)
-    judged = _judged(Path(test), arrays, public, columns_named(columns, file)) if test is not None else None
+    chosen = columns_named(columns, file)
+    judged = None if test is None else _judged(Path(test), arrays, public, chosen, named)
     if judged is not None:
         _check_alike(labels, judged[1], Path(test).name if test is not None else "")
     learned, weights, why = in_bounds(arrays["features"][held], public), None, _NO_WEIGHTS
@@ -251,9 +252,9 @@ def _labels(
 
 
 def _judged(
-    test: Path, arrays: dict[str, Any], public: dict[str, Any], chosen: Any
+    test: Path, arrays: dict[str, Any], public: dict[str, Any], chosen: Any, session: Path | None
 ) -> tuple[Floats, npt.NDArray[Any]]:
-    held_out = load_dataset(test, chosen)
+    held_out = read_table(test, chosen, session)
     features = scaled(held_out, public, arrays)
     if held_out.labels is None or not len(known_labels(held_out.labels)):
         raise DataError(

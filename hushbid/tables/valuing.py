@@ -9,8 +9,15 @@ from typing import Any, Final
 import numpy as np
 
 from consumer.valuation import value
-from hushbid.tables.delivery import columns_named, in_bounds, public_of, read_delivered, scaled, session_of
-from protocol.data import load_dataset
+from hushbid.tables.delivery import (
+    columns_named,
+    in_bounds,
+    public_of,
+    read_delivered,
+    read_table,
+    scaled,
+    session_of,
+)
 from protocol.errors import ConfigError, DataError
 
 __all__ = ["MOST_POINTS", "MOST_SELLERS", "value_owners"]
@@ -74,8 +81,8 @@ def value_owners(
     if not (np.isfinite(width) and width > 0.0):
         raise ConfigError(f"γ is {width}.", advice="Give a positive number.")
     chosen = columns_named(columns, file)
-    wanted = scaled(load_dataset(Path(validation), chosen), public, arrays)
-    seeds = None if seed_set is None else scaled(load_dataset(Path(seed_set), chosen), public, arrays)
+    wanted = scaled(read_table(Path(validation), chosen, named), public, arrays)
+    seeds = None if seed_set is None else scaled(read_table(Path(seed_set), chosen, named), public, arrays)
     found = value(
         in_bounds(arrays["features"], public), sellers, wanted, seeds, width, pairs=orders // 2, seed=seed
     )

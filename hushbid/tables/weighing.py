@@ -20,11 +20,11 @@ from hushbid.tables.delivery import (
     labels_of,
     public_of,
     read_delivered,
+    read_table,
     scaled,
     session_of,
 )
 from protocol.config.party import RIDGE
-from protocol.data import load_dataset
 from protocol.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -92,11 +92,11 @@ def weigh(
     chosen = columns_named(columns, file)
     # Each was judged by its own number type when it was delivered, and may be at a bound by that.
     points = in_bounds(arrays["features"], public)
-    resembled = load_dataset(validation, chosen)
+    resembled = read_table(validation, chosen, session)
     wanted = scaled(resembled, public, arrays)
     judged = None
     if test is not None:
-        held_out = load_dataset(test, chosen)
+        held_out = read_table(test, chosen, session)
         judged = (scaled(held_out, public, arrays), held_out.labels)
     judge = Judge(wanted, width, test=judged, model=model, seed=seed, ridge=ridge)
     labels = labels_of(arrays, len(points))

@@ -19,6 +19,7 @@ from protocol.space.mapped import let_go
 
 __all__ = [
     "FEATURE_DTYPES",
+    "GAP_ADVICE",
     "DataColumns",
     "Dataset",
     "check_dataset",
@@ -34,6 +35,9 @@ FEATURE_DTYPES: Final = tuple(
     np.dtype(name) for name in ("uint8", "int16", "int32", "int64", "float32", "float64")
 )
 """What features may be held and sent as. Others are widened to the next of these that holds them."""
+
+GAP_ADVICE: Final = "Fill it in or remove the row."
+"""What to do about a feature that is missing."""
 
 _WIDENED: Final = {
     np.dtype(narrow): np.dtype(wide)
@@ -393,7 +397,7 @@ def _bad_value(dataset: Dataset, start: int, chunk: Array, low: Array, high: Arr
     where = f"{dataset.name}: row {start + row}, {place} (both counted from 0)"
     value = chunk[row, column]
     if np.isnan(value):
-        return DataError(f"{where} is missing (NaN).", advice="Fill it in or remove the row.")
+        return DataError(f"{where} is missing (NaN).", advice=GAP_ADVICE)
     if np.isinf(value):
         return DataError(f"{where} is infinite.", advice="Correct it or remove the row.")
     return DataError(

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["are_header", "feature_column", "is_number", "listed"]
+__all__ = ["are_header", "feature_column", "is_index", "is_number", "listed"]
 
 _LISTED: Final = 10
 """Names that are listed before the rest is counted."""
@@ -18,6 +18,15 @@ _LENGTH: Final = 40
 """Characters of a name that are shown."""
 _DELIMITERS: Final = re.compile(r"[;,|\t]")
 """What cells may be separated by in a file that was read with another delimiter."""
+
+
+_INDEX: Final = re.compile(r"__index_level_\d+__")
+"""What pandas calls an index without a name where it writes one as a column of Parquet."""
+
+
+def is_index(name: str) -> bool:
+    """Whether a column is an index of pandas, which no row has for a value unless somebody says so."""
+    return _INDEX.fullmatch(name) is not None
 
 
 def is_number(text: str) -> bool:

@@ -21,9 +21,9 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from protocol import limits
-from protocol.data.dataset import DataColumns, Dataset, first_empty
+from protocol.data.dataset import GAP_ADVICE, DataColumns, Dataset, first_empty
 from protocol.data.encoding import plain_types
-from protocol.data.names import are_header, feature_column, is_number, listed
+from protocol.data.names import are_header, feature_column, is_index, is_number, listed
 from protocol.data.schema import Schema
 from protocol.errors import DataError
 
@@ -176,7 +176,11 @@ def _from_table(path: Path, table: Any, columns: DataColumns) -> Dataset:
     left_out: tuple[str, ...] = ()
     if columns.features is None:
         aside = {columns.label, columns.identifier}
-        chosen = [name for name in names if name not in aside and _may_be_feature(table.column(name).type)]
+        chosen = [
+            name
+            for name in names
+            if name not in aside and not is_index(name) and _may_be_feature(table.column(name).type)
+        ]
         if are_header(names):
             left_out = tuple(
                 _why_left_out(name, table.column(name)) for name in names if name not in {*aside, *chosen}
@@ -256,6 +260,8 @@ def _may_be_feature(kind: Any) -> bool:
 def _why_left_out(name: str, column: Column) -> str:
     """A column that nobody named and that is no feature: of numbers with a word among them, or of others."""
     kind = column.type
+    if is_index(name):
+        return f"{listed([name])} (an index of pandas)"
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         return f"{listed([name])} (of {_type_name(kind)})"
     numbers = pc.match_substring_regex(column, _NUMBER)
@@ -275,7 +281,7 @@ def _numbers(path: Path, column: Column, where: str) -> npt.NDArray[Any]:
         missing = _first(pc.is_null(column))
         raise DataError(
             f"{path.name}: row {missing}, {where} (both counted from 0) is missing (empty, NA or NaN).",
-            advice="Fill it in or remove the row.",
+            advice=GAP_ADVICE,
         )
     if pa.types.is_boolean(kind):
         column = pc.cast(column, pa.uint8())

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Concatenate, Final, Generic, NoReturn, ParamS
 import typer
 from typer.exceptions import TyperException
 
+from protocol import platform
 from protocol.errors import ConfigError, ExitCode, HushbidError, Stopped
 from protocol.runtime.interrupts import end_interrupted
 from protocol.runtime.telemetry.log_events import PARTY_FAILED, PARTY_STOPPED
@@ -252,7 +253,7 @@ def _tell_result(
 
 def _no_more_output() -> None:
     """Have further output go nowhere: what was not written would be tried again at the end, in vain."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(platform.open_nowhere(), sys.stdout.fileno())
 
 
 def fail(error: HushbidError, *, as_json: bool) -> NoReturn:

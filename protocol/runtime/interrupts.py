@@ -37,7 +37,9 @@ def _open_what_is_closed() -> None:
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free: this one
+            from protocol import platform  # noqa: PLC0415 - a program that begins imports little
+
+            platform.open_nowhere()  # gets the lowest number that is free: this one
             os.set_inheritable(descriptor, True)
     if sys.stdout is None:
         sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,12 @@ def path(name: str, shared_data: Callable[[str], Path]) -> Path | None:
     return shared_data(SHARED[name]) if name in SHARED else None
 
 
+@cache
+def built(name: str, path: Path | None, seed: int = 0, **options: int) -> Partition:
+    """A partition that several tests read."""
+    return build(name, path=path, seed=seed, options=options)
+
+
 def tables(partition: Partition) -> Iterator[tuple[str, Table]]:
     yield from partition.owners.items()
     yield "validation", partition.validation
@@ -42,7 +49,7 @@ def tables(partition: Partition) -> Iterator[tuple[str, Table]]:
 
 @every_dataset
 def test_the_parties_share_one_form_within_the_public_bounds(name: str, path: Path | None) -> None:
-    partition = build(name, path=path, seed=0)
+    partition = built(name, path)
     for what, table in tables(partition):
         assert len(table) > 0, what
         assert table.features.dtype == partition.dtype
@@ -52,7 +59,7 @@ def test_the_parties_share_one_form_within_the_public_bounds(name: str, path: Pa
 
 @every_dataset
 def test_the_same_seed_deals_the_same_and_another_deals_otherwise(name: str, path: Path | None) -> None:
-    first, again, other = (build(name, path=path, seed=seed) for seed in (5, 5, 6))
+    first, again, other = built(name, path), build(name, path=path, seed=0), build(name, path=path, seed=6)
     for (_, table), (_, same) in zip(tables(first), tables(again), strict=True):
         assert np.array_equal(table.features, same.features)
         assert np.array_equal(table.labels, same.labels)
@@ -61,14 +68,14 @@ def test_the_same_seed_deals_the_same_and_another_deals_otherwise(name: str, pat
 
 @every_dataset
 def test_options_bound_the_seed_set_and_the_owners(name: str, path: Path | None) -> None:
-    partition = build(name, path=path, seed=0, options={"seed_points": 7, "owner_points": 20})
+    partition = built(name, path, seed_points=7, owner_points=20)
     assert len(partition.seed_set) == 7
     assert {len(table) for table in partition.owners.values()} == {20}
 
 
 @every_dataset
 def test_what_is_suggested_can_be_used(name: str, path: Path | None) -> None:
-    partition = build(name, path=path, seed=0)
+    partition = built(name, path)
     suggested = partition.suggested
     assert suggested["model"] in MODELS
     made = feature_map(
@@ -85,7 +92,7 @@ def test_what_is_suggested_can_be_used(name: str, path: Path | None) -> None:
 
 @every_dataset
 def test_each_party_gets_its_own_files_and_nobody_elses(name: str, path: Path | None, tmp_path: Path) -> None:
-    partition = build(name, path=path, seed=0, options={"owner_points": 50})
+    partition = built(name, path, seed_points=7, owner_points=20)
     files = {}
     for party, share in shares(of_partition(partition)).items():
         (tmp_path / party).mkdir()

@@ -23,6 +23,7 @@ from protocol.errors import ExitCode, VectorMismatch
 from protocol.names import CURATOR
 from tests.conftest import ROOT
 from tests.processes.cluster import free_port
+from tests.processes.forked import ForkedProcess, PartyProcess
 
 pytestmark = pytest.mark.processes
 
@@ -158,25 +159,41 @@ def ours(place: Path) -> list[str]:
     return ["-m", "owner", "--session", str(place / "session.toml"), "--config", str(place / "owner.toml")]
 
 
-def played(rule: str, address: str, command: list[str]) -> tuple[int, int, str]:
-    """Exit codes of the curator and of the owner, and what the curator said."""
+def forked(place: Path, module: str, *arguments: str) -> ForkedProcess:
+    """A module of ours, and what it says in files at `place`."""
+    out, err = (place / f"{module}.{stream}" for stream in ("out", "err"))
+    for path in (out, err):
+        path.touch()
     environment = party_environment(os.environ) | {"PYTHONPATH": str(ROOT)}
-    arguments = ["-m", "hushbid", "interop", "curator", str(GOLDEN / rule), "--listen", address]
-    with (
-        subprocess.Popen(
-            [sys.executable, "-P", *arguments], stderr=subprocess.PIPE, env=environment
-        ) as curator,
-        subprocess.Popen([sys.executable, "-P", *command], stderr=subprocess.PIPE, env=environment) as owner,
-    ):
-        try:
-            said = curator.communicate(timeout=240)[1].decode()
-            if curator.returncode:
-                owner.kill()  # nobody ends the session
-            owner.communicate(timeout=240)
-        finally:
-            for process in (curator, owner):
-                process.kill()
-    return curator.returncode, owner.returncode, said
+    return ForkedProcess(module, arguments, directory=place, environment=environment, out=out, err=err)
+
+
+def curator_process(place: Path, session: Path, *arguments: str) -> ForkedProcess:
+    return forked(place, "hushbid", "interop", "curator", str(session), *arguments)
+
+
+def started(place: Path, command: list[str]) -> PartyProcess:
+    """An owner: that of the documents is a Python of its own, which loads nothing of ours."""
+    if command[0] == "-m":
+        return forked(place, *command[1:])
+    environment = party_environment(os.environ) | {"PYTHONPATH": str(ROOT)}
+    return subprocess.Popen([sys.executable, "-P", *command], stderr=subprocess.DEVNULL, env=environment)
+
+
+def played(rule: str, address: str, command: list[str], place: Path) -> tuple[int, int, str]:
+    """Exit codes of the curator and of the owner, and what the curator said."""
+    curator = curator_process(place, GOLDEN / rule, "--listen", address)
+    owner = started(place, command)
+    try:
+        curator_code = curator.wait(240)
+        if curator_code:
+            owner.kill()  # nobody ends the session
+        owner_code = owner.wait(240)
+    finally:
+        for process in (curator, owner):
+            process.kill()
+            process.wait(60)
+    return curator_code, owner_code, (place / "hushbid.err").read_text()
 
 
 @pytest.mark.parametrize(
@@ -187,7 +204,7 @@ def test_an_owner_answers_as_recorded(
     rule: str, command: Callable[[Path], list[str]], tmp_path: Path
 ) -> None:
     address = furnished(rule, tmp_path)
-    curator, owner, said = played(rule, address, command(tmp_path))
+    curator, owner, said = played(rule, address, command(tmp_path), tmp_path)
     assert (curator, owner) == (0, 0), said
     steps = json.loads((GOLDEN / rule / "exchange.json").read_text())["steps"]
     count = sum(step["from"] == "owner" for step in steps)
@@ -249,24 +266,11 @@ def test_of_a_broken_owner_the_first_byte_is_named(fault: str, tmp_path: Path) -
 
 def test_who_does_not_come_is_waited_for_no_longer_than_was_said(tmp_path: Path) -> None:
     address = furnished("ask-all", tmp_path)
-    arguments = ["-m", "hushbid", "interop", "curator", str(GOLDEN / "ask-all"), "--listen", address]
-    ran = subprocess.run(
-        [sys.executable, "-P", *arguments, "--seconds", "0.2", "--json"],
-        capture_output=True,
-        check=False,
-        env=party_environment(os.environ),
-    )
-    assert ran.returncode == 3
-    assert json.loads(ran.stdout)["error"]["kind"] == "TimedOut"
+    curator = curator_process(tmp_path, GOLDEN / "ask-all", "--listen", address, "--seconds", "0.2", "--json")
+    assert curator.wait(240) == 3
+    assert json.loads((tmp_path / "hushbid.out").read_text())["error"]["kind"] == "TimedOut"
 
 
 def test_a_directory_without_a_golden_session_is_refused(tmp_path: Path) -> None:
-    arguments = ["-m", "hushbid", "interop", "curator", str(tmp_path)]
-    ran = subprocess.run(
-        [sys.executable, "-P", *arguments],
-        capture_output=True,
-        check=False,
-        env=party_environment(os.environ),
-    )
-    assert ran.returncode == 4
-    assert b"no golden session" in ran.stderr
+    assert curator_process(tmp_path, tmp_path).wait(240) == 4
+    assert "no golden session" in (tmp_path / "hushbid.err").read_text()

@@ -156,7 +156,7 @@ def test_nothing_of_the_project_is_loaded_when_it_runs() -> None:
 
 def test_it_is_refused_by_name_where_the_curator_is_blind(tmp_path: Path) -> None:
     changes = SEALED | SECURE | {"acquisition.rule": "blind"}
-    with Cluster(tmp_path, (*OURS, OTHER), changes=changes, anew=True) as cluster:
+    with Cluster(tmp_path, (*OURS, OTHER), changes=changes, anew=("curator",)) as cluster:
         cluster.start("curator")
         start_minimal(cluster, OTHER)
         cluster.until(lambda: not cluster.running(OTHER), "the refusal")

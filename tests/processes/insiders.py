@@ -18,15 +18,19 @@ from protocol.runtime.keys import PublicKey, read_secret
 from protocol.runtime.network.transport import MAX_TO_CURATOR_BYTES
 from protocol.wire.codec import Frame, encode_frame, encode_message
 from protocol.wire.messages import Beat
+from tests.processes.curve import CurvePeer
 
 _BEAT = encode_frame(Frame(bytes(16), 0, 0, encode_message(Beat())))
 _PART = bytes(SMALL_FRAME_BYTES // 2)
+_FIRST_ROUTE = 0x6B8B4567
+"""Where a ROUTER's ids begin in a process that has not seeded C's `rand` (glibc)."""
 
 
 class Insider:
     """An owner that does what it likes."""
 
     def __init__(self, port: int, curator: PublicKey, key: Path, until: float) -> None:
+        self._port = port
         self._address = f"tcp://127.0.0.1:{port}"
         self._curator = curator
         self._pair = read_secret(key)
@@ -37,7 +41,7 @@ class Insider:
     def more(self) -> bool:
         return time.monotonic() < self._until
 
-    def connect(self, **options: int) -> zmq.Socket[bytes]:
+    def connect(self, **options: int | bytes) -> zmq.Socket[bytes]:
         dealer = self._context.socket(zmq.DEALER)
         dealer.linger, dealer.sndtimeo = 0, 100
         dealer.curve_publickey, dealer.curve_secretkey = self._pair.curve_public, self._pair.curve_secret
@@ -72,6 +76,26 @@ class Insider:
                     dealer.send(_BEAT, zmq.NOBLOCK)
             time.sleep(0.1)
 
+    def pings(self) -> None:
+        """More frames than are taken at once, ZMTP's PING among them, and no more of a connection."""
+        while self.more():
+            with contextlib.suppress(OSError), CurvePeer(self._port, self._curator, self._pair) as peer:
+                frames = [peer.message(_BEAT) for _ in range(60)]
+                frames[20:20] = [peer.message(b"\4PING\0\0", command=True)]
+                peer.write(b"".join(frames))
+                peer.reset()
+
+    def claims(self) -> None:
+        """Connections by the routing ids that the next ones are to have."""
+        claimed = [
+            self.connect(routing_id=b"\0" + (_FIRST_ROUTE + number).to_bytes(4)) for number in range(100)
+        ]
+        while self.more():
+            with self.connect() as dealer, contextlib.suppress(zmq.Again):
+                dealer.send(_BEAT)
+            time.sleep(0.1)
+        assert claimed
+
     def silence(self) -> None:
         """Connections on which nothing is said."""
         dealers = [self.connect() for _ in range(1_500)]
@@ -80,9 +104,10 @@ class Insider:
         assert dealers
 
     def beats(self) -> None:
-        with self.connect() as dealer:
-            while self.more():
-                with contextlib.suppress(zmq.Again):
+        """Signs of life, on ever new connections: who sends more than is taken loses the one before."""
+        while self.more():
+            with self.connect(reconnect_ivl=-1) as dealer, contextlib.suppress(zmq.Again):
+                while self.more():
                     dealer.send(_BEAT)
 
     def oversized(self) -> None:
@@ -103,8 +128,10 @@ class Insider:
 
 
 ATTACKS: dict[str, Callable[[Insider], None]] = {
+    "claimed routing ids": Insider.claims,  # first: the others use ids up
     "endless messages": Insider.endless,
     "many connections": Insider.crowd,
+    "pings": Insider.pings,
     "silent connections": Insider.silence,
     "signs of life": Insider.beats,
     "oversized frames": Insider.oversized,

@@ -17,6 +17,7 @@ import zmq
 
 from protocol.limits import SMALL_FRAME_BYTES
 from protocol.runtime.keys import PublicKey, new_keypair
+from tests.processes.curve import greeting
 
 _KEPT = 3_000
 """Connections that an attack holds open at a time."""
@@ -26,11 +27,6 @@ _FEWER = 1_000
 """The same of one that takes more of the curator's time with each."""
 _SLOW = 600
 """Connections whose greetings are slow."""
-
-
-def _greeting(mechanism: bytes) -> bytes:
-    """The 64 bytes that begin a connection of ZMTP 3.1."""
-    return b"\xff" + bytes(8) + b"\x7f\x03\x01" + mechanism.ljust(20, b"\0") + bytes(32)
 
 
 class Stranger:
@@ -81,12 +77,12 @@ class Stranger:
         for byte in range(16):
             for connection in held:
                 with contextlib.suppress(OSError):
-                    connection.sendall(_greeting(b"CURVE")[byte : byte + 1])
+                    connection.sendall(greeting(b"CURVE")[byte : byte + 1])
             time.sleep(0.02)
 
     def bytes(self) -> None:
         """The longest command that is read, on every connection, and never its last bytes."""
-        flood = _greeting(b"CURVE") + b"\x06" + struct.pack(">Q", SMALL_FRAME_BYTES)
+        flood = greeting(b"CURVE") + b"\x06" + struct.pack(">Q", SMALL_FRAME_BYTES)
         flood += bytes(SMALL_FRAME_BYTES - 100)
         for connection in self._each(_KEPT, _FEWER):
             with contextlib.suppress(OSError):
@@ -97,7 +93,7 @@ class Stranger:
             mechanism = (b"NULL", b"PLAIN", b"GSSAPI")[number % 3]
             with contextlib.suppress(OSError):
                 connection.sendall(
-                    _greeting(mechanism) + b"\x04\x19\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER"
+                    greeting(mechanism) + b"\x04\x19\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER"
                 )
 
     def unregistered(self) -> None:

@@ -7,15 +7,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 
 import pytest
 import zmq
 
 from protocol.limits import (
-    ARRIVED_QUEUE_FRAMES,
     MAX_CONNECTIONS_PER_PEER,
+    MAX_HELD_PER_PEER,
     MAX_UNNAMED_CONNECTIONS,
     SMALL_FRAME_BYTES,
 )
@@ -240,20 +240,42 @@ def test_who_just_leaves_has_broken_nothing(door: Door) -> None:
     assert door.router.oversized() == []
 
 
+def test_who_sends_more_than_is_taken_is_cut_before_it_is_much(door: Door) -> None:
+    alice = door.peer(ALICE)
+    door.hear(alice)
+    alice.sndhwm, alice.sndtimeo = 0, 1000
+    deadline = time.monotonic() + DEADLINE_S
+    with suppress(zmq.Again):  # it has no connection any more
+        while not door.router.cuts[Cut.FLOOD]:
+            assert time.monotonic() < deadline, door.router.cuts
+            alice.send(bytes(SMALL_FRAME_BYTES))
+    time.sleep(0.2)
+    taken = len(door.router.receive(100_000, wait_ms=500))
+    assert 0 < taken * SMALL_FRAME_BYTES < 100 * 10**6, "a look is late by a tenth of a second at most"
+
+
+def test_who_is_not_heard_for_a_while_keeps_its_connection(door: Door) -> None:
+    alice = door.peer(ALICE)
+    door.hear(alice)
+    for _ in range(MAX_HELD_PER_PEER):
+        alice.send(bytes(SMALL_FRAME_BYTES))
+    time.sleep(1.0)  # many looks
+    door.until(lambda: len(door.arrived) == 1 + MAX_HELD_PER_PEER, "all that may be said unanswered")
+    assert not door.router.cuts
+
+
 HUNG_UP_ON = """
 import os, subprocess, sys, time
 from protocol.runtime.network.router import RouterEndpoint
 
 FLOOD = '''
-import os, sys, zmq
+import os, sys, time, zmq
 socket = zmq.Context().socket(zmq.DEALER)
-socket.set(zmq.SNDTIMEO, 500)
 socket.connect(sys.argv[1])
-try:
-    while True:
-        socket.send(bytes(1000))
-except zmq.Again:
-    os._exit(0)
+for _ in range(1000):
+    socket.send(bytes(1000))
+time.sleep(0.5)
+os._exit(0)
 '''
 router = RouterEndpoint("tcp://127.0.0.1:*", pair=None, roster={})
 subprocess.run([sys.executable, "-c", FLOOD, router.address], check=True)
@@ -268,4 +290,4 @@ def test_a_peer_that_fills_its_queue_and_hangs_up_ends_nobody() -> None:
     command = [sys.executable, "-c", HUNG_UP_ON]
     done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=False, cwd=ROOT)
     assert (done.returncode, done.stderr) == (0, "")
-    assert int(done.stdout) >= ARRIVED_QUEUE_FRAMES
+    assert int(done.stdout) >= MAX_HELD_PER_PEER, "more than anybody may leave unanswered"

@@ -18,13 +18,14 @@ import zmq
 
 from protocol.errors import ConfigError, ConnectionFailed, LocalProtocolError
 from protocol.limits import (
-    ARRIVED_QUEUE_FRAMES,
     MAX_BYTES_PER_DRAIN,
     MAX_CONNECTIONS_PER_PEER,
     MAX_FRAME_BYTES,
+    MAX_HELD_PER_PEER,
     PEER_QUEUE_FRAMES,
 )
 from protocol.runtime.keys import KeyPair, PublicKey, new_keypair
+from protocol.runtime.network import authentication
 from protocol.runtime.network.authentication import Authenticator, Refusal
 from protocol.runtime.network.dealer import DealerEndpoint, Happening
 from protocol.runtime.network.router import Arrival, Drop, RouterEndpoint
@@ -350,34 +351,19 @@ def test_a_drain_ends_with_the_frame_that_fills_it(wire: Wire) -> None:
     needed = -(-MAX_BYTES_PER_DRAIN // len(frame))
     # Several connections, and so several peers: one alone does not fill a drain.
     pairs = [ALICE, BOB] * MAX_CONNECTIONS_PER_PEER
-    dealers = [wire.connect(router.address, pair) for pair in pairs[: 2 * needed // ARRIVED_QUEUE_FRAMES + 1]]
+    dealers = [wire.connect(router.address, pair) for pair in pairs[: 2 * needed // MAX_HELD_PER_PEER + 1]]
     for dealer in dealers:
         wire.introduce(dealer)  # of who has not spoken, no more than one frame is let in
     for dealer in dealers:
-        for _ in range(ARRIVED_QUEUE_FRAMES):
+        for _ in range(MAX_HELD_PER_PEER):
             assert dealer.send(frame)
     drains: list[int] = []
     deadline = time.monotonic() + DEADLINE_S
-    while sum(drains) < len(dealers) * ARRIVED_QUEUE_FRAMES:
+    while sum(drains) < len(dealers) * MAX_HELD_PER_PEER:
         assert time.monotonic() < deadline, drains
         time.sleep(0.2)  # let the queues fill
         drains.append(len(router.receive(1000, wait_ms=100)))
     assert max(drains) == needed, "with less, nothing would have been cut off"
-
-
-def test_what_is_not_taken_stays_with_its_sender(wire: Wire) -> None:
-    router = wire.router()
-    frame = b"x" * MAX_TO_CURATOR_BYTES
-    dealer = wire.connect(router.address)
-    wire.introduce(dealer)
-    in_flight = 0
-    deadline = time.monotonic() + DEADLINE_S
-    most = 4 * ARRIVED_QUEUE_FRAMES
-    while in_flight < most and time.monotonic() < deadline and dealer.send(frame):
-        in_flight += 1
-    time.sleep(0.5)
-    assert in_flight > 2 * ARRIVED_QUEUE_FRAMES, "the sender had more to say"
-    assert len(router.receive(1000)) <= 2 * ARRIVED_QUEUE_FRAMES + 1
 
 
 def test_a_peer_that_reads_nothing_fills_its_queue_and_delays_nobody(wire: Wire) -> None:
@@ -576,6 +562,19 @@ def test_a_dealer_closes_though_nobody_looked_at_what_happened() -> None:
     command = [sys.executable, "-c", UNWATCHED]
     done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=True, cwd=ROOT)
     assert 200 < int(done.stdout) < 5000, "the monitor was to fill"
+
+
+def test_a_key_has_so_many_handshakes_and_no_other_pays_for_it(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(authentication, "MAX_HELLOS_PER_PEER", 2)
+    router = wire.router()
+    for _ in range(2):
+        wire.connect(router.address, ALICE)
+    third = wire.dealer(router.address, ALICE)
+    wire.until(lambda: wire.happened[third] == [Happening.AUTHENTICATION_FAILED], "a refusal")
+    assert router.refusals == {Refusal.TOO_MANY: 1}
+    assert wire.introduce(wire.connect(router.address, BOB)).peer == "bob"
 
 
 def test_close_can_be_called_twice() -> None:

@@ -59,6 +59,7 @@ def test_who_has_no_room_for_its_transcript_stops_and_goes_on(tmp_path: Path) ->
         cluster.until(lambda: recorded_bytes(cluster, CURATOR) > UNDER_WAY, "some rounds")
         allow_no_file_beyond(ROOM, cluster, CURATOR)
         # Each is limited while all wait for the one before it.
+        before = 0
         for name, following, more in ((CURATOR, OWNER, MORE), (OWNER, CONSUMER, 1000)):
             told = stopped(cluster, name).error["what"]
             assert f"{name}.transcript: cannot write the transcript: File too large." in told

@@ -22,10 +22,8 @@ OWNERS = ("heron", "magpie")
 ROUNDS = 140
 """More than are run before the curator is killed: it has drawn one batch of noise then, or two, of three."""
 MOMENTS = 2
-"""Half of them sealed; the slow tests have three times as many. A simulated curator crashes at a third of
-all its moments, and drivers that break what is claimed here are caught:
-`tests/simulation/test_crash_noise.py`.
-"""
+"""Half of them sealed; the slow tests have three times as many. A simulated curator crashes at a third of all
+its moments, and drivers that break what is claimed are caught: `tests/simulation/test_crash_noise.py`."""
 _GAUSSIAN: dict[str, Any] = {"mechanism": "gaussian", "epsilon": 8.0}
 CHANGES: dict[str, Any] = {
     "session.points": ROUNDS,

@@ -27,6 +27,24 @@ def begin(cluster: Cluster) -> None:
     cluster.until(lambda: recorded_bytes(cluster, CURATOR) > UNDER_WAY, "some rounds")
 
 
+def stop(cluster: Cluster, name: str, number: signal.Signals) -> None:
+    """Tell a party to stop, and hear what it says of it."""
+    cluster.signal(name, number)
+    ended = cluster.end(name)[name]
+    assert ended.code == ExitCode.FAILED
+    assert ended.error["what"] == f"Stopped by {number.name}; what was recorded is kept."
+    assert "Start it again with the same state directory" in ended.error["advice"]
+    charged = f"The session is charged to {name}: no guarantee"
+    assert (charged in ended.error["advice"]) == (name != CURATOR)
+
+
+def start_again(cluster: Cluster, name: str) -> None:
+    """Start a party, and wait for its loop: before that, a signal ends its process as it ends any."""
+    before = recorded_bytes(cluster, name)
+    cluster.start(name)
+    cluster.until(lambda: recorded_bytes(cluster, name) > before, f"{name} to go on")
+
+
 def kill_all(cluster: Cluster) -> None:
     for name in cluster.names:
         cluster.signal(name, signal.SIGKILL)
@@ -69,20 +87,15 @@ def contents(directory: Path) -> dict[str, bytes]:
 def test_a_party_that_is_told_to_stop_goes_on_when_it_is_started_again(tmp_path: Path) -> None:
     with session(tmp_path / "session", "ask-all") as cluster:
         begin(cluster)
+        stop(cluster, OWNER, signal.SIGINT)  # the round waits for it, so the session is not over too soon
         for name, number in (
-            (OWNER, signal.SIGINT),
             (CURATOR, signal.SIGINT),
             (CONSUMER, signal.SIGTERM),
             (CURATOR, signal.SIGTERM),
         ):
-            cluster.signal(name, number)
-            ended = cluster.end(name)[name]
-            assert ended.code == ExitCode.FAILED
-            assert ended.error["what"] == f"Stopped by {number.name}; what was recorded is kept."
-            assert "Start it again with the same state directory" in ended.error["advice"]
-            charged = f"The session is charged to {name}: no guarantee"
-            assert (charged in ended.error["advice"]) == (name != CURATOR)
-            cluster.start(name)
+            stop(cluster, name, number)
+            start_again(cluster, name)
+        cluster.start(OWNER)
         check_whole(cluster, end_well(cluster))
         # The time of a session is that of all its processes.
         result = cluster.ended(CURATOR).json

@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from hushbid.roster.changes import revoke
 from hushbid.running.process import party_environment
 from tests.conftest import ROOT
 from tests.processes.cluster import PATIENCE, Cluster, free_port
+from tests.processes.forked import ForkedProcess, PartyProcess
 
 PARTIES = ("curator", "consumer", "north", "south")
 FEATURES = "share,score,age"
@@ -36,7 +36,7 @@ class Machines:
     def __init__(self, place: Path) -> None:
         self.place = place
         self.port = free_port()
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.processes: dict[str, PartyProcess] = {}
         for number, party in enumerate(PARTIES):
             (place / party).mkdir(mode=0o700)
             if party != "curator":
@@ -74,11 +74,13 @@ class Machines:
 
     def start(self, party: str, *arguments: str) -> None:
         """Start a party on its machine."""
-        with (self.of(party) / "out").open("wb") as out, (self.of(party) / "err").open("ab") as err:
-            self.processes[party] = subprocess.Popen(
-                [sys.executable, "-m", "hushbid", *arguments, "--json"],
-                cwd=self.of(party), env=self._environment(), stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-            )  # fmt: skip
+        out, err = self.of(party) / "out", self.of(party) / "err"
+        out.write_bytes(b"")
+        err.touch()
+        self.processes[party] = ForkedProcess(
+            "hushbid", [*arguments, "--json"],
+            directory=self.of(party), environment=party_environment(os.environ), out=out, err=err,
+        )  # fmt: skip
 
     def log(self, party: str) -> str:
         return (self.of(party) / "err").read_text(encoding="utf-8")
@@ -102,9 +104,6 @@ class Machines:
             if process.poll() is None:
                 process.kill()
             process.wait()
-
-    def _environment(self) -> dict[str, str]:
-        return {**party_environment(os.environ), "PYTHONPATH": str(ROOT)}
 
     # -- what people do, in their order ---------------------------------------------------------------
 

@@ -76,4 +76,4 @@ def test_verifying_and_reporting_take_some_kilobytes_for_each_round_more(tmp_pat
     assert longer > 9_000_000
     verifying, reporting = (many - few for few, many in zip(*taken.values(), strict=True))
     assert verifying < longer
-    assert reporting < 3 * longer, "some 15 kB a round, of the curves and tables of its page"
+    assert reporting < longer, "what the parties' machines keep of a point that was bought"

@@ -33,7 +33,7 @@ CHOICES = 12
 """Rounds in which the extra record is to change who wins."""
 FEWEST = 5
 """Of these, so that it counts as an attack."""
-TRIALS = 64
+TRIALS = 40
 
 Kind = type[FeatureSpace]
 

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 
 from hushbid.evidence.audit.attack import Attack, Stated
-from hushbid.evidence.audit.bounds import allowed_alarms, epsilon_lower
+from hushbid.evidence.audit.bounds import allowed_alarms, epsilon_lower_of
 from hushbid.evidence.audit.faults import FAULTS
 from hushbid.evidence.audit.statistic import Evidence, fit
 from hushbid.evidence.audit.suites import SUITES, Expected, Suite, suite_of
@@ -205,9 +205,8 @@ def _bound(first: Evidence, second: Evidence, *, delta: float, confidence: float
     """Fit the attack on the first half of the runs, and bound ε by the second."""
     half, trials = len(first) // 2, len(first)
     event = fit(first.part(0, half), second.part(0, half), delta=delta, confidence=confidence)
-    hits, false_alarms = (np.array([event.count(part.part(half, trials))]) for part in (second, first))
-    bound = epsilon_lower(hits, false_alarms, trials - half, delta=delta, confidence=confidence)
-    return float(bound[0])
+    hits, false_alarms = (event.count(part.part(half, trials)) for part in (second, first))
+    return epsilon_lower_of(hits, false_alarms, trials - half, delta=delta, confidence=confidence)
 
 
 @lru_cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import resource
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -94,8 +94,8 @@ def _state(party: Party) -> Path:
 
 def _processor_seconds() -> float:
     """Of all children of this process that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    used = os.times()
+    return used.children_user + used.children_system
 
 
 class _Memory:

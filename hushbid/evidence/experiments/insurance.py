@@ -16,9 +16,9 @@ from typing import Any, Final
 from hushbid.datasets import build
 from hushbid.evidence.experiments.cells import Configuration
 from hushbid.evidence.experiments.market import Market
-from hushbid.evidence.experiments.purchases import PurchaseRow, judged, pairs_of, purchase_row, said_of
+from hushbid.evidence.experiments.purchases import PurchaseRow, judged, pairs_of, purchase_experiment
 from hushbid.evidence.experiments.results import Figure
-from hushbid.evidence.experiments.runner import Experiment, run
+from hushbid.evidence.experiments.runner import run
 from hushbid.evidence.purchase_options import InsuranceOptions
 from protocol.runtime.command import keywords_of
 
@@ -45,10 +45,6 @@ def _pairs(options: InsuranceOptions) -> Iterator[tuple[Configuration, int]]:
     return pairs_of(options, [setting], methods=METHODS, epsilons=EPSILONS, points=POINTS)
 
 
-def _files(options: InsuranceOptions, _configuration: Configuration) -> list[Path]:
-    return [] if options.data is None else [options.data]
-
-
 def _measure(options: InsuranceOptions, configuration: Configuration, seed: int) -> dict[str, Any]:
     market = _market(options.data, configuration["owner_points"], seed)
     return judged(market, configuration, exact=True)
@@ -60,14 +56,11 @@ def _market(data: Path | None, owner_points: int | None, seed: int) -> Market:
     return Market(build("insurance", path=data, seed=seed, options=limits), GAMMA, MODEL, seed)
 
 
-EXPERIMENT: Final = Experiment(
-    title="Insurance customers (DPDS §4): what each method buys",
-    pairs=_pairs,
-    measure=_measure,
-    row=purchase_row,
-    said=said_of,
-    files=_files,
-    figure=Figure("points", "weighted.accuracy", ("method", "epsilon")),
+EXPERIMENT: Final = purchase_experiment(
+    "Insurance customers (DPDS §4): what each method buys",
+    _pairs,
+    _measure,
+    Figure("points", "weighted.accuracy", ("method", "epsilon")),
 )
 
 

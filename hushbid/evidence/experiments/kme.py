@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from statistics import fmean
@@ -23,11 +23,11 @@ import numpy.typing as npt
 
 from hushbid.evidence.experiment_options import KmeOptions
 from hushbid.evidence.experiments.cells import Configuration, Measured
-from hushbid.evidence.experiments.results import Figure
-from hushbid.evidence.experiments.runner import Experiment, refuse_none, run
+from hushbid.evidence.experiments.results import ExperimentRow, Figure
+from hushbid.evidence.experiments.runner import Experiment, refuse_none, refuse_unknown, run
 from hushbid.kme import KernelMeanRelease, kernels
 from hushbid.kme.subspace import COORDINATE_UNIT, span
-from protocol.errors import ConfigError, DataError
+from protocol.errors import DataError
 from protocol.privacy.noise import SecureNoise, SimulatedNoise
 from protocol.runtime.command import keywords_of
 
@@ -128,7 +128,7 @@ _NAMED: Final = {setting.name: setting for setting in SETTINGS}
 
 
 @dataclass(frozen=True, kw_only=True)
-class KmeRow:
+class KmeRow(ExperimentRow):
     """One setting and ε, over all seeds.
 
     Attributes:
@@ -168,19 +168,12 @@ class KmeRow:
     cpu_seconds: float
     bound: float
 
-    def as_json(self) -> dict[str, Any]:
-        """The row under its attributes' names."""
-        return asdict(self)
-
 
 def _pairs(options: KmeOptions) -> Iterator[tuple[Configuration, int]]:
     epsilons = [0.01, 0.1, 1.0] if options.epsilons is None else options.epsilons
     seeds = options.every_seed
     refuse_none(an_epsilon=epsilons, a_seed=seeds)
-    if unknown := sorted(set(options.settings or ()) - set(_NAMED)):
-        raise ConfigError(
-            f"There is no setting {', '.join(unknown)}.", advice=f"Settings are: {', '.join(_NAMED)}."
-        )
+    refuse_unknown(options.settings or (), _NAMED, "setting", "Settings")
     chosen = [_NAMED[name] for name in options.settings or ()] or [
         setting for setting in SETTINGS if options.full or setting.points <= LONG
     ]

@@ -16,7 +16,7 @@ import numpy as np
 from hushbid.cluster.evaluation import Selection, uniform
 from hushbid.evidence.experiments.bought_in_session import SESSIONS, buy
 from hushbid.evidence.experiments.market import Bought, Market
-from protocol.errors import ConfigError
+from hushbid.evidence.experiments.runner import refuse_unknown
 
 __all__ = ["METHODS", "PRIVATE", "Method", "check_methods", "proportional"]
 
@@ -103,7 +103,4 @@ def check_methods(names: Sequence[str]) -> None:
     Raises:
         ConfigError: There is none of that name.
     """
-    if unknown := sorted(set(names) - set(METHODS)):
-        raise ConfigError(
-            f"There is no method {', '.join(unknown)}.", advice=f"Methods are: {', '.join(METHODS)}."
-        )
+    refuse_unknown(names, METHODS, "method", "Methods")

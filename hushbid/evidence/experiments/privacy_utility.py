@@ -15,9 +15,9 @@ from typing import Any, Final
 from hushbid.datasets import build
 from hushbid.evidence.experiments.cells import Configuration
 from hushbid.evidence.experiments.market import Market
-from hushbid.evidence.experiments.purchases import PurchaseRow, judged, pairs_of, purchase_row, said_of
+from hushbid.evidence.experiments.purchases import PurchaseRow, judged, pairs_of, purchase_experiment
 from hushbid.evidence.experiments.results import Figure
-from hushbid.evidence.experiments.runner import Experiment, run
+from hushbid.evidence.experiments.runner import run
 from hushbid.evidence.purchase_options import PrivacyUtilityOptions
 from protocol.runtime.command import keywords_of
 
@@ -48,10 +48,6 @@ def _pairs(options: PrivacyUtilityOptions) -> Iterator[tuple[Configuration, int]
     return pairs_of(options, [setting], methods=METHODS, epsilons=epsilons, points=POINTS, once=None)
 
 
-def _files(options: PrivacyUtilityOptions, _configuration: Configuration) -> list[Path]:
-    return [] if options.data is None else [options.data]
-
-
 def _measure(options: PrivacyUtilityOptions, configuration: Configuration, seed: int) -> dict[str, Any]:
     names = ("dataset", "owner_points", "gamma", "model")
     market = _market(options.data, *(configuration[name] for name in names), seed)
@@ -66,14 +62,11 @@ def _market(
     return Market(build(name, path=data, seed=seed, options=limits), gamma, model, seed)
 
 
-EXPERIMENT: Final = Experiment(
-    title="Quality over ε, for every release",
-    pairs=_pairs,
-    measure=_measure,
-    row=purchase_row,
-    said=said_of,
-    files=_files,
-    figure=Figure("epsilon", "weighted.mmd2", ("method",), log_y=True),
+EXPERIMENT: Final = purchase_experiment(
+    "Quality over ε, for every release",
+    _pairs,
+    _measure,
+    Figure("epsilon", "weighted.mmd2", ("method",), log_y=True),
 )
 
 

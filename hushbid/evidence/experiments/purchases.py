@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -14,7 +15,8 @@ from consumer.appraisal import Quality
 from hushbid.evidence.experiments.cells import Configuration, Measured
 from hushbid.evidence.experiments.market import DELTA, Market
 from hushbid.evidence.experiments.methods import METHODS, check_methods
-from hushbid.evidence.experiments.runner import refuse_none
+from hushbid.evidence.experiments.results import ExperimentRow, Figure
+from hushbid.evidence.experiments.runner import Experiment, Pairs, refuse_none
 from hushbid.evidence.purchase_options import PurchaseOptions
 
 __all__ = [
@@ -24,16 +26,19 @@ __all__ = [
     "judged",
     "means",
     "pairs_of",
+    "purchase_experiment",
     "purchase_row",
     "said_of",
 ]
+
+_Options = TypeVar("_Options", bound=PurchaseOptions)
 
 MOST_WEIGHED: Final = 4_000
 """A purchase of more points gets no weights: time and memory grow with the square."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class PurchaseRow:
+class PurchaseRow(ExperimentRow):
     """One method with its settings, over all seeds. MMD² is the exact kernel's against D_v.
 
     Attributes:
@@ -85,10 +90,6 @@ class PurchaseRow:
     accuracy_weighted_each: tuple[float | None, ...]
     effective_points_each: tuple[float | None, ...]
     seconds: float | None
-
-    def as_json(self) -> dict[str, Any]:
-        """The row under its attributes' names."""
-        return asdict(self)
 
 
 def pairs_of(
@@ -231,3 +232,25 @@ def means(figures: Sequence[Mapping[str, float | None]]) -> dict[str, float | No
     """The mean of each figure over those seeds that have it."""
     known = {name: [value for each in figures if (value := each[name]) is not None] for name in figures[0]}
     return {name: fmean(values) if values else None for name, values in known.items()}
+
+
+def purchase_experiment(
+    title: str,
+    pairs: Callable[[_Options], Pairs],
+    measure: Callable[[_Options, Configuration, int], Measured],
+    figure: Figure,
+) -> Experiment[_Options, PurchaseRow]:
+    """An experiment on purchases from the dataset of `data`, whose measurements are those of `judged`."""
+    return Experiment(
+        title=title,
+        pairs=pairs,
+        measure=measure,
+        row=purchase_row,
+        said=said_of,
+        files=_files,
+        figure=figure,
+    )
+
+
+def _files(options: PurchaseOptions, _configuration: Configuration) -> list[Path]:
+    return [] if options.data is None else [options.data]

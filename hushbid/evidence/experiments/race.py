@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from hushbid.evidence.experiment_options import RaceOptions
 from hushbid.evidence.experiments.cells import Configuration, Measured
-from hushbid.evidence.experiments.results import Figure
+from hushbid.evidence.experiments.results import ExperimentRow, Figure
 from hushbid.evidence.experiments.runner import Experiment, refuse_none, run
 from hushbid.race import RaceClassifier, Sketch, calibrate, make_family, optimal_rows
 from protocol.errors import ConfigError, DataError
@@ -96,7 +96,7 @@ _SALARIES: Final = Setting(
 
 
 @dataclass(frozen=True, kw_only=True)
-class RaceRow:
+class RaceRow(ExperimentRow):
     """One setting, over all seeds: of hash functions, of noise, and of a classifier's split.
 
     Attributes:
@@ -137,10 +137,6 @@ class RaceRow:
     balanced_each: tuple[float, ...] = ()
     largest: float | None = None
     logistic: float | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        """The row under its attributes' names."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True)

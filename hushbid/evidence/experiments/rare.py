@@ -21,9 +21,9 @@ from hushbid.datasets.digit_groups import DIGIT_GROUPS, WANTED_DIGITS
 from hushbid.datasets.partition import limited
 from hushbid.evidence.experiments.cells import Configuration
 from hushbid.evidence.experiments.market import Market
-from hushbid.evidence.experiments.purchases import PurchaseRow, judged, pairs_of, purchase_row, said_of
+from hushbid.evidence.experiments.purchases import PurchaseRow, judged, pairs_of, purchase_experiment
 from hushbid.evidence.experiments.results import Figure
-from hushbid.evidence.experiments.runner import Experiment, refuse_none, run
+from hushbid.evidence.experiments.runner import refuse_none, run
 from hushbid.evidence.purchase_options import RareOptions
 from protocol.errors import ConfigError
 from protocol.runtime.command import keywords_of
@@ -46,10 +46,6 @@ def _pairs(options: RareOptions) -> Iterator[tuple[Configuration, int]]:
     fixed = {"dataset": "mnist", "pool": options.pool, "owner_points": options.owner_points}
     settings = [{**fixed, "share": share, "gamma": GAMMA, "model": MODEL} for share in shares]
     return pairs_of(options, settings, methods=METHODS, epsilons=EPSILONS, points=POINTS)
-
-
-def _files(options: RareOptions, _configuration: Configuration) -> list[Path]:
-    return [] if options.data is None else [options.data]
 
 
 def _measure(options: RareOptions, configuration: Configuration, seed: int) -> dict[str, Any]:
@@ -112,14 +108,11 @@ def deal_rare(
     return replace(dealt, owners=owners)
 
 
-EXPERIMENT: Final = Experiment(
-    title="Rare wanted points: what each method buys",
-    pairs=_pairs,
-    measure=_measure,
-    row=purchase_row,
-    said=said_of,
-    files=_files,
-    figure=Figure("share", "weighted.accuracy", ("points", "method", "epsilon")),
+EXPERIMENT: Final = purchase_experiment(
+    "Rare wanted points: what each method buys",
+    _pairs,
+    _measure,
+    Figure("share", "weighted.accuracy", ("method", "epsilon"), panel="points"),
 )
 
 

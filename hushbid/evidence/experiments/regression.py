@@ -10,7 +10,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -22,7 +22,7 @@ from sklearn.model_selection import KFold
 
 from hushbid.evidence.experiment_options import RegressionOptions
 from hushbid.evidence.experiments.cells import Configuration, Measured
-from hushbid.evidence.experiments.results import Figure
+from hushbid.evidence.experiments.results import ExperimentRow, Figure
 from hushbid.evidence.experiments.runner import Experiment, refuse_none, run
 from hushbid.race.regressor import RaceRegressor
 from hushbid.race.release import PoorModelWarning
@@ -47,7 +47,7 @@ _CONFIDENCE: Final = 0.05  # AdaSSP's ϱ
 
 
 @dataclass(frozen=True, kw_only=True)
-class RegressionRow:
+class RegressionRow(ExperimentRow):
     """One method at one ε on one dataset.
 
     Attributes:
@@ -72,10 +72,6 @@ class RegressionRow:
     relative_error: float | None
     worst: float | None
     seeds: int
-
-    def as_json(self) -> dict[str, Any]:
-        """The row under its attributes' names."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,12 +7,11 @@ import io
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -23,7 +22,10 @@ from hushbid.evidence.experiments.cells import Cell, Measured, software, write_w
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["PAGE", "ROWS", "TABLE", "Figure", "rows_table", "write_results"]
+__all__ = ["PAGE", "ROWS", "TABLE", "ExperimentRow", "Figure", "rows_table", "write_results"]
+
+Lines: TypeAlias = dict[str, dict[float | None, list[float]]]
+"""Each line's values at each x, by its name: one for every seed."""
 
 TABLE: Final = "results"
 """Name of the table's two files, without their endings."""
@@ -32,8 +34,19 @@ ROWS: Final = "rows.csv"
 FIGURE: Final = "figure"
 PAGE: Final = "results.md"
 _NO_FIGURE: Final = "There is no figure: matplotlib is not installed (`pip install matplotlib`)."
-_MOST_SERIES: Final = 12
-"""More lines than that cannot be told apart."""
+_MOST_SERIES: Final = 20
+"""More lines than that cannot be told apart: ten colours, each with two kinds of marks."""
+_COLOURS: Final = 10
+_PANEL_INCHES: Final = 7.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExperimentRow:
+    """A row of an experiment's table: its attributes are what it has."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The row under its attributes' names."""
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -44,12 +57,14 @@ class Figure:
         x: A key of configurations; a configuration that has None there is a line across.
         y: A key of what is measured, with a dot where it is a dictionary's.
         by: Keys of configurations; each combination of their values is a line of its own.
+        panel: A key of configurations; each of its values has axes of its own. None: there is one pair.
         log_x, log_y: Whether an axis is logarithmic.
     """
 
     x: str
     y: str
     by: tuple[str, ...] = ()
+    panel: str | None = None
     log_x: bool = True
     log_y: bool = False
 
@@ -79,7 +94,7 @@ def write_results(
     images = _drawn(figure, table)
     for kind, image in images.items():
         write_whole(directory / f"{FIGURE}.{kind}", image)
-    shown = _shown_figure(figure) if images else [_NO_FIGURE, ""]
+    shown = _shown_figure(figure, table) if images else [_NO_FIGURE, ""]
     write_whole(directory / PAGE, _page(title, shown, rows, measured).encode())
 
 
@@ -150,19 +165,24 @@ def _drawn(figure: Figure, table: pa.Table) -> dict[str, bytes]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
 
-    canvas = Canvas(figsize=(7.0, 4.5), layout="constrained")
+    panels = _panels(figure, table)
+    numbers = {name: number for number, name in enumerate(_names(panels))}
+    canvas = Canvas(figsize=(_PANEL_INCHES * len(panels), 4.5), layout="constrained")
     FigureCanvasAgg(canvas)
-    axes = canvas.add_subplot()
-    lines = _lines(figure, table)
-    for number, (name, points) in enumerate(islice(lines.items(), _MOST_SERIES)):
-        _draw(axes, name, points, f"C{number}")
-    axes.set(xlabel=figure.x, ylabel=figure.y)
-    if figure.log_x and all(x > 0 for points in lines.values() for x in points if x is not None):
-        axes.set_xscale("log")
-    if figure.log_y:
-        axes.set_yscale("log")
-    if any(lines):
-        axes.legend(fontsize="small")
+    for place, (title, lines) in enumerate(panels.items(), start=1):
+        axes = canvas.add_subplot(1, len(panels), place, title=title)
+        for name, points in lines.items():
+            if numbers[name] < _MOST_SERIES:
+                _draw(axes, name, points, numbers[name])
+        axes.set(xlabel=figure.x, ylabel=figure.y)
+        if figure.log_x and all(x > 0 for points in lines.values() for x in points if x is not None):
+            axes.set_xscale("log")
+        if figure.log_y:
+            _scale_by_magnitude(
+                axes, [y for points in lines.values() for each in points.values() for y in each]
+            )
+        if any(lines):
+            axes.legend(fontsize="small")
     images = {}
     # The same figures make the same files: SVG's names are salted, and both formats are dated.
     with mpl.rc_context({"svg.hashsalt": "hushbid"}):
@@ -173,22 +193,41 @@ def _drawn(figure: Figure, table: pa.Table) -> dict[str, bytes]:
     return images
 
 
-def _lines(figure: Figure, table: pa.Table) -> dict[str, dict[float | None, list[float]]]:
-    """Each line's values at each x: one for every seed."""
-    lines: dict[str, dict[float | None, list[float]]] = defaultdict(lambda: defaultdict(list))
+def _scale_by_magnitude(axes: Axes, values: Sequence[float]) -> None:
+    """A logarithmic axis; where a value has no logarithm, it is linear from 0 to the smallest that has."""
+    positive = [value for value in values if value > 0.0]
+    if len(positive) == len(values):
+        axes.set_yscale("log")
+    elif positive:
+        axes.set_yscale("symlog", linthresh=min(positive))
+        if min(values) == 0.0:
+            axes.set_ylim(bottom=-0.3 * min(positive))  # so that a line at 0 is seen, and nothing below it
+
+
+def _panels(figure: Figure, table: pa.Table) -> dict[str, Lines]:
+    """The lines of each panel, by its title: empty where there is one."""
+    found: dict[str, Lines] = {}
     for row in table.to_pylist():
+        title = "" if figure.panel is None else f"{figure.panel} {row.get(figure.panel)}"
+        lines = found.setdefault(title, defaultdict(lambda: defaultdict(list)))
         value = row.get(figure.y)
         if value is not None and math.isfinite(value):
             name = ", ".join(f"{key} {row[key]}" for key in figure.by if row.get(key) is not None)
             lines[name][row.get(figure.x)].append(float(value))
-    return lines
+    return found
 
 
-def _draw(axes: Axes, name: str, points: Mapping[float | None, Sequence[float]], color: str) -> None:
+def _names(panels: Mapping[str, Lines]) -> list[str]:
+    """Of all lines, which look the same in every panel."""
+    return list(dict.fromkeys(name for lines in panels.values() for name in lines))
+
+
+def _draw(axes: Axes, name: str, points: Mapping[float | None, Sequence[float]], number: int) -> None:
+    color, marker = f"C{number % _COLOURS}", "os"[number // _COLOURS]
     places = sorted(x for x in points if x is not None)
     if places:
         low, high = ([extreme(points[x]) for x in places] for extreme in (min, max))
-        axes.plot(places, [fmean(points[x]) for x in places], marker="o", label=name, color=color)
+        axes.plot(places, [fmean(points[x]) for x in places], marker=marker, label=name, color=color)
         axes.fill_between(places, low, high, alpha=0.15, color=color)
     if None in points:
         across = None if places else name
@@ -198,12 +237,14 @@ def _draw(axes: Axes, name: str, points: Mapping[float | None, Sequence[float]],
 # -- the page ----------------------------------------------------------------------------------------------
 
 
-def _shown_figure(figure: Figure) -> list[str]:
+def _shown_figure(figure: Figure, table: pa.Table) -> list[str]:
+    left_out = _names(_panels(figure, table))[_MOST_SERIES:]
     return [
         f"![{figure.y} by {figure.x}]({FIGURE}.svg)",
         "",
         f"Lines are means of `{figure.y}` over the seeds, in bands from the smallest to the largest.",
         f"Broken lines are without `{figure.x}`.",
+        *([f"Not drawn, as there are too many: {'; '.join(left_out)}."] if left_out else []),
         "",
     ]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from statistics import fmean
@@ -23,10 +23,9 @@ from hushbid.evidence.experiments.market import DELTA, Market
 from hushbid.evidence.experiments.methods import METHODS
 from hushbid.evidence.experiments.publishing import PUBLISHED
 from hushbid.evidence.experiments.purchases import figures_of, means
-from hushbid.evidence.experiments.results import Figure
-from hushbid.evidence.experiments.runner import Experiment, refuse_none, run
+from hushbid.evidence.experiments.results import ExperimentRow, Figure
+from hushbid.evidence.experiments.runner import Experiment, refuse_none, refuse_unknown, run
 from hushbid.evidence.purchase_options import RivalsOptions
-from protocol.errors import ConfigError
 from protocol.extras import OTHERS
 from protocol.runtime.command import keywords_of
 
@@ -39,7 +38,7 @@ POINTS: Final = (1000,)
 
 
 @dataclass(frozen=True, kw_only=True)
-class RivalRow:
+class RivalRow(ExperimentRow):
     """One rival with its settings, over all seeds.
 
     Attributes:
@@ -78,19 +77,12 @@ class RivalRow:
     seconds: float
     note: str
 
-    def as_json(self) -> dict[str, Any]:
-        """The row under its attributes' names."""
-        return asdict(self)
-
 
 def _pairs(options: RivalsOptions) -> Iterator[tuple[Configuration, int]]:
     names, epsilons = options.rivals or RIVALS, options.epsilons or EPSILONS
     counts = options.points or POINTS
     refuse_none(a_rival=names, an_epsilon=epsilons, a_number_of_points=counts, a_seed=options.every_seed)
-    if unknown := sorted(set(names) - set(RIVALS)):
-        raise ConfigError(
-            f"There is no rival {', '.join(unknown)}.", advice=f"Rivals are: {', '.join(RIVALS)}."
-        )
+    refuse_unknown(names, RIVALS, "rival", "Rivals")
     fixed = {"dataset": options.dataset, "owner_points": options.owner_points}
     for seed in options.every_seed:
         for count in counts:

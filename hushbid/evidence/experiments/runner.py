@@ -27,7 +27,7 @@ from hushbid.evidence.experiments.results import Figure, write_results
 from hushbid.evidence.pool import results_of
 from protocol.errors import ConfigError
 
-__all__ = ["DECLARATION", "Experiment", "Outcome", "refuse_none", "run"]
+__all__ = ["DECLARATION", "Experiment", "Outcome", "refuse_none", "refuse_unknown", "run"]
 
 DECLARATION = "experiment.toml"
 """The file of a directory of results that says what was run."""
@@ -134,6 +134,24 @@ def refuse_none(**wanted: Sequence[Any]) -> None:
         raise ConfigError(
             f"An experiment needs {', '.join(names[:-1])} and {names[-1]} at least.",
             advice="Give one of each.",
+        )
+
+
+def refuse_unknown(names: Iterable[str], known: Iterable[str], what: str, several: str) -> None:
+    """Refuse names that nothing has.
+
+    Args:
+        names: What is asked for.
+        known: What there is.
+        what: What one is called.
+        several: What several are called, as the first word of a sentence.
+
+    Raises:
+        ConfigError: There is none of some name.
+    """
+    if unknown := sorted(set(names) - set(known)):
+        raise ConfigError(
+            f"There is no {what} {', '.join(unknown)}.", advice=f"{several} are: {', '.join(known)}."
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from statistics import fmean
@@ -20,8 +20,8 @@ from hushbid.datasets import Partition, Table, build
 from hushbid.evidence.experiments.bought_in_session import SESSIONS, opened, played, selection_of
 from hushbid.evidence.experiments.cells import Configuration, Measured
 from hushbid.evidence.experiments.market import Market
-from hushbid.evidence.experiments.results import Figure
-from hushbid.evidence.experiments.runner import Experiment, refuse_none, run
+from hushbid.evidence.experiments.results import ExperimentRow, Figure
+from hushbid.evidence.experiments.runner import Experiment, refuse_none, refuse_unknown, run
 from hushbid.evidence.purchase_options import ScalingOptions
 from protocol.errors import ConfigError
 from protocol.privacy.acquisition import RULES
@@ -40,7 +40,7 @@ _BLIND: Final = "blind"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScalingRow:
+class ScalingRow(ExperimentRow):
     """One rule with one number of owners and one batch, over all seeds: means.
 
     Attributes:
@@ -82,10 +82,6 @@ class ScalingRow:
     seeds: int
     note: str
 
-    def as_json(self) -> dict[str, Any]:
-        """The row under its attributes' names."""
-        return asdict(self)
-
 
 _FIGURES: Final = (
     "rounds",
@@ -105,10 +101,7 @@ def _pairs(options: ScalingOptions) -> Iterator[tuple[Configuration, int]]:
     rules, counts = options.rules or tuple(RULES), options.owners or OWNERS
     batches = options.batches or BATCHES
     refuse_none(a_rule=rules, a_number_of_owners=counts, a_batch=batches, a_seed=options.every_seed)
-    if unknown := sorted(set(rules) - set(RULES)):
-        raise ConfigError(
-            f"There is no acquisition rule {', '.join(unknown)}.", advice=f"Rules are: {', '.join(RULES)}."
-        )
+    refuse_unknown(rules, RULES, "acquisition rule", "Rules")
     fixed = {"points": options.points, "owner_points": options.owner_points}
     for seed in options.every_seed:
         for owners in counts:

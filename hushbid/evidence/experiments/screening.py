@@ -11,7 +11,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
@@ -26,7 +26,7 @@ from hushbid.datasets import Partition, Table
 from hushbid.datasets.digit_groups import DIGIT_GROUPS, WANTED_DIGITS
 from hushbid.evidence.experiment_options import ScreeningOptions
 from hushbid.evidence.experiments.cells import Configuration, Measured
-from hushbid.evidence.experiments.results import Figure
+from hushbid.evidence.experiments.results import ExperimentRow, Figure
 from hushbid.evidence.experiments.runner import Experiment, refuse_none, run
 from hushbid.roster.file import RosterFile
 from hushbid.running.simulate import simulate
@@ -54,7 +54,7 @@ assert WANTED_DIGITS in DIGIT_GROUPS
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class Row(ExperimentRow):
     """One setting, over all seeds.
 
     Attributes:
@@ -84,10 +84,6 @@ class Row:
     mmd2_screened: float | None
     ratio: float | None
     ratio_each: tuple[float, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """The row under its attributes' names."""
-        return asdict(self)
 
 
 def _pairs(options: ScreeningOptions) -> Iterator[tuple[Configuration, int]]:

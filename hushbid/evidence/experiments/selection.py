@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
@@ -21,7 +21,7 @@ from consumer.appraisal import Quality
 from hushbid.cluster.file import Cluster, open_cluster, read_cluster
 from hushbid.evidence.experiment_options import SelectionOptions
 from hushbid.evidence.experiments.cells import Configuration, Measured
-from hushbid.evidence.experiments.results import Figure
+from hushbid.evidence.experiments.results import ExperimentRow, Figure
 from hushbid.evidence.experiments.runner import Experiment, refuse_none, run
 from hushbid.running.simulate import simulate
 from protocol.errors import ConfigError
@@ -35,7 +35,7 @@ _MAP_SEED: Final = 20190101
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class Row(ExperimentRow):
     """One setting, over all seeds. MMD² is the exact kernel's, of the bought points against D_v.
 
     Attributes:
@@ -75,10 +75,6 @@ class Row:
     accuracy: float | None
     choices: Mapping[str, Mapping[str, Mapping[str, float | None]]]
     wall_seconds: float
-
-    def as_json(self) -> dict[str, Any]:
-        """The row under its attributes' names."""
-        return asdict(self)
 
 
 def _pairs(options: SelectionOptions) -> Iterator[tuple[Configuration, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -106,6 +107,7 @@ def epsilons_of_rho(rhos: npt.NDArray[np.float64], delta: float) -> npt.NDArray[
     return np.where(usable, np.maximum(best, 0.0), np.where(rhos > 0.0, np.inf, 0.0))
 
 
+@lru_cache(maxsize=256)
 def rho_of_epsilon(epsilon: float, delta: float) -> float:
     """The largest ρ whose `epsilon_of_rho` at δ is at most ε > 0, rounded down."""
     # ρ + 2√(ρ·ln 1/δ) = ε is the simple conversion, which the tight one never exceeds.

@@ -41,13 +41,21 @@ class DatasetBudget:
     spending: Spending
     paid_as: str = ""
 
-    def check(self, *, resumed: bool = False, record: bool = True, warn: bool = True) -> Cap | None:
+    def check(
+        self,
+        *,
+        resumed: bool = False,
+        record: bool = True,
+        warn: bool = True,
+        called: Path | None = None,
+    ) -> Cap | None:
         """Refuse to enrol in a session that the budget does not allow.
 
         Args:
             resumed: The party goes on with a session that it has a transcript of.
             record: Whether the ledger takes down what the party says of its budget; False: it only looks.
             warn: Whether to log what does not stand against it.
+            called: The ledger's path in what is logged; None: its own.
 
         Returns:
             The budget that holds; None: there is none.
@@ -60,7 +68,7 @@ class DatasetBudget:
         """
         with self._open(record=record) as ledger:
             if warn:
-                ledger.warn()
+                ledger.warn(called)
             if self.paid_as and all(each.identifier != self.paid_as for each in ledger.spendings):
                 raise ConfigError(
                     f"{self.path}: the release of the target that was named was not charged to this ledger.",
@@ -74,6 +82,15 @@ class DatasetBudget:
                     "anew, agree on another session.nonce in the session file.",
                 )
             return ledger.cap
+
+    def elsewhere(self) -> Path | None:
+        """Another ledger that the same rows were charged to, and whose budget does not bind here.
+
+        Raises:
+            HushbidError: The ledger cannot be used.
+        """
+        with self._open(record=False) as ledger:
+            return ledger.elsewhere
 
     def charge(self, _charge: Charge) -> None:
         """Charge the session, durably. The machine says when: before anything of the data leaves.

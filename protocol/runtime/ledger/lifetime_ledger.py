@@ -231,14 +231,19 @@ class LifetimeLedger(Closing):
                 self._note_rows(listed)
         return fresh
 
-    def warn(self) -> None:
-        """Log what was found when the file was opened, and did not stand against it."""
+    def warn(self, called: Path | None = None) -> None:
+        """Log what was found when the file was opened, and did not stand against it.
+
+        Args:
+            called: The file's path in what is logged; None: its own.
+        """
+        path = str(called or self.path)
         if self.cut:
-            log(LEDGER_CUT, path=str(self.path), bytes=self.cut)
+            log(LEDGER_CUT, path=path, bytes=self.cut)
         if self.elsewhere is not None:
-            log(LEDGER_ELSEWHERE, path=str(self.path), other=str(self.elsewhere))
+            log(LEDGER_ELSEWHERE, path=path, other=str(self.elsewhere))
         if self._rows_unknown:
-            log(LEDGERS_UNKNOWN, path=str(self.path), reason=self._rows_unknown)
+            log(LEDGERS_UNKNOWN, path=path, reason=self._rows_unknown)
 
     def close(self) -> None:
         """Give the file back. Closing twice is allowed."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from typing import Final
 
@@ -23,6 +24,7 @@ import zmq
 
 from protocol.crypto.identity import roster_identity
 from protocol.errors import ConfigError
+from protocol.limits import MAX_HELLOS_PER_PEER
 from protocol.runtime.keys import KEY_BYTES, curve_fingerprints
 from protocol.runtime.network.transport import is_loopback_ip
 from protocol.runtime.telemetry.log_events import CONNECTION_REFUSED, CONNECTIONS_REFUSED_OFTEN
@@ -50,6 +52,8 @@ class Refusal(StrEnum):
     """A security mechanism other than the one in force."""
     NOT_LOOPBACK = "not-loopback"
     """Without security, a peer that is not on this machine."""
+    TOO_MANY = "too-many"
+    """A peer that has had `MAX_HELLOS_PER_PEER` handshakes, or sent more than has been taken yet."""
     MALFORMED = "malformed"
     """A request that is not ZAP 1.0 for our domain."""
 
@@ -61,14 +65,23 @@ class Authenticator:
         context: The context; no other handler may run in it. Terminate it to end the handler, then `join`.
         roster: Public key in Z85 -> name of the peer. None lets in anyone on this machine without security,
             and nobody else.
+        barred: Names of peers that may not connect now, which the caller changes.
 
     Raises:
         ConfigError: If a key of the roster is not a key, or two of them have the same CURVE key; names whose.
     """
 
-    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], roster: Mapping[str, str] | None) -> None:
+    def __init__(
+        self,
+        context: zmq.Context[zmq.Socket[bytes]],
+        roster: Mapping[str, str] | None,
+        barred: AbstractSet[str] = frozenset(),
+    ) -> None:
         self.refusals: Counter[str] = Counter()
         """Refused connections by `Refusal`."""
+        self._roster = roster or {}
+        self._barred = barred
+        self._handshakes: Counter[bytes] = Counter()
         self._user_ids: dict[bytes, bytes] | None = None
         if roster is not None:
             self._user_ids = _user_ids(roster)
@@ -113,7 +126,13 @@ class Authenticator:
             return Refusal.MECHANISM
         if len(credentials) != 1 or len(credentials[0]) != KEY_BYTES:
             return Refusal.MALFORMED
-        return self._user_ids.get(credentials[0], Refusal.UNKNOWN_KEY)
+        user_id = self._user_ids.get(credentials[0])
+        if user_id is None:
+            return Refusal.UNKNOWN_KEY
+        self._handshakes[user_id] += 1
+        if self._handshakes[user_id] > MAX_HELLOS_PER_PEER:
+            return Refusal.TOO_MANY
+        return Refusal.TOO_MANY if self._roster[user_id.decode("ascii")] in self._barred else user_id
 
     def _note(self, refusal: Refusal, request: Sequence[bytes]) -> None:
         self.refusals[refusal] += 1

@@ -1,16 +1,17 @@
 """How many connections the curator keeps, and how much each may make it hold.
 
-libzmq bounds a frame, and how many wait to be taken. It does not bound connections, nor the parts of a
-message that never ends. So a thread follows the ROUTER's monitor, which names the descriptor of every
-connection that comes and goes, and shuts down (shutdown(2)) those that are over a limit; libzmq then clears
-up as after any connection that has ended. A connection is *unnamed* until a frame has been taken from it,
-which takes a key of the roster:
+libzmq bounds a frame. It does not bound connections, nor the parts of a message that never ends; and it must
+not bound how many frames wait to be taken (`RouterEndpoint`). So a thread follows the ROUTER's monitor, which
+names the descriptor of every connection that comes and goes, and shuts down (shutdown(2)) those that are over
+a limit; libzmq then clears up as after any connection that has ended. A connection is *unnamed* until a frame
+has been taken from it, which takes a key of the roster:
 
 - Of unnamed ones there are at most so many as can hold `MAX_UNNAMED_BYTES`. With one more, the oldest of the
   network that has most of them is cut: a holder of many loses them to newcomers from elsewhere, and a peer
   that authenticates without delay is done before its turn comes.
 - A peer has at most `MAX_CONNECTIONS_PER_PEER`; its newest stay.
-- Bytes that arrive on a connection without making a frame are bounded.
+- Bytes that arrive on a connection, and are in no frame that was taken, are bounded. Whose connection is
+  cut for that may not come again before the socket is found empty: else each connection would bring more.
 
 A descriptor that libzmq closes may be another connection's at once. Nothing is shut down that has not the
 cookie which the kernel gave to the connection when it was accepted. And a frame, which knows the descriptor
@@ -40,6 +41,7 @@ from typing import Final
 import zmq
 
 from protocol import limits
+from protocol.runtime.network.transport import CURVE_OVERHEAD_BYTES
 from protocol.runtime.telemetry.log_events import CONNECTIONS_UNFOLLOWED
 from protocol.runtime.telemetry.logs import log
 
@@ -55,8 +57,11 @@ LOOK_SECONDS: Final = 0.005
 takes the loop waits for the interpreter's lock. With 10,000 a peer's turn comes once a second."""
 _GREETING_BYTES: Final = 64 * 2**10
 """More than the handshake and the overhead of a first frame."""
-_RECEIVE_BUFFER_BYTES: Final = 8 * 2**20
-"""More than the kernel keeps of a connection (``tcp_rmem``)."""
+_SMALL_FRAMES_BYTES: Final = 2**20
+"""More than the signs of life that come while the loop is busy with something else: hours of them."""
+_SHORT_HEADER_BYTES: Final = 2
+_LONG_HEADER_BYTES: Final = 9
+"""Of ZMTP before a frame of less than 256 bytes, and before a longer one."""
 _ENDPOINT: Final = "inproc://connections"
 _EVENT: Final = struct.Struct("=HI")
 """The first part of what a monitor tells: event, and descriptor."""
@@ -81,7 +86,7 @@ class Cut(StrEnum):
     SUPERSEDED = "superseded"
     """Its peer had newer ones."""
     FLOOD = "flood"
-    """More bytes came than a frame may have, and no frame."""
+    """More bytes came than a frame may have, and no frame; or more than are taken."""
     OVERSIZED = "oversized"
     """ZeroMQ ended it, for a frame over the limit, or bytes that are not its protocol."""
 
@@ -97,10 +102,14 @@ class _Stream:
     """How many had been accepted with it; 0 if its descriptor is one that none had before."""
     route: bytes | None = None
     peer: str | None = None
-    taken: bool = False
-    """Whether a frame was taken from it since the last look."""
+    taken: int = 0
+    """Bytes of the frames that were taken from it, as they are on the line; the loop alone writes it."""
+    looked: int = 0
+    """What that was at the last look."""
+    emptied: int = 0
+    """How often the socket had been found empty then."""
     accounted: int = 0
-    """How many bytes had arrived when that was last so."""
+    """How many of the bytes that have arrived are held no more."""
     kept: int = -1
     """A descriptor of our own that shows how the connection ended; -1: there is none."""
 
@@ -111,9 +120,11 @@ class ConnectionLimits:
     Args:
         router: The socket.
         longest: Bytes of the longest frame that it takes.
+        barred: Gets the names of peers that may not connect, and loses them again.
     """
 
-    def __init__(self, router: zmq.Socket[bytes], *, longest: int) -> None:
+    def __init__(self, router: zmq.Socket[bytes], *, longest: int, barred: set[str]) -> None:
+        self._barred = barred
         self.cuts: Counter[str] = Counter()
         """Connections that were cut, by `Cut`."""
         self.accepted = 0
@@ -127,7 +138,7 @@ class ConnectionLimits:
             min(limits.MAX_UNNAMED_CONNECTIONS, limits.MAX_UNNAMED_BYTES // longest),
         )
         self._most_unnamed_bytes = longest + _GREETING_BYTES
-        self._most_untaken_bytes = limits.MAX_HELD_PER_PEER * longest + _RECEIVE_BUFFER_BYTES
+        self._most_untaken_bytes = limits.MAX_HELD_PER_PEER * longest + _SMALL_FRAMES_BYTES
         self._lock = threading.Lock()
         self._streams: dict[int, _Stream] = {}
         self._unnamed: defaultdict[str, dict[int, _Stream]] = defaultdict(dict)
@@ -135,6 +146,8 @@ class ConnectionLimits:
         self._named: dict[bytes, _Stream] = {}
         self._of_peer: defaultdict[str, list[_Stream]] = defaultdict(list)
         self._drained = 0
+        self._emptied = 0
+        self._overhead = CURVE_OVERHEAD_BYTES if router.get(zmq.CURVE_SERVER) else 0
         self._descriptors: set[int] = set()
         """Those that connections have had."""
         self._unlooked: list[_Stream] = []
@@ -155,19 +168,20 @@ class ConnectionLimits:
             frame: The frame as it arrived.
             peer: The party whose key the connection has; None without security.
         """
+        size = len(frame) + self._overhead
+        size += _SHORT_HEADER_BYTES if size < 256 else _LONG_HEADER_BYTES
         stream = self._named.get(route)
         if stream is not None:
-            stream.taken = True
+            stream.taken += size
             return
         with self._lock:
             # Not there if its end was noted before its last frames were taken.
             stream = self._streams.get(int(frame.get(zmq.SRCFD)))
             if stream is None:
                 return
+            stream.taken += size  # most likely
             if stream.number <= self._drained:
                 self._name(stream, route, peer)
-            else:
-                stream.taken = True  # most likely
 
     def drained(self, accepted: int) -> None:
         """Note that the socket was found empty.
@@ -176,6 +190,14 @@ class ConnectionLimits:
             accepted: What `accepted` was before it was asked.
         """
         self._drained = accepted
+        self._emptied += 1
+        if self._barred:
+            self._barred.clear()
+
+    def bar(self, peer: str | None) -> None:
+        """Let a peer not connect again before the socket is found empty."""
+        if peer is not None:
+            self._barred.add(peer)
 
     def join(self) -> None:
         """Wait for the thread's end; the socket must be closed already."""
@@ -183,7 +205,7 @@ class ConnectionLimits:
 
     def _name(self, stream: _Stream, route: bytes, peer: str | None) -> None:
         self._forget(stream)
-        stream.route, stream.peer, stream.taken = route, peer, True
+        stream.route, stream.peer = route, peer
         with contextlib.suppress(OSError):
             stream.kept = os.dup(stream.descriptor)
         self._streams[stream.descriptor] = stream
@@ -273,14 +295,21 @@ class ConnectionLimits:
         if len(info) < _TCP_INFO_BYTES:
             return  # a kernel older than 4.1 does not count
         arrived = struct.unpack_from("=Q", info, _BYTES_RECEIVED)[0]
-        if stream.taken:
-            stream.taken, stream.accounted = False, arrived
+        taken, stream.looked = stream.taken - stream.looked, stream.taken
+        emptied, stream.emptied = self._emptied > stream.emptied, self._emptied
+        if taken and emptied:
+            # What came before that is taken, or of a message without end, and no frame follows such a one.
+            stream.accounted = arrived
+        else:
+            stream.accounted = min(arrived, stream.accounted + taken)
         most = self._most_unnamed_bytes if stream.route is None else self._most_untaken_bytes
         if arrived - stream.accounted > most:
             self._cut(stream, Cut.FLOOD)
 
     def _cut(self, stream: _Stream, why: Cut) -> None:
         self.cuts[why] += 1
+        if why is Cut.FLOOD:
+            self.bar(stream.peer)
         self._forget(stream)
         with contextlib.suppress(OSError), _borrowed(stream.descriptor) as connection:
             if _cookie(connection) == stream.cookie:  # else it has ended already

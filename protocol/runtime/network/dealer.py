@@ -31,7 +31,7 @@ from zmq.utils.monitor import parse_monitor_message
 
 from protocol.closing import Closing
 from protocol.errors import ConfigError
-from protocol.limits import MAX_FRAME_BYTES
+from protocol.limits import ARRIVED_QUEUE_FRAMES, MAX_FRAME_BYTES
 from protocol.runtime.keys import KeyPair, PublicKey
 from protocol.runtime.network.router import Drop
 from protocol.runtime.network.transport import (
@@ -147,6 +147,7 @@ class DealerEndpoint(Closing):
     def _configure(self, pair: KeyPair | None, server_key: PublicKey | None) -> None:
         socket = self.socket
         configure(socket, self._where, secure=pair is not None, longest=MAX_FRAME_BYTES)
+        socket.set(zmq.RCVHWM, ARRIVED_QUEUE_FRAMES)
         # Without IMMEDIATE frames would queue for a curator that may never come, and go to its successor.
         socket.set(zmq.IMMEDIATE, 1)
         socket.set(zmq.RECONNECT_IVL, RECONNECT_MS)

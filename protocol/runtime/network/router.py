@@ -5,15 +5,20 @@ A peer's identity is the `User-Id` that the ZAP handler gave to its connection, 
 valid key can claim a routing id that another connection had. Such claims gain little: that of an id in use
 is ignored (ROUTER_HANDOVER is off), and frames that come by an id not of ZeroMQ's own form are dropped. What
 is left is to guess, out of 2^32, the id of a peer that has just gone, and so to receive what is sent to it
-before its next connection says Hello; the ids start at random and never leave this process.
+before its next connection says Hello; or that of the next connection, for which libzmq 4.3.5 aborts the
+process (`Assertion failed: ok`). So the ids start at random (`_scatter_routes`) and never leave this process,
+and a key has `MAX_HELLOS_PER_PEER` handshakes, by which it could let them come to the ones that it claims.
 
 A multipart message is complete in ZeroMQ before it can be seen here, and `MAXMSGSIZE` counts its parts one by
-one: who sends parts without end is cut by `ConnectionLimits`, as is who has too many connections.
+one: who sends parts without end is cut by `ConnectionLimits`, as is who has too many connections, or sends
+frames faster than they are taken.
 """
 
 from __future__ import annotations
 
+import ctypes
 import errno
+import os
 from collections import Counter
 from collections.abc import Mapping
 from enum import StrEnum
@@ -42,6 +47,10 @@ _AUTOMATIC_ID_BYTES = 5
 """Length of a routing id that libzmq draws: a zero byte and 32 bits."""
 
 
+_MANY_FRAMES = 512
+"""Frames of a peer in one drain that no peer has under way; signs of life of minutes are fewer."""
+
+
 class Drop(StrEnum):
     """Why a frame was not delivered; the keys of `RouterEndpoint.drops`."""
 
@@ -65,6 +74,11 @@ class Arrival(NamedTuple):
     peer: str | None
     """The name that the roster gives to the connection's key; None without security."""
     frame: bytes
+
+
+def _scatter_routes() -> None:
+    """Have the next ROUTER begin its ids anywhere: libzmq takes the first from C's `rand`, never seeded."""
+    ctypes.CDLL(None).srand(ctypes.c_uint(int.from_bytes(os.urandom(4))))
 
 
 class RouterEndpoint(Closing):
@@ -102,12 +116,14 @@ class RouterEndpoint(Closing):
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._authenticator: Authenticator | None = None
         self._limits: ConnectionLimits | None = None
+        _scatter_routes()
         self.socket = self._context.socket(zmq.ROUTER)
         """For a `zmq.Poller`; use nothing else of it."""
         try:
-            self._authenticator = Authenticator(self._context, self._names)
+            barred: set[str] = set()
+            self._authenticator = Authenticator(self._context, self._names, barred)
             self._configure(where, pair, longest)
-            self._limits = ConnectionLimits(self.socket, longest=longest)
+            self._limits = ConnectionLimits(self.socket, longest=longest, barred=barred)
             self.socket.bind(where.text)
             self.address = self.socket.get_string(zmq.LAST_ENDPOINT)
             """The endpoint that was bound, with its real port."""
@@ -121,6 +137,9 @@ class RouterEndpoint(Closing):
     def _configure(self, where: Address, pair: KeyPair | None, longest: int) -> None:
         socket = self.socket
         configure(socket, where, secure=pair is not None, longest=longest)
+        # No limit: where a connection is lost whose input stood still at one, and a PING is among what it had
+        # sent, libzmq 4.3.5 aborts the process (`Assertion failed: !_io_error`).
+        socket.set(zmq.RCVHWM, 0)
         socket.set(zmq.BACKLOG, MAX_WAITING_CONNECTIONS)
         socket.set(zmq.ROUTER_MANDATORY, 1)
         socket.set(zmq.ROUTER_HANDOVER, 0)
@@ -177,8 +196,10 @@ class RouterEndpoint(Closing):
                         body = recv(zmq.NOBLOCK, copy=False)
                         taken += len(body)
                     self.drops[Drop.PART_COUNT] += 1
+                    self._limits.bar(self._peer(body))
                 elif len(route) != _AUTOMATIC_ID_BYTES or route[0] != 0:
                     self.drops[Drop.CLAIMED_ROUTE] += 1
+                    self._limits.bar(self._peer(body))
                 elif (peer := self._peer(body)) is None and self._names is not None:
                     self.drops[Drop.NO_IDENTITY] += 1
                 else:
@@ -188,6 +209,11 @@ class RouterEndpoint(Closing):
                     break
         except zmq.Again:
             self._limits.drained(accepted)
+        else:
+            # More waits. Who sent most of it may be on a connection that no longer is, or has no name yet.
+            for peer, count in Counter(arrival.peer for arrival in arrivals).items():
+                if count > _MANY_FRAMES:
+                    self._limits.bar(peer)
         return arrivals
 
     def _peer(self, body: zmq.Frame) -> str | None:

@@ -19,7 +19,7 @@ from typing import Final
 import zmq
 
 from protocol.errors import ConfigError, ConnectionFailed, LocalProtocolError
-from protocol.limits import ARRIVED_QUEUE_FRAMES, MAX_FRAME_BYTES, MAX_TARGET_BYTES, PEER_QUEUE_FRAMES
+from protocol.limits import MAX_FRAME_BYTES, MAX_TARGET_BYTES, PEER_QUEUE_FRAMES
 from protocol.wire.codec import HEADER_BYTES
 
 __all__ = [
@@ -176,7 +176,6 @@ def configure(socket: zmq.Socket[bytes], where: Address, *, secure: bool, longes
     # would be refused.
     socket.set(zmq.MAXMSGSIZE, longest + (CURVE_OVERHEAD_BYTES if secure else 0))
     socket.set(zmq.SNDHWM, PEER_QUEUE_FRAMES)
-    socket.set(zmq.RCVHWM, ARRIVED_QUEUE_FRAMES)
     # No waiting in send: a peer that reads nothing would stall its round for all the others.
     socket.set(zmq.SNDTIMEO, 0)
     socket.set(zmq.LINGER, LINGER_MS)

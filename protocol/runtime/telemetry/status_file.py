@@ -204,7 +204,8 @@ def find_statuses(place: Path) -> list[Status]:
         return [Status.read(path) for path in found]
     raise HushbidError(
         f"{place}: no party has started with this state directory, and it is no directory of a run.",
-        advice="Name the directory that `state` in the party's file says, or that `hushbid run` has made.",
+        advice="Name the directory that `state` in the party's file says, or that `hushbid run` has made; of "
+        "an owner without a file it is OWNER-SESSION beside its invitation, unless --state says otherwise.",
     )
 
 

@@ -77,12 +77,18 @@ def figures(
     )
 
 
+@pytest.fixture(scope="module")
+def of_all() -> OwnFigures:
+    """What is told of the whole delivery."""
+    return figures()
+
+
 def without(owner: str) -> Any:
     return np.concatenate([sold for name, (sold, _) in SOLD.items() if name != owner])
 
 
-def test_gains_add_up_to_what_the_purchase_gained_on_the_seed_set() -> None:
-    parts = figures().owners or {}
+def test_gains_add_up_to_what_the_purchase_gained_on_the_seed_set(of_all: OwnFigures) -> None:
+    parts = of_all.owners or {}
     everything = np.concatenate([sold for sold, _ in SOLD.values()])
     gained = mmd2(SEEDS.features, WANTED.features, GAMMA) - mmd2(everything, WANTED.features, GAMMA)
     assert sum(part.gain for part in parts.values()) == pytest.approx(gained, abs=1e-12)
@@ -91,8 +97,8 @@ def test_gains_add_up_to_what_the_purchase_gained_on_the_seed_set() -> None:
 
 
 @pytest.mark.parametrize("owner", SOLD)
-def test_an_owner_that_is_left_out_leaves_what_the_others_sold(owner: str) -> None:
-    part = (figures().owners or {})[owner]
+def test_an_owner_that_is_left_out_leaves_what_the_others_sold(of_all: OwnFigures, owner: str) -> None:
+    part = (of_all.owners or {})[owner]
     assert part.mmd2_without == pytest.approx(mmd2(without(owner), WANTED.features, GAMMA), abs=1e-12)
     again = match(without(owner), WANTED.features, GAMMA)
     assert part.weighted_mmd2_without == pytest.approx(again.mmd2, abs=1e-12)
@@ -103,9 +109,9 @@ def test_who_sold_all_cannot_be_left_out() -> None:
     assert (parts["alpha"].mmd2_without, parts["alpha"].weighted_mmd2_without) == (None, None)
 
 
-def test_a_disputed_point_is_nobody_s_part() -> None:
+def test_a_disputed_point_is_nobody_s_part(of_all: OwnFigures) -> None:
     disputed = [entry("gamma", points(0.2, 1)[0], 3, "it is wrong"), *DELIVERED]
-    assert figures(disputed) == figures()
+    assert figures(disputed) == of_all
 
 
 @pytest.mark.parametrize("limit", ["MOST_SELLERS", "MOST_WEIGHED"])
@@ -118,14 +124,13 @@ def test_many_are_left_out_without_weights_alone(limit: str, monkeypatch: pytest
     assert found.weighing_why.startswith("more than 2 ")
 
 
-def test_baselines_are_of_the_test_points() -> None:
+def test_baselines_are_of_the_test_points(of_all: OwnFigures) -> None:
     """Of 50 test points 25 are 3s, as most bought points are; the model learns of 3s and 4s."""
-    found = figures()
-    assert found.majority is not None
-    assert (found.majority_label, found.majority.accuracy) == (3, 0.5)
-    assert found.majority.interval == wilson_interval(0.5, 50)
-    assert found.validation_only is not None
-    assert 0.3 < found.validation_only.accuracy <= 0.9
+    assert of_all.majority is not None
+    assert (of_all.majority_label, of_all.majority.accuracy) == (3, 0.5)
+    assert of_all.majority.interval == wilson_interval(0.5, 50)
+    assert of_all.validation_only is not None
+    assert 0.3 < of_all.validation_only.accuracy <= 0.9
 
 
 def test_without_labels_there_are_no_baselines() -> None:
@@ -140,7 +145,7 @@ def test_without_labels_there_are_no_baselines() -> None:
     assert (unlabelled.majority, unlabelled.majority_label) == (None, None)
 
 
-def test_shares_are_of_those_that_have_a_label() -> None:
+def test_shares_are_of_those_that_have_a_label(of_all: OwnFigures) -> None:
     found = figures(weights=False)
     assert found.wanted_from == "validation"
     assert found.classes == (
@@ -149,10 +154,10 @@ def test_shares_are_of_those_that_have_a_label() -> None:
         ClassShares(7, 0.0, 5 / 23, None),
     )
     assert found.share_line(10) == "wanted/bought: 3 75/52, 4 25/26, others 0/22"
-    weighted = [each.weighted for each in figures().classes]
+    weighted = [each.weighted for each in of_all.classes]
     assert None not in weighted
     assert sum(share for share in weighted if share is not None) == pytest.approx(1.0)
-    assert figures().share_line(1).startswith("wanted/bought/weighted: 3 75/52/")
+    assert of_all.share_line(1).startswith("wanted/bought/weighted: 3 75/52/")
 
 
 def test_nothing_was_delivered() -> None:
@@ -162,16 +167,17 @@ def test_nothing_was_delivered() -> None:
     assert found.lines(None).keys() == {"accuracy of the validation rows alone"}
 
 
-def test_json_has_what_it_was_made_from() -> None:
-    found = figures()
-    assert OwnFigures.from_json(json.loads(json.dumps(found.as_json(), allow_nan=False))) == found
+def test_json_has_what_it_was_made_from(of_all: OwnFigures) -> None:
+    assert OwnFigures.from_json(json.loads(json.dumps(of_all.as_json(), allow_nan=False))) == of_all
     assert OwnFigures.from_json(json.loads(json.dumps(OwnFigures().as_json()))) == OwnFigures(owners={})
 
 
-def test_lines_for_people_have_an_owner_each_who_gained_most_first() -> None:
-    lines = figures().lines(0.25)
+def test_lines_for_people_have_an_owner_each_who_gained_most_first(of_all: OwnFigures) -> None:
+    lines = of_all.lines(0.25)
     assert [name for name in lines if name in SOLD] == ["alpha", "beta", "gamma"]
     assert lines["alpha"].startswith("12 points, exact gain +0.")
+    single = figures([*DELIVERED, entry("delta", points(0.7, 1)[0], 3)]).lines(0.25)
+    assert single["delta"].startswith("1 point, exact gain ")
     assert lines["accuracy of the class most bought"] == "0.500 (0.366 to 0.634)"
 
 

@@ -234,7 +234,11 @@ def test_a_hopeless_procurement_is_refused_before_anything_is_made(tmp_path: Pat
         pytest.param({"test": pd.concat([TEST, TEST[["age"]]], axis=1)}, "two of one name", id="one name"),
         pytest.param({"owners": {}}, "There are no owners.", id="no owners"),
         pytest.param({"validation": WANTED[:0]}, "The validation set has no rows.", id="no validation rows"),
-        pytest.param({"epsilon": 0.0}, "epsilon", id="epsilon"),
+        pytest.param({"epsilon": 0.0}, "`epsilon` is 0.0.", id="epsilon"),
+        pytest.param({"epsilon": -1}, "`epsilon` is -1.", id="negative epsilon"),
+        pytest.param({"epsilon": float("nan")}, "`epsilon` is nan.", id="epsilon that is no number"),
+        pytest.param({"epsilon": None}, "`epsilon` is None.", id="no epsilon"),
+        pytest.param({"epsilon": True}, "`epsilon` is True.", id="a boolean for epsilon"),
         pytest.param({"label": "sold"}, "has no column 'sold'", id="label"),
         pytest.param(
             {"validation": WANTED.drop(columns="age")}, "validation has no column 'age'", id="column"
@@ -270,3 +274,11 @@ def test_what_does_not_fit_says_what_and_where(changes: dict[str, Any], says: st
         bought(**changes)
     assert says in caught.value.what
     assert "33344" not in str(caught.value) + caught.value.advice
+
+
+@pytest.mark.parametrize("rule", ["sealed", "blind"])
+def test_a_rule_that_keeps_the_map_from_the_curator_needs_no_other_argument(rule: str) -> None:
+    sold = bought(settings={"acquisition.rule": rule}, points=10, rehearse=False)
+    assert len(sold.points) == 10
+    again = bought(settings={"acquisition.rule": rule}, points=10, rehearse=False)
+    pd.testing.assert_frame_equal(sold.points, again.points)

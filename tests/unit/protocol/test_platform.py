@@ -53,9 +53,6 @@ def test_only_one_module_asks_which_system_this_is() -> None:
         if (found := asked_of_the_system(path.read_text(encoding="utf-8")))
     }
     assert asking.pop("protocol/platform.py") >= {"fchmod", "geteuid", "kill", "O_DIRECTORY", "open"}
-    # Opened to be thrown away, and as standard streams: no file of ours.
-    assert asking.pop("protocol/runtime/command.py") == {"open"}
-    assert asking.pop("protocol/runtime/interrupts.py") == {"open"}
     assert asking == {}
 
 
@@ -168,3 +165,12 @@ def test_the_most_memory_of_this_process_grows_with_what_it_holds_and_stays() ->
     assert most > before + 2**24
     del held
     assert platform.peak_memory() > most - 2**22, "the kernel counts some pages late"
+
+
+def test_the_null_device_has_nothing_to_read_and_takes_anything() -> None:
+    descriptor = platform.open_nowhere()
+    try:
+        assert os.read(descriptor, 10) == b""
+        assert os.write(descriptor, b"anything") == 8
+    finally:
+        os.close(descriptor)

@@ -18,7 +18,8 @@ from protocol.config.loading import load_toml
 from protocol.config.session import DraftSession, SessionFile
 from protocol.data import Dataset
 from protocol.session.session import open_session
-from tests.unit.hushbid.advice.test_advice import CLUSTER, curve, place
+from tests.unit.hushbid.advice.test_advice import curve, place
+from tests.unit.hushbid.advice.test_advice_files import CLUSTER
 
 __all__ = ["place"]
 

@@ -164,7 +164,15 @@ class TestEvaluate:
         assert found.greedy_by_round == found.uniform_by_round == ()
 
     def test_the_reference_figures_of_mnist(self, shared_data: Callable[[str], Path]) -> None:
-        found = baselines(build("mnist", path=shared_data("mnist.npz"), seed=0), p=1000)
+        partition = build("mnist", path=shared_data("mnist.npz"), seed=0)
+        found = evaluate(
+            partition.owners,
+            partition.validation.features,
+            partition.seed_set.features,
+            map_of(partition),
+            p=1000,
+            seed=0,
+        )
         assert found.greedy.plain.mmd2 == pytest.approx(0.0023, abs=0.0005)
         assert found.uniform.plain.mmd2 == pytest.approx(0.038, abs=0.006)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from itertools import count
 
@@ -31,6 +32,26 @@ def refusing(number: int) -> int:
     if number == 3:
         raise ValueError("not that one")
     return number
+
+
+def growing(number: int) -> int:
+    """Keep 400 MB from the second item on, for longer than joblib leaves between two looks at the memory."""
+    if KEPT or number > 1:
+        KEPT.append(bytearray(b"x") * 400_000_000)
+        time.sleep(1.1)
+    KEPT.append(bytearray())
+    return os.getpid()
+
+
+KEPT: list[bytearray] = []
+
+
+@pytest.mark.slow
+def test_a_process_that_keeps_much_is_replaced_without_a_warning_and_nothing_is_lost() -> None:
+    """Warnings are errors here: of one in its thread joblib's pool would not go on, and this test not end."""
+    found = dict(results_of(growing, range(8), jobs=2))
+    assert sorted(found) == list(range(8))
+    assert len(set(found.values())) > 2
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

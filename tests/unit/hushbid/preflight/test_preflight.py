@@ -12,6 +12,7 @@ import socket
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,17 +21,21 @@ import zmq
 
 from hushbid.cluster.file import open_cluster
 from hushbid.preflight.checks import CHECKS
-from hushbid.preflight.state import expected_bytes
+from hushbid.preflight.state import ended_with, expected_bytes
 from hushbid.running.simulate import simulate
 from protocol import __version__, platform
 from protocol.config.party import BudgetSection
 from protocol.config.session import SessionFile
+from protocol.data import DataColumns, load_dataset
+from protocol.errors import ExitCode
+from protocol.machine.machine import Finish
 from protocol.runtime.keys import KeyPair, new_keypair, write_secret
 from protocol.runtime.ledger.lifetime_ledger import LifetimeLedger
 from protocol.runtime.network.router import RouterEndpoint
 from protocol.session.session import open_session
 from tests.conftest import ROOT
 from tests.support.preflight_party import KEYS, Party, Report
+from tests.unit.protocol.runtime.ledger.test_known_ledgers import opened, spending
 
 
 @pytest.fixture
@@ -322,6 +327,25 @@ def test_a_check_changes_no_budget_and_writes_no_ledger(party: Any) -> None:
         assert ledger.read_bytes() == kept
 
 
+@pytest.mark.parametrize("begun", [False, True])
+def test_rows_that_another_ledger_has_are_a_warning_that_names_the_datas_own(
+    party: Any, caplog: pytest.LogCaptureFixture, begun: bool
+) -> None:
+    one = party()
+    one.own.pop("budget")  # with one the rows are refused
+    own, other = one.place / "data.npz.ledger", one.place / "older.ledger"
+    with opened(other, load_dataset(one.place / "data.npz", DataColumns())) as ledger:
+        ledger.charge(spending())
+    if begun:
+        LifetimeLedger.open(own, budget=None, neighbours="add-remove-one", rows=None).close()
+    report = one.preflight("--offline")
+    found = report.checks["budget"]
+    assert (report.code, found["status"]) == (0, "warning")
+    assert f"were charged to {other} before, which does not count in {own}" in found["said"]
+    assert "--ledger" in found["fix"]
+    assert f"{own}: the same rows were charged to {other}" in caplog.text, "the log names no copy"
+
+
 def test_a_state_directory_that_cannot_be_made(party: Any) -> None:
     one = party()
     (one.place / "state").write_text("in the way")
@@ -412,6 +436,41 @@ def test_several_problems_are_all_found_and_the_worst_is_what_it_ends_with(party
     (one.place / "secret.key").chmod(0o644)
     report = one.preflight()
     assert (report.problems, report.code) == (["key", "connection", "budget"], 4)
+
+
+def test_a_session_that_is_over_is_not_gone_on_with(tmp_path: Path) -> None:
+    simulate(
+        open_cluster(ROOT / "configs" / "digits" / "cluster.toml", settings=["session.points=20"]),
+        record=tmp_path,
+    )
+    paths = sorted(tmp_path.rglob("*.transcript"))
+    assert len(paths) == 7
+    for path in paths:
+        assert ended_with(path) is ExitCode.DONE, path.name
+
+
+@pytest.mark.parametrize(
+    ("code", "is_over"),
+    [(ExitCode.DONE, True), (ExitCode.FAILED, True), (ExitCode.TIMEOUT, False), (None, False)],
+)
+def test_preflight_says_whether_a_session_is_over(
+    party: Any, monkeypatch: pytest.MonkeyPatch, code: ExitCode | None, is_over: bool
+) -> None:
+    one = party("owner")
+    (one.place / "state").mkdir()
+    (one.place / "state" / f"{one.name}.transcript").write_bytes(b"of a party")
+    monkeypatch.setattr("hushbid.preflight.state.has_begun", lambda _path: True)
+    monkeypatch.setattr("hushbid.preflight.data.has_begun", lambda _path: True)
+    monkeypatch.setattr("hushbid.preflight.state.check_transcript", lambda _path, _header: None)
+    effects = () if code is None else (Finish(code, "why").item(),)
+    record = SimpleNamespace(effects=effects)
+    monkeypatch.setattr("hushbid.preflight.state.iterate", lambda _path: contextlib.nullcontext([record]))
+    check = one.preflight("--offline").checks["state"]
+    assert check["status"] == ("warning" if is_over else "ok")
+    assert ("which is over for this party" in check["said"]) is is_over
+    assert ("the party will go on with it" in check["said"]) is not is_over
+    if is_over:
+        assert "`session.nonce`" in check["fix"]
 
 
 # -- estimates -------------------------------------------------------------------------------------------

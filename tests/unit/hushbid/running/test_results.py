@@ -308,3 +308,19 @@ def test_a_private_settlement_is_shown_with_its_standard_error_and_its_epsilon()
     assert "ε = 1 at δ = 1e-05, add-remove-one" in text
     terms = as_json(told)["settlement_terms"]
     assert (terms["private"], terms["epsilon"], terms["delta"]) == (True, 1.0, 1e-5)
+
+
+def test_greedy_that_comes_out_worse_is_said_to_be_no_best_choice() -> None:
+    def judged(plain: float, weighted: float) -> Judgement:
+        return Judgement(Quality(mmd2=plain), Weighted(Quality(mmd2=weighted), 1.0, 0.0))
+
+    best = replace(
+        RESULT, chosen=judged(0.02, 0.002), greedy=judged(0.01, 0.001), uniform=judged(0.03, 0.003)
+    )
+    assert "Greedy" not in shown(best)
+    worse = " ".join(shown(replace(best, greedy=judged(0.025, 0.001))).split())
+    assert "of points that all count alike. It is no best choice: this run came out better." in worse
+    worst = " ".join(shown(replace(best, greedy=judged(0.04, 0.004))).split())
+    assert "It is no best choice: this run and a uniform choice came out better." in worst
+    weighted = " ".join(shown(replace(best, greedy=judged(0.01, 0.0025))).split())
+    assert "this run came out better" in weighted

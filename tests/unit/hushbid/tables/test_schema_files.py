@@ -74,6 +74,28 @@ def test_a_draft_of_private_rows_says_nothing_of_them(place: Path) -> None:
     assert run("draft", place / "other.parquet") == said
 
 
+@pytest.mark.parametrize("public", [(), ("--public",)], ids=["private", "public"])
+def test_a_draft_leaves_the_label_out(place: Path, public: tuple[str, ...]) -> None:
+    said = run("draft", place / "rows.parquet", "--label", "job", *public)
+    assert "# 'job' is left out: it is the label" in said
+    assert 'name = "job"' not in said
+    assert 'name = "age"' in said
+    assert "rows.parquet has no column 'sold'" in run(
+        "draft", place / "rows.parquet", "--label", "sold", code=4
+    )
+
+
+def test_a_draft_leaves_the_index_of_pandas_out_and_says_what_becomes_of_dates(place: Path) -> None:
+    rows = pd.DataFrame({"age": [31, 90, 47], "day": pd.to_datetime(["2024-01-02"] * 3)}).iloc[[2, 0, 1]]
+    rows.to_parquet(place / "rows.parquet")
+    for options in ((), ("--public",)):
+        said = run("draft", place / "rows.parquet", *options)
+        assert said.count("[[columns]]") == 1
+        assert "'__index_level_0__' is left out: it is an index" in said
+        assert "'day' is left out" in said
+        assert "such as days" in said
+
+
 def test_a_draft_of_public_rows_is_a_schema_that_they_fit(place: Path) -> None:
     rows = pa.table(ROWS).drop_columns(["height", "when"])
     pacsv.write_csv(rows, place / "rows.csv")

@@ -342,6 +342,8 @@ def test_a_consumer_that_has_an_invitation_alone_reads_its_tables_by_it(place: P
     ]
     named = {"features.gamma": GAMMA, "features.columns": None, "features.lower": None, "columns": columns}
     file = written(place, invitation(session(named), "consumer", CURATOR), "consumer")
+    with np.load(place / "delivered.npz") as archive:  # such a session has a bound for each column
+        np.savez(place / "delivered.npz", **{**archive, "lower": np.full(2, LOWER)})
     rows = ["score,share", *(f"{score},{share}" for share, score in WANTED[:-1]), f",{WANTED[-1, 0]}"]
     (place / "wanted.csv").write_text("\n".join(rows))
     options = ["--validation", str(place / "wanted.csv"), "--json"]

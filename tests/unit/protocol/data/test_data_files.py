@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -337,6 +338,22 @@ def test_booleans_of_a_parquet_file_are_features_and_may_be_the_label_as_before(
     labelled = load_dataset(path, DataColumns(label="member"))
     assert labelled.labels is not None
     assert (labelled.features.tolist(), labelled.labels.tolist()) == ([[1], [2]], [1, 0])
+
+
+def test_the_index_that_pandas_writes_is_a_feature_only_where_it_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pd.DataFrame({"age": [1, 2, 3], "score": [4, 5, 6]}).iloc[[2, 0, 1]].to_parquet(path)
+    index = "__index_level_0__"
+    assert index in pq.read_schema(path).names, "or there would be nothing to leave out"
+    found = load_dataset(path, DataColumns())
+    assert (found.feature_names, found.features.tolist()) == (("age", "score"), [[3, 6], [1, 4], [2, 5]])
+    named = load_dataset(path, DataColumns(features=("age", index)))
+    assert named.features.tolist() == [[3, 2], [1, 0], [2, 1]]
+    by_index = load_dataset(path, DataColumns(identifier=index))
+    assert by_index.identifiers is not None
+    assert by_index.identifiers.tolist() == [2, 0, 1]
+    with pytest.raises(DataError, match="an index of pandas"):
+        check_dataset(found, columns=3, lower=0.0, upper=9.0)
 
 
 def test_a_word_in_a_numeric_column_is_told_by_its_column_where_columns_are_missing(tmp_path: Path) -> None:

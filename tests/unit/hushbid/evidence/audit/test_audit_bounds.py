@@ -6,9 +6,17 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest
 
-from hushbid.evidence.audit.bounds import allowed_alarms, epsilon_lower, lower_proportion, upper_proportion
+from hushbid.evidence.audit.bounds import (
+    JOINTLY,
+    allowed_alarms,
+    epsilon_lower,
+    epsilon_lower_jointly,
+    epsilon_lower_of,
+    lower_proportion,
+    upper_proportion,
+)
 
 
 def bound(hits: int, false_alarms: int, trials: int, delta: float = 0.0) -> float:
@@ -62,6 +70,61 @@ def test_bounds_that_forget_the_confidence_are_too_high_far_more_often() -> None
     rare = 1 / (1 + math.e)
     hits, false_alarms = rng.binomial(500, math.e * rare, 20_000), rng.binomial(500, rare, 20_000)
     assert (np.log(hits / false_alarms) > 1.0).mean() > 0.4
+
+
+# -- both counts together ----------------------------------------------------------------------------------
+
+
+def jointly(hits: int, false_alarms: int, trials: int, delta: float = 0.0, confidence: float = 0.95) -> float:
+    return epsilon_lower_jointly(hits, false_alarms, trials, delta=delta, confidence=confidence)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (0.5, 0.1), (1.0, 0.0), (1.0, 0.5)])
+def test_a_bound_of_both_counts_is_too_high_as_rarely_as_it_says_whatever_p_and_q_are(
+    epsilon: float, delta: float
+) -> None:
+    """Computed, not sampled: all counts of 10 runs, at 90 %, for the worst P of many Q."""
+    trials, counts = 10, np.arange(11)
+    bounds = np.array([[jointly(h, f, trials, delta, 0.9) for f in counts] for h in counts])
+    worst = 0.0
+    for alarm in np.linspace(0.0, 1.0, 101):
+        by_complement = 1.0 - max(1.0 - alarm - delta, 0.0) / math.exp(epsilon)
+        hit = min(math.exp(epsilon) * alarm + delta, by_complement, 1.0)
+        weights = np.outer(binom.pmf(counts, trials, hit), binom.pmf(counts, trials, alarm))
+        worst = max(worst, float(weights[bounds > epsilon + 1e-9].sum()))
+    assert worst <= 0.1
+    # The control: bounds at less confidence are higher.
+    assert jointly(trials, 0, trials, delta, 0.4) > bounds.max() > epsilon
+
+
+def test_what_is_always_seen_with_one_and_never_with_the_other_is_as_probable_as_its_formula_says() -> None:
+    # The largest Pⁿ(1 - Q)ⁿ with P ≤ e^ε·Q and 1 - Q ≤ e^ε(1 - P) is (e^ε/(1 + e^ε))²ⁿ.
+    found = jointly(15, 0, 15)
+    likely = [(math.exp(epsilon) / (1.0 + math.exp(epsilon))) ** 30 for epsilon in (found, found + 0.03)]
+    assert likely[0] <= 0.05 < likely[1]
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.01, 0.5])
+@pytest.mark.parametrize("trials", [15, JOINTLY])
+def test_both_counts_together_say_no_less_than_two_bounds(trials: int, delta: float) -> None:
+    for hits in (trials, trials - 1, 2 * trials // 3):
+        for false_alarms in (0, trials // 4):
+            alone = bound(hits, false_alarms, trials, delta)
+            # Of ε that are tested, the last below.
+            assert jointly(hits, false_alarms, trials, delta) > alone - 0.02
+
+
+@pytest.mark.parametrize(("hits", "false_alarms"), [(0, 0), (15, 15), (3, 9), (2, 0)])
+def test_what_shows_nothing_bounds_nothing_together_either(hits: int, false_alarms: int) -> None:
+    assert jointly(hits, false_alarms, 15, delta=0.05) == 0.0
+
+
+def test_few_runs_are_bounded_together_and_many_apart() -> None:
+    few, many = (
+        epsilon_lower_of(runs - 1, 0, runs, delta=0.1, confidence=0.95) for runs in (JOINTLY, JOINTLY + 1)
+    )
+    assert few == jointly(JOINTLY - 1, 0, JOINTLY, delta=0.1)
+    assert many == bound(JOINTLY, 0, JOINTLY + 1, delta=0.1)
 
 
 def test_a_series_may_have_as_many_alarms_as_its_error_rate_explains() -> None:

@@ -29,7 +29,7 @@ from hushbid.evidence.experiment_options import (
 )
 from hushbid.evidence.experiments.cells import Cell, CellFiles, Configuration, Measured, data_of
 from hushbid.evidence.experiments.cells import software as software_here
-from hushbid.evidence.experiments.results import Figure
+from hushbid.evidence.experiments.results import Figure, _scale_by_magnitude
 from hushbid.evidence.experiments.runner import Experiment, Outcome, run
 from protocol.errors import ConfigError
 
@@ -266,6 +266,52 @@ def test_the_figure_is_drawn_twice_and_the_same_each_time(tmp_path: Path) -> Non
     assert "![area by width](figure.svg)" in (tmp_path / "results.md").read_text()
     ran(tmp_path)
     assert images == {kind: (tmp_path / f"figure.{kind}").read_bytes() for kind in images}
+
+
+def drawn(figure: Figure, place: Path, **settings: Any) -> tuple[str, str]:
+    """The figure's SVG, with its text as text, and the page."""
+    matplotlib = pytest.importorskip("matplotlib")
+    with matplotlib.rc_context({"svg.fonttype": "none"}):
+        run(replace(TOY, figure=figure), ToyOptions(**{"seeds": 2, **settings}, out=place))
+    return (place / "figure.svg").read_text(), (place / "results.md").read_text()
+
+
+def test_each_value_of_a_panel_has_axes_of_its_own_and_a_line_the_same_name_in_all(tmp_path: Path) -> None:
+    svg, _ = drawn(Figure("seed", "area", ("kind",), panel="width"), tmp_path)
+    assert svg.count(">width 1.0<") == svg.count(">width 2.0<") == 1
+    assert "width 1.0" not in drawn(Figure("seed", "area", ("kind",)), tmp_path / "one")[0]
+
+
+def test_the_page_names_the_lines_that_are_not_drawn(tmp_path: Path) -> None:
+    widths = tuple(float(number) for number in range(1, 23))
+    svg, page = drawn(Figure("seed", "area", ("width",)), tmp_path, widths=widths)
+    assert "Not drawn, as there are too many: width 21.0; width 22.0." in page
+    assert ">width 20.0<" in svg
+    assert ">width 21.0<" not in svg
+    assert "Not drawn" not in drawn(Figure("seed", "area", ("width",)), tmp_path / "few")[1]
+
+
+@pytest.mark.parametrize(
+    ("values", "scale", "lowest"),
+    [
+        ([1.0, 100.0], "log", None),
+        ([0.0, 1.0, 100.0], "symlog", -0.3),
+        ([-5.0, 1.0], "symlog", None),
+        ([0.0], "linear", None),
+    ],
+)
+def test_a_line_at_zero_is_seen_on_an_axis_of_magnitudes(
+    values: Sequence[float], scale: str, lowest: float | None
+) -> None:
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure as Canvas
+
+    axes = Canvas().add_subplot()
+    axes.plot(values)
+    _scale_by_magnitude(axes, values)
+    assert axes.get_yscale() == scale
+    if lowest is not None:
+        assert axes.get_ylim()[0] == lowest
 
 
 def test_without_matplotlib_the_page_says_that_there_is_no_figure(

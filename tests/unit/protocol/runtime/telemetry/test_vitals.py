@@ -324,8 +324,9 @@ def test_a_process_number_beyond_all_is_no_process() -> None:
 
 def test_a_directory_without_a_status_is_refused(tmp_path: Path) -> None:
     (tmp_path / ".alpha.status.new").write_text("{}")
-    with pytest.raises(HushbidError, match="no party has started with this state directory"):
+    with pytest.raises(HushbidError, match="no party has started with this state directory") as refused:
         find_statuses(tmp_path)
+    assert "OWNER-SESSION beside its invitation" in refused.value.advice
 
 
 def hushbid(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
